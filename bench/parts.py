@@ -47,8 +47,9 @@ def counter_figures():
         yield cost("empty_loop" + end, f"empty loop, {say}")
         yield cost("std_atomic" + end, f"`std::atomic`, relaxed, {say}")
         yield cost("prometheus_counter" + end, f"prometheus-cpp `Counter`, {say}")
-        yield cost("kymo_counter" + end, f"**`Counter::add`**, {say}", "std_atomic" + end)
-        yield cost("net" + end, f"`Counter::add` beyond the empty loop, {say}", "", at_most(1.0))
+        # An atomic addition locks the bus; ours is a load, an addition and a store. With two threads it also has no line in common.
+        yield cost("kymo_counter" + end, f"**`Counter::add`**, {say}", "std_atomic" + end, at_most(0.6 if threads == "1" else 0.2, "ratio"))
+        yield cost("net" + end, f"`Counter::add` beyond the empty loop, {say}")
         yield cost("turns" + end, f"two counters in turn, each, beyond the empty loop, {say}")
 
 
@@ -76,8 +77,9 @@ SAMPLE = Part(
         cost(f"atomic_loads/{count}", f"loads of {count} `std::atomic`"),
         cost(f"prometheus_collect/{count}", f"prometheus-cpp `Collect` of {count} counters"),
         cost(f"sample/{count}", f"**a sample of {count} counters**", f"prometheus_collect/{count}"),
-        cost(f"sample_beside_a_writer/{count}", f"the same, beside a thread that adds to them", "",
-             at_most(100) if count == 16 else None))])
+        # Each line of cells comes from the other CPU's cache: about as long again as the sample itself, and as long again to get there.
+        cost(f"sample_beside_a_writer/{count}", f"the same, beside a thread that adds to them", f"sample/{count}",
+             at_most(3, "ratio")))])
 
 THREADS = (1, 16, 64, 256)
 
@@ -113,7 +115,8 @@ SCOPE = Part(
     lambda context: steps.google(context, "scope"),
     [cost("empty_loop", "empty loop"), cost("clock_read", "one read of the clock"),
      cost("nobody_listens", "a scope, nobody listens", "empty_loop"),
-     cost("open_alone/60", "**to open a scope**", "clock_read", at_most(50)),
+     # One read of the clock, and about as long again to enter the node into the tree.
+     cost("open_alone/60", "**to open a scope**", "clock_read", at_most(2.2, "ratio")),
      cost("open_and_close/60", "to open and close a scope", "clock_read")])
 
 
@@ -125,7 +128,7 @@ def text_figures():
             return Figure(name + end, f"{text}, {say}", "bytes/s", beside and beside + end, goal)
 
         yield speed("to_chars_loop", "loop over `std::to_chars`")
-        yield speed("formatter", "**formatter**", "to_chars_loop", at_least(2.5e9))
+        yield speed("formatter", "**formatter**", "to_chars_loop", at_least(2.5, "ratio"))
         yield speed("text_to_tmpfs", "write(2) of ready text to tmpfs")
         yield speed("writer_to_tmpfs", "formatter and write(2) to tmpfs", "text_to_tmpfs")
         yield speed("text_to_disk", "write(2) of ready text to disk")
@@ -167,19 +170,21 @@ def recorder_samples(context):
 
 
 def recorder_figures():
-    def sleeping(name, core_goal, p99_goal=None):
-        text = LOOPS[name][0]
+    for name in ("thrifty", "precise", "precise-10k"):
+        text, precise = LOOPS[name][0], name != "thrifty"
         yield Figure(f"{name}.sleeping.p99", f"{text}: p99 error of a sleeping loop", "ns")
         yield Figure(f"{name}.sleeping.cores", f"{text}: a sleeping loop", "cores")
-        yield Figure(f"{name}.p50", f"{text}: median error", "ns", "", at_most(50) if "precise" in name else None)
-        yield Figure(f"{name}.p99", f"{text}: p99 error", "ns", f"{name}.sleeping.p99", p99_goal)
-        yield Figure(f"{name}.cores", f"**{text}**: CPU", "cores", f"{name}.sleeping.cores", at_most(core_goal))
-
-    yield from sleeping("thrifty", 0.02, at_most(100_000))
+        if precise:
+            yield Figure(f"{name}.bare.p50", f"{text}: median error of a loop that spins a whole core", "ns")
+        yield Figure(f"{name}.p50", f"{text}: median error", "ns", f"{name}.bare.p50" if precise else "",
+                     at_most(2, "ratio") if precise else None)
+        yield Figure(f"{name}.p99", f"{text}: p99 error", "ns", f"{name}.sleeping.p99", at_most(1 if precise else 1.2, "ratio"))
+        yield Figure(f"{name}.cores", f"**{text}**: CPU", "cores", f"{name}.sleeping.cores", None if precise else at_most(1.2, "ratio"))
+        if precise:  # the limit that the metadata have: max_spin_share is 0.15, but below 200 µs the limit is half the interval
+            yield Figure(f"{name}.beyond", f"{text}: CPU beyond the sleeping loop's", "cores", "",
+                         at_most(0.15 if name == "precise" else 0.5))
     yield Figure("precise.bare.p99", "1 kHz: p99 error of a loop that spins a whole core", "ns")
-    yield Figure("precise.p99-spin", "1 kHz, precise: p99 error beside that loop", "ns", "precise.bare.p99", at_most(2, "ratio"))
-    yield from sleeping("precise", 0.05)
-    yield from sleeping("precise-10k", 0.30)
+    yield Figure("precise.p99-spin", "1 kHz, precise: p99 error beside that loop", "ns", "precise.bare.p99")
     limits = {"megahertz": 0.99, "megahertz-adder": 0.9, "megahertz-64": 0.9, "zstd-64": None, "4-counters": None}
     for name, limit in limits.items():
         text = LOOPS[name][0]
@@ -188,14 +193,16 @@ def recorder_figures():
                      at_least(limit, "ratio") if limit else None)
         yield Figure(f"{name}.lost", f"{text}: ticks lost for a full ring", "share", "",
                      at_most(0) if name == "zstd-64" else None)
-        yield Figure(f"{name}.cores", f"{text}: CPU", "cores", "", at_most(1.25) if name == "megahertz" else None)
+        yield Figure(f"{name}.bare.cores", f"{text}: CPU of a bare loop", "cores")
+        yield Figure(f"{name}.cores", f"{text}: CPU", "cores", f"{name}.bare.cores", at_most(1.3, "ratio") if name == "megahertz" else None)
 
 
 RECORDER = Part(
     "recorder", "The recorder as a whole",
     "*On time* is the share of ticks taken within half an interval of their deadline. The bare loop only reads the clock and notes\n"
     "its deadlines, before and after each run; the sleeping loop does the same with `clock_nanosleep`: nothing that sleeps can be\n"
-    "cheaper. The files are read back and checked. Linux stops a real-time thread that spins for a part of each second\n"
+    "cheaper. The precise recorder sleeps, too, and is late where the kernel wakes it late by more than it may spin; a loop that spins\n"
+    "a whole core is never woken. The files are read back and checked. Linux stops a real-time thread that spins for a part of each second\n"
     "(`/proc/sys/kernel/sched_rt_runtime_us`), the bare loop as well.",
     recorder_samples, list(recorder_figures()))
 
@@ -242,9 +249,10 @@ READING = Part(
     lambda context: steps.script(context, "read_speed.py", ["--megabytes", "250", "--rounds", "5"], ["--megabytes", "5",
                                  "--rounds", "2"], duckdb=True),
     [per_core("wc", "`wc -l`"), per_core("awk", "awk"), per_core("pandas", "pandas"), per_core("duckdb", "DuckDB, 1 thread"),
-     per_core("kymo", "**kymo, 1 thread**", "duckdb", at_least(2e9)),
+     per_core("kymo", "**kymo, 1 thread**", "duckdb", at_least(10, "ratio")),
      Figure("duckdb-all.wall", "DuckDB, all threads, of wall time", "bytes/s"),
-     Figure("kymo-all.wall", "kymo, all threads, of wall time", "bytes/s", "duckdb-all.wall")])
+     Figure("kymo-apart.wall", "kymo, a process for each core that reads the whole file with 1 thread, all together", "bytes/s"),
+     Figure("kymo-all.wall", "kymo, all threads, of wall time", "bytes/s", "kymo-apart.wall", at_least(0.8, "ratio"))])
 
 REPORT = Part(
     "report", "A report",
@@ -265,11 +273,11 @@ PAGE = Part(
     "of text, which Chromium only has to read; and the recording itself, and the recording packed by gzip.",
     lambda context: steps.script(context, "page_open", ["10000000", "3"], ["100000", "2"]),
     [Figure("tsv.size", "the recording", "bytes"), Figure("gzip.size", "the recording, by `gzip -6`", "bytes"),
-     Figure("page.size", "**the page**", "bytes", "gzip.size", at_most(100e6)),
+     Figure("page.size", "**the page**", "bytes", "gzip.size", at_most(0.6, "ratio")),
      Figure("inert.paint", "a page of as many bytes of text: first paint", "ns"),
      Figure("inert.whole", "a page of as many bytes of text: loaded", "ns"),
      Figure("page.paint", "the page: first paint", "ns", "inert.paint"),
-     Figure("page.envelopes", "the page: charts with their envelopes", "ns", "inert.whole", at_most(2e9)),
+     Figure("page.envelopes", "the page: charts with their envelopes", "ns", "inert.whole", at_most(0.3, "ratio")),
      Figure("page.whole", "the page: every single sample", "ns", "inert.whole")],
     builds=("release",))
 
@@ -296,7 +304,8 @@ DUMP = Part(
      milliseconds("bare.frozen", "bare `criu dump`, frozen time"),
      milliseconds("kymo.frozen", "`kymo dump`, frozen time", "bare.frozen", at_most(1.02, "ratio"), True),
      milliseconds("kymo.own", "kymod's own time"),
-     milliseconds("small.kymo.own", "kymod's own time, 1 MiB", "", at_most(5e6))],
+     milliseconds("small.bare.wall", "bare `criu dump`, 1 MiB, wall time"),
+     milliseconds("small.kymo.own", "kymod's own time, 1 MiB", "small.bare.wall", at_most(0.1, "ratio"))],
     builds=("release",))
 
 CONTAINER = Part(
@@ -307,7 +316,7 @@ CONTAINER = Part(
     [figure for kind in ("runc", "podman") for figure in (
         milliseconds(f"{kind}.bare", f"bare {kind}, wall time"),
         milliseconds(f"{kind}.kymo", f"**`kymo dump {kind}`**, wall time", f"{kind}.bare", None, True),
-        milliseconds(f"{kind}.own", f"kymod's own time, {kind}", "", at_most(10e6)))] +
+        milliseconds(f"{kind}.own", f"kymod's own time, {kind}", f"{kind}.bare", at_most(0.05, "ratio")))] +
     [milliseconds("podman.over_runc", "podman's own time over its runc")],
     builds=("release",))
 
@@ -375,9 +384,9 @@ LIVE = Part(
     "a bare canvas that draws lines through as many points.",
     lambda context: steps.script(context, "live_page", ["10"], ["2"]),
     [milliseconds("empty.paint", "an empty page: first paint"),
-     milliseconds("live.paint", "**the page**: first paint", "empty.paint", at_most(500e6)),
+     milliseconds("live.paint", "**the page**: first paint", "empty.paint", at_most(6, "ratio")),
      milliseconds("canvas.redraw", "a bare canvas: 2 lines through 100,000 points"),
-     milliseconds("live.redraw", "**a chart of 100,000 points**, redrawn", "canvas.redraw", at_most(16.7e6))],
+     milliseconds("live.redraw", "**a chart of 100,000 points**, redrawn", "canvas.redraw", at_most(0.5, "ratio"))],
     builds=("release",))
 
 STALLED = Part(
@@ -386,7 +395,7 @@ STALLED = Part(
     lambda context: steps.script(context, "stalled_streams.py", ["--rounds", "3"], ["--rounds", "1", "--requests", "5"]),
     [milliseconds("without.median", "without: median"), milliseconds("without.worst", "without: worst"),
      milliseconds("stalled.median", "**beside 50 stalled streams**: median", "without.median"),
-     milliseconds("stalled.worst", "beside 50 stalled streams: worst", "without.worst", at_most(100e6))],
+     milliseconds("stalled.worst", "beside 50 stalled streams: worst", "without.worst", at_most(3, "ratio"))],
     builds=("release",))
 
 DEADLINE = Part(

@@ -4,7 +4,8 @@
     bench/read_speed.py [--megabytes 450] [--rounds 5] [--duckdb FOLDER] [--file FILE] [--before BENCH_SUMS]
 
 The recording has 17 columns, the values of 6 to 12 digits, and all change in every row. Each program runs as a whole
-process, its file in the page cache. DuckDB is run by bench/duckdb/sums.js in the folder given with --duckdb, which
+process, its file in the page cache. "kymo-apart" is a process for each core, each of which reads the whole file: what
+threads that share nothing reach together. DuckDB is run by bench/duckdb/sums.js in the folder given with --duckdb, which
 tests/support/npm_install makes from bench/duckdb; it is left out without one. --before names the bench_sums of another commit, to be set beside this
 one's. `wc -l` adds nothing up: it only looks for the ends of lines.
 """
@@ -62,6 +63,8 @@ def commands(options, path):
     threads = str(os.cpu_count())
     yield "kymo", [sums, path, "--threads", "1"], {}
     yield "kymo-all", [sums, path, "--threads", threads], {}
+    yield "kymo-apart", ["sh", "-c", f"i=1; while [ $i -lt {threads} ]; do '{sums}' '{path}' --threads 1 >/dev/null & i=$((i + 1)); "
+                         f"done; '{sums}' '{path}' --threads 1; wait"], {}
     if options.before:
         yield "before", [str(options.before), path, "--threads", "1"], {}
     if options.duckdb:
@@ -102,7 +105,8 @@ def main():
                 text, wall, cpu = timed(command, **extra)
                 reference = reference or [float(line) for line in text.split()]
                 check(name, text, reference)
-                samples.setdefault(f"{name}.wall", []).append(size / wall)
+                files = os.cpu_count() if name == "kymo-apart" else 1
+                samples.setdefault(f"{name}.wall", []).append(files * size / wall)
                 samples.setdefault(f"{name}.per_core", []).append(size / cpu)
         common.finish(options, f"bytes a second of {size / 1e6:.0f} MB, {options.rounds} rounds; sums compared", samples)
     finally:

@@ -28,6 +28,9 @@ struct ProfilerOptions {
   // The longest time that the precise pace spins before a deadline, as a share of the interval: 0
   // to 1. The precise pace learns how long wake-ups take on this machine and spins no longer than
   // that. ProfilerStats::spin_ns says how long it spun. At 1 kHz the default is 150 us.
+  // An interval below 200 us would lose ticks with so little: there the limit is at least 60 us or
+  // half the interval, the shorter of the two, and below 50 us the collector spins all the time,
+  // in any pace. warnings() says so if the limit is above this share.
   double max_spin_share = 0.15;
   // SCHED_FIFO priority of the collector's thread, 1 to 99. 0: the fair scheduler.
   // A real-time priority keeps the collector on time on busy CPUs. 1 is enough for a collector that

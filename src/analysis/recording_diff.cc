@@ -180,6 +180,8 @@ void test_blocks(const Values& values, std::uint64_t block_ns, double margin, Me
     diff.reason = "too few events: it moves in " + std::to_string(moved_before) + " of " +
                   std::to_string(before.size()) + " and " + std::to_string(moved_after) + " of " +
                   std::to_string(after.size()) + " blocks";
+    diff.tells_nothing =
+        !diff.events || diff.before == diff.after;  // else its growth tells something
     return;
   }
   const double length = std::max(length_before.value_or(1), length_after.value_or(1));
@@ -196,6 +198,7 @@ void test_blocks(const Values& values, std::uint64_t block_ns, double margin, Me
   if (std::min(a.size(), b.size()) < kMinBlocks) {
     diff.reason = "too few independent values: " + std::to_string(a.size()) + " and " +
                   std::to_string(b.size()) + " of " + std::to_string(kMinBlocks);
+    diff.tells_nothing = true;
     return;
   }
   diff.block_ns = neighbours * block_ns;
@@ -254,6 +257,12 @@ void correct(RecordingDiff& diff) {
   if (diff.by_runs) mark_untestable(diff);
 }
 
+// No value is below 0, so none falls by more than all that it was. The median of differences between
+// single values can.
+void limit_to_all(double before, Shift& shift) {
+  for (double* const one : {&shift.median, &shift.low, &shift.high}) *one = std::max(*one, -before);
+}
+
 void compare_all(AllValues& all, std::uint64_t block_ns, RecordingDiff& diff) {
   for (auto& [key, values] : all) {
     MetricDiff metric;
@@ -277,6 +286,7 @@ void compare_all(AllValues& all, std::uint64_t block_ns, RecordingDiff& diff) {
     } else {
       test_blocks(values, block_ns, diff.margin, metric);
     }
+    if (metric.before) limit_to_all(*metric.before, metric.shift);
     diff.metrics.push_back(std::move(metric));
   }
   correct(diff);

@@ -62,6 +62,7 @@ struct MetricDiff {
   double adjusted_p = 1;
   Verdict verdict = Verdict::not_told;
   std::string reason;
+  bool tells_nothing = false;  // there was no test because it moves too seldom, or not by itself
   bool not_known_yet = false;  // there was no test because a recording is unfinished
 
   // The shift as a share of `before`. If there was no test, the difference takes the place of the

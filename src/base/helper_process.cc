@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <utility>
 
@@ -30,12 +31,16 @@ Result<HelperProcess> start_helper(const char* argument, std::string_view order)
   return HelperProcess{*pid, std::move(orders->to), std::move(answers->from)};
 }
 
-void begin_helper(const char* name) {
+int begin_helper(const char* name, int answers) {
   static_cast<void>(::prctl(PR_SET_NAME, name));
   for (const int ignored : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGPIPE, SIGXFSZ}) {
     static_cast<void>(::signal(ignored, SIG_IGN));
   }
   ::umask(0077);
+  const int own = ::fcntl(answers, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+  const FileDescriptor nothing(::open("/dev/null", O_WRONLY | O_CLOEXEC));
+  if (own < 0 || ::dup2(nothing.get(), answers) < 0) return answers;
+  return own;
 }
 
 void write_line(int to, const std::string& line) {

@@ -25,9 +25,10 @@ Result<HelperProcess> start_helper(const char* argument, std::string_view order)
 
 // Begins the life of a helper: takes a name, which has at most 15 bytes. Its files can be read by this user
 // alone. Signals that a terminal or systemd sends to all processes of the program do not end it: it ends
-// when the program closes its orders.
+// when the program closes its orders. Returns where it answers: no longer on standard output, which its
+// readers of foreign files keep, but on a descriptor that they do not have. That one stays open.
 // Threads: the only one of the process.
-void begin_helper(const char* name);
+int begin_helper(const char* name, int answers);
 
 // Says something, which is one line without its end. A program that is gone does not hear it.
 void write_line(int to, const std::string& line);

@@ -1,10 +1,13 @@
 #include "base/mounts.h"
 
+#include <fcntl.h>
 #include <sys/mount.h>
 
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
 #include <sstream>
+#include <string_view>
 #include <vector>
 
 #include "base/file.h"
@@ -36,6 +39,17 @@ std::optional<uid_t> user_in(const std::string& line) {
   return parsed.ec == std::errc() ? std::optional(user) : std::nullopt;
 }
 
+// The line of mountinfo of the mount with this id. Empty if there is none.
+std::string line_of(const std::string& mount_id) {
+  const Result<std::string> mounts = read_file("/proc/self/mountinfo");
+  if (!mounts || mount_id.empty()) return {};
+  std::istringstream lines(*mounts);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with(mount_id + " ")) return line;
+  }
+  return {};
+}
+
 }  // namespace
 
 std::string unescaped(const std::string& word) {
@@ -51,6 +65,17 @@ std::string unescaped(const std::string& word) {
     }
   }
   return path;
+}
+
+std::vector<std::string> mount_points_that_end(std::string_view ending) {
+  std::vector<std::string> found;
+  const Result<std::string> mounts = read_file("/proc/self/mountinfo");
+  std::istringstream lines(mounts ? *mounts : "");
+  for (std::string line; std::getline(lines, line);) {
+    std::string point = mount_point(line);
+    if (point.ends_with(ending)) found.push_back(std::move(point));
+  }
+  return found;
 }
 
 Result<void> detach_mounts(std::string_view prefix) {
@@ -79,13 +104,28 @@ std::string mount_of(int fd) {
 }
 
 std::optional<uid_t> fuse_user(const std::string& mount_id) {
-  const Result<std::string> mounts = read_file("/proc/self/mountinfo");
-  if (!mounts) return std::nullopt;
-  std::istringstream lines(*mounts);
-  for (std::string line; std::getline(lines, line);) {
-    if (line.starts_with(mount_id + " ")) return user_in(line);
+  return user_in(line_of(mount_id));
+}
+
+std::string disk_of(const std::string& path) {
+  namespace fs = std::filesystem;
+  fs::path folder = path;
+  FileDescriptor there;
+  for (;; folder = folder.parent_path()) {
+    there = FileDescriptor(::open(folder.c_str(), O_PATH | O_CLOEXEC));
+    if (there.valid() || folder.empty() || folder == folder.parent_path()) break;
   }
-  return std::nullopt;
+  if (!there.valid()) return {};
+  // Behind the hyphen: type, source, options.
+  constexpr std::string_view kHyphen = " - ";
+  const std::string line = line_of(mount_of(there.get()));
+  const std::size_t at = line.find(kHyphen);
+  if (at == std::string::npos) return {};
+  std::istringstream words(line.substr(at + kHyphen.size()));
+  std::string type;
+  std::string source;
+  words >> type >> source;
+  return type + " " + unescaped(source);
 }
 
 }  // namespace kymo

@@ -19,7 +19,7 @@ std::optional<int> reap_within(pid_t child, std::chrono::milliseconds time, rusa
 // Whether a child has ended. It can still be reaped afterwards. True also if there is no such child.
 bool has_ended(pid_t child);
 
-// The exit code by which a shell passes on how its child ended: the child's own, or 128 and the number of the signal that
+// The exit code by which a shell passes on how its child ended: the child's own exit code, or 128 + N if signal N
 // ended it.
 int shell_exit_code(int wait_status);
 

@@ -1,32 +1,132 @@
 #include "base/spawn.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
-#include <spawn.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 
 #include "base/file.h"
+#include "base/file_limit.h"
+#include "base/pipe.h"
 
 namespace kymo {
 namespace {
+
+constexpr int kNotBegun = 127;
 
 std::vector<char*> pointers_to(const std::vector<std::string>& words) {
   std::vector<char*> pointers;
   pointers.reserve(words.size() + 1);
   for (const std::string& word : words) {
-    pointers.push_back(const_cast<char*>(word.c_str()));  // posix_spawn() does not change the words
+    pointers.push_back(const_cast<char*>(word.c_str()));  // execve() does not change the words
   }
   pointers.push_back(nullptr);
   return pointers;
 }
 
-short flags_of(Program::Leads leads) {
-  int flags = POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF;
-  if (leads == Program::Leads::group) flags |= POSIX_SPAWN_SETPGROUP;
-  if (leads == Program::Leads::session) flags |= POSIX_SPAWN_SETSID;
-  return static_cast<short>(flags);
+// The paths at which the file may be, in the order in which they are tried.
+std::vector<std::string> paths_of(const std::string& file) {
+  if (file.find('/') != std::string::npos) return {file};
+  const char* const ours = std::getenv("PATH");
+  const std::string path = ours != nullptr ? ours : "/bin:/usr/bin";
+  std::vector<std::string> paths;
+  for (std::size_t begin = 0; begin <= path.size();) {
+    const std::size_t end = std::min(path.find(':', begin), path.size());
+    paths.push_back((end == begin ? "." : path.substr(begin, end - begin)) + "/" + file);
+    begin = end + 1;
+  }
+  return paths;
+}
+
+// What a child needs to become the program. All of it is made before, because the child must not
+// allocate.
+struct Image {
+  const Program& program;
+  std::vector<std::string> paths = paths_of(program.file);
+  std::vector<int> sources;  // of the descriptors
+  std::vector<char*> words = pointers_to(program.words);
+  std::vector<char*> environment{};  // empty: that of this program
+  sigset_t blocked{};
+  int failure = -1;  // a pipe: the child writes errno to it if the program cannot be run
+};
+
+bool places_descriptors(const std::vector<int>& sources) {
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    const int place = static_cast<int>(i);
+    if (sources[i] == kDevNull) {
+      const int access = place == STDIN_FILENO ? O_RDONLY : O_WRONLY;
+      const int opened = ::open("/dev/null", access);
+      if (opened < 0) return false;
+      if (opened == place) continue;
+      if (::dup2(opened, place) < 0) return false;
+      ::close(opened);
+    } else if (sources[i] == place) {
+      if (::fcntl(place, F_SETFD, 0) != 0) return false;
+    } else if (::dup2(sources[i], place) < 0) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// Puts the pipe behind the places of the descriptors, and closes all others. Does nothing if all are
+// kept.
+bool closes_others(const std::vector<int>& sources, int& failure) {
+  if (sources.empty()) return true;
+  const int place = static_cast<int>(sources.size());
+  if (failure != place) {
+    if (::dup3(failure, place, O_CLOEXEC) < 0) return false;
+    failure = place;
+  }
+  return ::close_range(static_cast<unsigned>(place) + 1, ~0U, 0) == 0;
+}
+
+// Runs in the child, which has the memory of this program, and its own descriptors, signals and
+// limits. Returns errno if the program cannot be run.
+int become(const Image& image, int& failure) {
+  struct sigaction by_default {};
+  by_default.sa_handler = SIG_DFL;
+  for (int number = 1; number < NSIG; ++number) ::sigaction(number, &by_default, nullptr);
+  if (image.program.leads == Program::Leads::group && ::setpgid(0, 0) != 0) return errno;
+  if (image.program.leads == Program::Leads::session && ::setsid() < 0) return errno;
+  if (!places_descriptors(image.sources) || !closes_others(image.sources, failure)) return errno;
+  const std::string& directory = image.program.directory;
+  if (!directory.empty() && ::chdir(directory.c_str()) != 0) return errno;
+  if (!image.program.keeps_file_limit) give_back_file_limit();
+  ::sigprocmask(SIG_SETMASK, &image.blocked, nullptr);
+  int error = ENOENT;
+  for (const std::string& path : image.paths) {
+    ::execve(path.c_str(), image.words.data(),
+             image.environment.empty() ? environ : image.environment.data());
+    if (errno != ENOENT && errno != ENOTDIR) error = errno;
+    if (errno != ENOENT && errno != ENOTDIR && errno != EACCES) break;
+  }
+  return error;
+}
+
+// Starts the child. It is a function of its own, because the child runs on the stack of this thread
+// while the thread waits in vfork(2). fork(2) would copy the page tables of this program.
+[[gnu::noinline]] pid_t start(const Image& image) {
+  const pid_t pid = ::vfork();  // NOLINT(clang-analyzer-security.insecureAPI.vfork)
+  if (pid != 0) return pid;
+  int failure = image.failure;
+  const int error = become(image, failure);
+  static_cast<void>(!::write(failure, &error, sizeof error));
+  ::_exit(kNotBegun);
+}
+
+// What the child has written: errno, or 0 if the program runs, because exec closes the pipe.
+int failure_in(const FileDescriptor& pipe) {
+  int error = 0;
+  ssize_t got = 0;
+  while ((got = ::read(pipe.get(), &error, sizeof error)) < 0 && errno == EINTR) {
+  }
+  return got == sizeof error ? error : 0;
 }
 
 }  // namespace
@@ -34,7 +134,8 @@ short flags_of(Program::Leads leads) {
 Result<pid_t> spawn(const Program& program) {
   // The descriptors are put in their places one after the other. If one would be overwritten before
   // its turn, a copy above all places is used.
-  std::vector<int> sources = program.descriptors;
+  Image image{.program = program, .sources = program.descriptors};
+  std::vector<int>& sources = image.sources;
   std::vector<FileDescriptor> copies;
   const auto places = static_cast<int>(sources.size());
   for (int place = 0; place < places; ++place) {
@@ -44,47 +145,31 @@ Result<pid_t> spawn(const Program& program) {
     if (source < 0) return system_error("cannot run " + program.file, errno);
     copies.emplace_back(source);
   }
-  posix_spawn_file_actions_t actions;
-  posix_spawnattr_t attributes;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawnattr_init(&attributes);
-  int error = 0;
-  const auto add = [&error](int result) {
-    if (error == 0) error = result;
-  };
-  for (int place = 0; place < places; ++place) {
-    const int source = sources[static_cast<std::size_t>(place)];
-    if (source == kDevNull) {
-      const int access = place == STDIN_FILENO ? O_RDONLY : O_WRONLY;
-      add(posix_spawn_file_actions_addopen(&actions, place, "/dev/null", access, 0));
-    } else {
-      add(posix_spawn_file_actions_adddup2(&actions, source, place));
-    }
-  }
-  if (places != 0) add(posix_spawn_file_actions_addclosefrom_np(&actions, places));
-  if (!program.directory.empty()) {
-    add(posix_spawn_file_actions_addchdir_np(&actions, program.directory.c_str()));
-  }
-  sigset_t blocked;
+  Result<Pipe> failure = make_pipe();
+  if (!failure) return system_error("cannot run " + program.file, failure.error().errno_value);
+  // Not below the places, where it would be overwritten.
+  FileDescriptor told(::fcntl(failure->to.get(), F_DUPFD_CLOEXEC, places));
+  if (!told.valid()) return system_error("cannot run " + program.file, errno);
+  failure->to.reset();
+  image.failure = told.get();
+  if (program.environment) image.environment = pointers_to(*program.environment);
+  sigemptyset(&image.blocked);
+  for (const int signal : program.blocked) sigaddset(&image.blocked, signal);
+  // No signal handler may run in the child, which has the memory of this program.
   sigset_t all;
-  sigemptyset(&blocked);
-  for (const int signal : program.blocked) sigaddset(&blocked, signal);
+  sigset_t before;
   sigfillset(&all);
-  posix_spawnattr_setsigmask(&attributes, &blocked);
-  posix_spawnattr_setsigdefault(&attributes, &all);
-  posix_spawnattr_setflags(&attributes, flags_of(program.leads));
-  const std::vector<char*> words = pointers_to(program.words);
-  std::vector<char*> environment;
-  if (program.environment) environment = pointers_to(*program.environment);
-  pid_t pid = 0;
-  if (error == 0) {
-    // If exec fails, posix_spawnp() reports it as its own result and reaps the child.
-    error = posix_spawnp(&pid, program.file.c_str(), &actions, &attributes, words.data(),
-                         program.environment ? environment.data() : environ);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  const pid_t pid = start(image);
+  const int no_child = pid < 0 ? errno : 0;
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  told.reset();
+  if (no_child != 0) return system_error("cannot run " + program.file, no_child);
+  if (const int error = failure_in(failure->from); error != 0) {
+    while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
+    }
+    return system_error("cannot run " + program.file, error);
   }
-  posix_spawnattr_destroy(&attributes);
-  posix_spawn_file_actions_destroy(&actions);
-  if (error != 0) return system_error("cannot run " + program.file, error);
   if (spawn_listener != nullptr) spawn_listener->spawned(pid);
   return pid;
 }

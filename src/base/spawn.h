@@ -30,6 +30,9 @@ struct Program {
   std::string directory{};  // empty: the working directory of this program
   Leads leads = Leads::nothing;
   std::vector<int> blocked{};  // signals
+  // Whether it keeps this program's limit for open files. Otherwise it gets the one that this program
+  // had before raise_file_limit().
+  bool keeps_file_limit = false;
 };
 
 // Is told of each program that a thread starts. To be set and reset by that thread.

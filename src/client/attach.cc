@@ -26,8 +26,8 @@ constexpr milliseconds kLookAtJob{250};
 // One line about a change of the job's state. Empty if there is nothing to say.
 std::string news(const v1::Job& before, const v1::Job& now) {
   if (now.state() == v1::Job::DUMPED && before.state() != v1::Job::DUMPED) {
-    return "job " + now.name() + " was dumped into " + now.last_checkpoint() +
-           " and ended: waiting for its restore";
+    const std::string into = now.pending().empty() ? " into " + now.last_checkpoint() : "";
+    return "job " + now.name() + " was dumped" + into + " and ended: waiting for its restore";
   }
   const bool another = now.start_ticks() != before.start_ticks() || now.pid() != before.pid();
   if (now.state() == v1::Job::RUNNING && (another || before.state() == v1::Job::DUMPED)) {

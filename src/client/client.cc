@@ -36,6 +36,15 @@ Error closed(const std::string& socket) {
           ": the connection was closed: kymod stopped, or refused this user; see kymod's log"};
 }
 
+// A CRIU that writes images goes on without kymod.
+Error outcome_unknown(const std::string& socket, const std::string& kind) {
+  return Error{Code::unavailable,
+               "talk to kymod at " + socket + ": the connection was closed during the " + kind +
+                   ", because kymod stopped, or refused this user: if it was stopped, the " + kind +
+                   " may still go on and end well: start kymod again, then see kymo ps" +
+                   (kind == "dump" ? " and kymo checkpoints" : "")};
+}
+
 Error cannot_connect(const std::string& socket, int cause) {
   const std::string what = "connect to kymod at " + socket;
   switch (cause) {
@@ -142,20 +151,20 @@ Result<Client> Client::connect(const std::string& socket) {
 }
 
 template <class Response, class Call>
-Result<Response> Client::call(Call&& one, Timing* timing, v1::Failure* failure) {
+Result<Response> Client::call(Call&& one, Timing* timing, v1::Failure* failure, const char* kind) {
   grpc::ClientContext context;
   Response response;
   const grpc::Status status = one(&context, &response);
   if (timing != nullptr) *timing = timing_of(context);
   if (failure != nullptr) *failure = trailer_of<v1::Failure>(context, "failure-bin");
   if (status.ok()) return response;
-  return error_of(status);
+  return error_of(status, kind);
 }
 
-Error Client::error_of(const grpc::Status& status) const {
+Error Client::error_of(const grpc::Status& status, const char* kind) const {
   // The daemon's own errors have details. Without details, gRPC reports a lost connection.
   if (status.error_code() == grpc::StatusCode::UNAVAILABLE && status.error_details().empty()) {
-    return closed(socket_);
+    return kind == nullptr ? closed(socket_) : outcome_unknown(socket_, kind);
   }
   // gRPC gives no reason if it could not make the message.
   const std::string& why = status.error_message();
@@ -180,14 +189,14 @@ Result<v1::DumpResponse> Client::dump(const v1::DumpRequest& request, Timing* ti
                                       v1::Failure* failure) {
   return call<v1::DumpResponse>(
       [&](auto* context, auto* response) { return stub_->Dump(context, request, response); },
-      timing, failure);
+      timing, failure, "dump");
 }
 
 Result<v1::RestoreResponse> Client::restore(const v1::RestoreRequest& request, Timing* timing,
                                             v1::Failure* failure) {
   return call<v1::RestoreResponse>(
       [&](auto* context, auto* response) { return stub_->Restore(context, request, response); },
-      timing, failure);
+      timing, failure, "restore");
 }
 
 Result<v1::CancelResponse> Client::cancel(const std::string& target) {
@@ -252,7 +261,7 @@ Result<void> Client::watch(const v1::WatchRequest& request,
   }
   const grpc::Status status = reader->Finish();
   if (status.ok() || status.error_code() == grpc::StatusCode::CANCELLED) return {};
-  return error_of(status);
+  return error_of(status, nullptr);
 }
 
 Result<v1::CheckpointsResponse> Client::checkpoints(const v1::CheckpointsRequest& request) {

@@ -63,10 +63,12 @@ class Client {
   Client(std::string socket, std::unique_ptr<v1::Kymo::Stub> stub)
       : socket_(std::move(socket)), stub_(std::move(stub)) {}
 
+  // `kind`: "dump" or "restore", which may go on if the daemon ends; null: another call.
   template <class Response, class Call>
-  Result<Response> call(Call&& one, Timing* timing = nullptr, v1::Failure* failure = nullptr);
+  Result<Response> call(Call&& one, Timing* timing = nullptr, v1::Failure* failure = nullptr,
+                        const char* kind = nullptr);
 
-  [[nodiscard]] Error error_of(const grpc::Status& status) const;
+  [[nodiscard]] Error error_of(const grpc::Status& status, const char* kind) const;
 
   std::string socket_;
   std::unique_ptr<v1::Kymo::Stub> stub_;

@@ -156,7 +156,7 @@ Result<void> confine_self(const Bounds& bounds) {
   empty_bounding_set();
   if (Result<void> done = become_nobody(bounds.readable); !done) return done;
   if (Result<void> done = drop_capabilities(); !done) return done;
-  return filter_calls(bounds.threads);
+  return filter_calls(bounds.threads, bounds.receives_files);
 }
 
 }  // namespace kymo::confine

@@ -19,7 +19,8 @@ struct Bounds {
   std::chrono::seconds cpu_time{60};
   std::chrono::seconds time{120};  // in all, also while it waits for a disk; 0: no limit
   std::uint64_t answer_bytes = std::uint64_t{16} << 20;
-  bool threads = false;  // whether it may start threads
+  bool threads = false;         // whether it may start threads
+  bool receives_files = false;  // whether it may receive open files through its descriptors
 };
 
 // Takes away from this process, for good, every right that reading does not need. The process:

@@ -146,12 +146,13 @@ void allow_memory(Rules& rules) {
   }
 }
 
-Result<Filter> make_filter(bool threads) {
+Result<Filter> make_filter(bool threads, bool receives_files) {
   Rules rules;
   for (const int call : kAllowed) rules.allow(call);
   allow_to_open(rules);
   allow_to_look(rules);
   allow_memory(rules);
+  if (receives_files) rules.allow(SCMP_SYS(recvmsg));
   if (threads) {
     for (const int call : {SCMP_SYS(set_robust_list), SCMP_SYS(rseq)}) rules.allow(call);
     // A filter cannot look at the flags of clone3(): without that call the C library uses clone().
@@ -163,7 +164,7 @@ Result<Filter> make_filter(bool threads) {
 
 // The filter. It is made only once, because that takes longer than all other restrictions.
 const Result<Filter>& filter() {
-  static const Result<Filter> kFilter = make_filter(false);
+  static const Result<Filter> kFilter = make_filter(false, false);
   return kFilter;
 }
 
@@ -173,9 +174,10 @@ void prepare_filter() {
   static_cast<void>(filter());
 }
 
-Result<void> filter_calls(bool threads) {
+Result<void> filter_calls(bool threads, bool receives_files) {
   if (KYMO_SANITIZER) return {};
-  const Result<Filter> made = threads ? make_filter(true) : filter();
+  const Result<Filter> made =
+      threads || receives_files ? make_filter(threads, receives_files) : filter();
   if (!made) return made.error();
   Filter calls = *made;
   const sock_fprog program{static_cast<unsigned short>(calls.size()), calls.data()};

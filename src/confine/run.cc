@@ -49,22 +49,6 @@ int exit_code_of(const Bounds& bounds, const std::function<int()>& work) {
   return kFailed;
 }
 
-Result<pid_t> start(const Bounds& bounds, const std::function<int()>& work) {
-  flush();    // otherwise the child would write buffered output a second time
-  ::tzset();  // the child cannot open the file of the time zone
-  const pid_t parent = ::getpid();
-  const pid_t child = ::fork();
-  if (child < 0) return system_error("start a restricted process", errno);
-  if (child == 0) {
-    // It ends with this process, and so gives up the files that it writes.
-    if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || ::getppid() != parent) ::_exit(kFailed);
-    const int code = exit_code_of(bounds, work);
-    flush();
-    ::_exit(code);
-  }
-  return child;
-}
-
 // Kills the child at `end`, unless it has ended before.
 void end_until(pid_t child, End end) {
   if (!end) return;
@@ -94,9 +78,25 @@ Result<int> exit_code_of(pid_t child, End end) {
 
 }  // namespace
 
+Result<pid_t> start_confined(const Bounds& bounds, const std::function<int()>& work) {
+  flush();    // otherwise the child would write buffered output a second time
+  ::tzset();  // the child cannot open the file of the time zone
+  const pid_t parent = ::getpid();
+  const pid_t child = ::fork();
+  if (child < 0) return system_error("start a restricted process", errno);
+  if (child == 0) {
+    // It ends with this process, and so gives up the files that it writes.
+    if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || ::getppid() != parent) ::_exit(kFailed);
+    const int code = exit_code_of(bounds, work);
+    flush();
+    ::_exit(code);
+  }
+  return child;
+}
+
 Result<int> run_confined(const Bounds& bounds, const std::function<int()>& work) {
   const End end = end_of(bounds);
-  const Result<pid_t> child = start(bounds, work);
+  const Result<pid_t> child = start_confined(bounds, work);
   return child ? exit_code_of(*child, end) : child.error();
 }
 
@@ -108,7 +108,7 @@ Result<Answer> ask_confined(const Bounds& bounds, const std::function<int(std::s
   Bounds with_answer = bounds;
   with_answer.descriptors.push_back(to.get());
   const End end = end_of(bounds);
-  const Result<pid_t> child = start(with_answer, [&] {
+  const Result<pid_t> child = start_confined(with_answer, [&] {
     std::string text;
     const int code = work(text);
     std::size_t written = 0;

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <functional>
 #include <string>
 
@@ -18,6 +20,11 @@ namespace kymo::confine {
 // Errors:  resource_exhausted: it went beyond its bounds; the system's.
 // Cost:    a fork of this process.
 Result<int> run_confined(const Bounds& bounds, const std::function<int()>& work);
+
+// Starts such a child, and does not wait for it. The caller reaps it.
+// Threads: as for run_confined().
+// Errors:  the system's.
+Result<pid_t> start_confined(const Bounds& bounds, const std::function<int()>& work);
 
 struct Answer {
   int exit_code = 0;

@@ -121,8 +121,10 @@ std::map<std::string, std::string> listed(std::string_view list, std::vector<std
     list.remove_prefix(std::min(line.size() + 1, list.size()));
     const auto entry = listed_in(line);
     if (!entry || !hashes.insert(*entry).second) {
-      add_fault(faults,
-                std::string(kChecksumsFile) + ": line " + std::to_string(number) + " is damaged");
+      std::string fault(kChecksumsFile);  // no chain of +: GCC 12 warns of it without a reason
+      fault += ": line ";
+      fault += std::to_string(number);
+      add_fault(faults, fault += " is damaged");
     }
   }
   return hashes;

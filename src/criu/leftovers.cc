@@ -62,8 +62,8 @@ std::vector<pid_t> tracers_of(const std::vector<pid_t>& tree) {
   return {tracers.begin(), tracers.end()};
 }
 
-// Each process that has the log open for writing is taken for one of CRIU's, and killed. So check that only this user could have
-// made the log and opened it: no other user can change a folder of its path, and it has no other name
+// Each process that has the log open for writing is taken for one of CRIU's, and killed. So check that only this user
+// could have made the log and opened it: no other user can change a folder of its path, and it has no other name
 // elsewhere. Its name alone says nothing.
 Result<void> check_log(const std::string& log_path) {
   const Error not_ours{Code::permission_denied,
@@ -210,6 +210,26 @@ Result<void> end_leftover_restore(const std::string& log_path, const std::vector
     for (const pid_t half : halves) kill(half, SIGKILL);
     std::this_thread::sleep_for(kLookEvery);
   }
+}
+
+pid_t killed_under_its_runtime(const std::string& log_path) {
+  const std::vector<pid_t> criu = holders(log_path, {}, false);
+  std::set<pid_t> parents;
+  for (const pid_t one : criu) {
+    if (const Result<probe::Process> seen = probe::read_process(one); seen) {
+      parents.insert(seen->parent);
+    }
+  }
+  for (const pid_t one : criu) parents.erase(one);  // it may restore zombies
+  for (const pid_t parent : parents) {
+    const Result<std::vector<pid_t>> children = probe::children_of(parent);
+    if (!children) continue;
+    for (const pid_t child : *children) {
+      const Result<probe::Process> seen = probe::read_process(child);
+      if (seen && seen->zombie() && !log_has(log_path, kRestoreIsDone)) return child;
+    }
+  }
+  return 0;
 }
 
 void remove_leftover_mounts(const std::string& work_dir) {

@@ -32,6 +32,12 @@ Result<void> end_leftover_dump(const std::string& log_path, const std::vector<pi
 // half restored are killed.
 Result<void> end_leftover_restore(const std::string& log_path, const std::vector<pid_t>& tree);
 
+// A CRIU that was killed in a restore for a container's runtime while the runtime waits for it: the processes that it has
+// half restored hold its connection, so the runtime does not see its end. Returns the pid of that dead process, which its
+// parent has not reaped; 0: there is none. A CRIU that ends by itself can look like that for an instant.
+// Cost: one look at each process of the machine.
+pid_t killed_under_its_runtime(const std::string& log_path);
+
 // Detaches the mounts that a CRIU left in its work folder when it was killed in a restore (the
 // machine's cgroups, in ".criu.cgyard.*"), and removes the empty folders. Call it after that CRIU
 // has ended. What cannot be removed stays.

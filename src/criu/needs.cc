@@ -9,6 +9,7 @@
 #include <map>
 #include <set>
 #include <span>
+#include <string_view>
 
 #include "criu/images.h"
 #include "criu/images.pb.h"
@@ -17,6 +18,21 @@ namespace kymo::criu {
 namespace {
 
 constexpr std::uint32_t kListeningState = 10;  // include/net/tcp_states.h of the kernel
+
+// Bytes that CRIU wrote in words, the lowest byte first.
+std::string hexadecimal(const google::protobuf::RepeatedField<std::uint32_t>& words) {
+  constexpr std::size_t kMaxWords = 16;  // of the longest hash that linkers use, 64 bytes
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  if (static_cast<std::size_t>(words.size()) > kMaxWords) return {};
+  std::string text;
+  for (const std::uint32_t word : words) {
+    for (unsigned shift = 0; shift < 32; shift += 8) {
+      text += kDigits[word >> (shift + 4) & 15U];
+      text += kDigits[word >> shift & 15U];
+    }
+  }
+  return text;
+}
 
 using ImageMessages = std::vector<std::span<const std::byte>>;
 
@@ -77,6 +93,7 @@ class NeedsReader {
     file.path = entry.name();
     if (entry.has_size()) file.size = entry.size();
     file.mode = entry.mode();
+    file.build_id = hexadecimal(entry.build_id());
   }
 
   // The ids of the files that a process has open, by descriptor.

@@ -14,6 +14,7 @@ struct NeededFile {
   std::string path;
   std::optional<std::uint64_t> size{};  // not set: it may have changed
   std::uint32_t mode = 0;               // type and permissions; 0: not known
+  std::string build_id{};               // of a program or library, in hexadecimal digits
 };
 
 // An address of the machine that a socket has: a listening TCP socket, or a UDP socket.

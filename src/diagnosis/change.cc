@@ -40,11 +40,17 @@ std::vector<Part> frozen_phases(const DumpFacts& a, const DumpFacts& b) {
 }
 
 // The names of Verdict::shares, in words.
-constexpr std::array<std::pair<std::string_view, const char*>, 4> kWords = {
-    {{"cpu", "CRIU used a CPU"},
-     {"cpu_wait", "CRIU waited for a CPU"},
-     {"disk_wait", "CRIU waited for the disk"},
-     {"steal", "The hypervisor gave the CPUs to others"}}};
+struct State {
+  std::string_view name;
+  const char* sentence;
+  const char* shortly;
+};
+constexpr std::array kStates = {
+    State{"cpu", "CRIU used a CPU", "CRIU: used a CPU"},
+    State{"cpu_wait", "CRIU waited for a CPU", "CRIU: waited for a CPU"},
+    State{"disk_wait", "CRIU waited for the disk", "CRIU: waited for the disk"},
+    State{"target_wait", "CRIU waited for the target's answers", "CRIU: waited for the target"},
+    State{"steal", "The hypervisor gave the CPUs to others", "CRIU: CPUs were stolen"}};
 
 std::optional<double> share_named(const DumpFacts& dump, std::string_view name) {
   for (const auto& share : dump.shares) {
@@ -56,11 +62,11 @@ std::optional<double> share_named(const DumpFacts& dump, std::string_view name) 
 // Only what was looked at in both dumps.
 std::vector<Part> frozen_shares(const DumpFacts& a, const DumpFacts& b) {
   std::vector<Part> parts;
-  for (const auto& [name, words] : kWords) {
-    const std::optional<double> in_a = share_named(a, name);
-    const std::optional<double> in_b = share_named(b, name);
+  for (const State& state : kStates) {
+    const std::optional<double> in_a = share_named(a, state.name);
+    const std::optional<double> in_b = share_named(b, state.name);
     if (!in_a || !in_b) continue;
-    parts.push_back({words, *in_a * static_cast<double>(a.frozen_ns),
+    parts.push_back({state.sentence, *in_a * static_cast<double>(a.frozen_ns),
                      *in_b * static_cast<double>(b.frozen_ns)});
   }
   return parts;
@@ -109,6 +115,13 @@ std::string reason_line(const DumpFacts& a, const DumpFacts& b, double change_ns
 }
 
 }  // namespace
+
+std::string state_words(std::string_view share) {
+  for (const State& state : kStates) {
+    if (state.name == share) return state.shortly;
+  }
+  return "";
+}
 
 std::vector<std::string> explain_change(const DumpFacts& a, const DumpFacts& b) {
   if (a.frozen_ns == 0 || b.frozen_ns == 0) return {};

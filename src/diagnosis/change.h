@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -16,6 +17,10 @@ struct DumpFacts {
   std::vector<Phase> phases;                           // of the request, or of CRIU's log alone
   std::vector<std::pair<std::string, double>> shares;  // Verdict::shares; empty: nobody looked
 };
+
+// What a share of Verdict::shares says of CRIU: "CRIU: waited for the disk". Empty: nothing is known by
+// this name.
+std::string state_words(std::string_view share);
 
 // Says in plain words why the processes stood still longer, or shorter, in dump B than in dump A:
 // the times, the phase that made most of the difference, and what grew with it (the memory that was

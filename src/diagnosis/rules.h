@@ -39,6 +39,9 @@ struct Known {
   [[nodiscard]] double late_share() const;
 };
 
+// The time that is left if the advice saves between these shares of it. Nothing if that is nothing.
+std::optional<Range> left_after(const Known& known, double least, double most);
+
 // Finds one cause. Nothing: it does not apply, or its signal was not looked at.
 using Rule = std::optional<Finding> (*)(const Known&);
 

@@ -52,6 +52,15 @@ double Known::late_share() const {
   return std::min(idle_share(), share(facts.signals.kymod_gaps_ns));
 }
 
+std::optional<Range> left_after(const Known& known, double least, double most) {
+  const double whole = known.length_ns();
+  if (whole <= 0 || most <= 0) return {};
+  const auto left = [whole](double saved) {
+    return static_cast<std::uint64_t>(whole * (1 - std::clamp(saved, 0.0, 1.0)));
+  };
+  return Range{left(most), left(least)};
+}
+
 namespace {
 
 // The name of the phase that took most of the window, with its share; an empty name: none.
@@ -74,6 +83,7 @@ std::vector<std::pair<std::string, double>> shares_of(const Known& known) {
   add("cpu", signals.cpu_ns, 1);
   add("cpu_wait", signals.cpu_wait_ns, 1);
   add("disk_wait", signals.disk_wait_ns, 1);
+  if (!known.facts.restore) add("target_wait", signals.socket_wait_ns, 1);
   add("steal", signals.steal_ns, std::max(1U, known.facts.cpus));
   return shares;
 }
@@ -103,6 +113,24 @@ std::string phase_line(const Known& known) {
   return line + ".";
 }
 
+// "400 to 600 ms".
+std::string range_text(Range range) {
+  const std::string low = human::duration(range.first);
+  const std::string high = human::duration(range.second);
+  if (low == high) return low;
+  const std::size_t unit = low.rfind(' ');
+  const bool same = unit != std::string::npos && high.ends_with(low.substr(unit));
+  return (same ? low.substr(0, unit) : low) + " to " + high;
+}
+
+std::string advice_line(const Known& known, const Finding& finding) {
+  if (!finding.estimate_ns) return finding.advice;
+  std::string line = finding.advice;
+  if (line.ends_with('.')) line.pop_back();
+  line += " (about " + range_text(*finding.estimate_ns);
+  return line + (known.facts.restore ? " in all)." : " of standing still).");
+}
+
 }  // namespace
 
 Window window_of(const std::vector<Phase>& phases, bool restore) {
@@ -116,13 +144,20 @@ Window window_of(const std::vector<Phase>& phases, bool restore) {
   return window;
 }
 
+std::uint64_t stood_still_ns(const std::optional<criu::DumpStats>& stats,
+                             const std::vector<Phase>& phases) {
+  if (stats && stats->frozen_time_us != 0) {
+    return (std::uint64_t{stats->freezing_time_us} + stats->frozen_time_us) * kNsPerUs;
+  }
+  return frozen_ns(phases);
+}
+
 Verdict explain(const Facts& facts) {
   const Known known{facts, window_of(facts.phases, facts.restore)};
   Verdict verdict;
+  verdict.duration_ns = facts.duration_ns;
   if (!facts.restore) {
-    verdict.frozen_ns = facts.dump && facts.dump->frozen_time_us != 0
-                            ? std::uint64_t{facts.dump->frozen_time_us} * kNsPerUs
-                            : known.window.length_ns();
+    verdict.frozen_ns = stood_still_ns(facts.dump, facts.phases);
   }
   for (const std::span<const Rule> rules : {wait_rules(), work_rules()}) {
     for (const Rule rule : rules) {
@@ -146,7 +181,9 @@ Verdict explain(const Facts& facts) {
   for (std::size_t i = 0; i < std::min(kMaxFindings, verdict.findings.size()); ++i) {
     if (i != 0 && verdict.findings[i].share < kMinSecond) break;
     verdict.lines.push_back(verdict.findings[i].evidence);
-    if (!verdict.findings[i].advice.empty()) verdict.lines.push_back(verdict.findings[i].advice);
+    if (!verdict.findings[i].advice.empty()) {
+      verdict.lines.push_back(advice_line(known, verdict.findings[i]));
+    }
   }
   return verdict;
 }
@@ -160,14 +197,13 @@ nlohmann::json to_json(const Verdict& verdict) {
                         {"evidence", finding.evidence},
                         {"threshold", finding.threshold},
                         {"advice", finding.advice}});
+    if (finding.estimate_ns) findings.back()["estimate_ns"] = *finding.estimate_ns;
   }
   nlohmann::json shares = nlohmann::json::object();
   for (const auto& [name, share] : verdict.shares) shares[name] = share;
-  return {{"lines", verdict.lines},
-          {"short", verdict.shortly},
-          {"frozen_ns", verdict.frozen_ns},
-          {"shares", std::move(shares)},
-          {"findings", std::move(findings)}};
+  return {{"lines", verdict.lines},         {"short", verdict.shortly},
+          {"frozen_ns", verdict.frozen_ns}, {"duration_ns", verdict.duration_ns},
+          {"shares", std::move(shares)},    {"findings", std::move(findings)}};
 }
 
 }  // namespace kymo::diagnosis

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
@@ -23,9 +24,11 @@ struct Window {
 
 // What was measured inside the window of a request (docs/inside.md). A member without a value was not measured.
 struct Signals {
-  std::optional<std::uint64_t> cpu_ns;          // of CRIU; in a restore also of what is restored
-  std::optional<std::uint64_t> cpu_wait_ns;     // they were ready to run and had no CPU
-  std::optional<std::uint64_t> disk_wait_ns;    // CRIU waited for a disk
+  std::optional<std::uint64_t> cpu_ns;           // of CRIU; in a restore also of what is restored
+  std::optional<std::uint64_t> cpu_wait_ns;      // they were ready to run and had no CPU
+  std::optional<std::uint64_t> disk_wait_ns;     // CRIU waited for a disk
+  std::optional<std::uint64_t> socket_wait_ns;   // it waited in a call on a socket, for the target
+  std::optional<std::uint64_t> process_wait_ns;  // it waited for a process or a tracee
   std::optional<std::uint64_t> throttled_ns;    // the part of it in which dirty pages were balanced
   std::optional<std::uint64_t> machine_ns;      // CPU time of all programs of the machine
   std::optional<std::uint64_t> kymod_gaps_ns;   // kymod itself did not run
@@ -52,6 +55,13 @@ struct SleepingThread {
   std::string where;  // the function of the kernel; empty: not known
 };
 
+// How fast dumps of this machine have written memory, in bytes a second.
+struct WriteRates {
+  std::size_t dumps = 0;
+  double usual = 0;  // the median
+  double fast = 0;   // nine in ten were slower
+};
+
 // What is known of a dump or restore.
 struct Facts {
   bool restore = false;
@@ -66,12 +76,22 @@ struct Facts {
   std::optional<criu::MemoryShape> shape;
   bool recorded = true;  // by kymod, which answered CRIU's notifications if it was a plain process
   std::optional<SleepingThread> sleeper;
-  Signals signals;  // of window_of(phases, restore)
+  std::optional<WriteRates> earlier;  // nothing: too few dumps
+  Signals signals;                    // of window_of(phases, restore)
 };
 
 // The time that is explained: of a dump the time in which the processes stood still, of a restore
 // all of it. Empty if nothing is known of it.
 Window window_of(const std::vector<Phase>& phases, bool restore);
+
+// How long the processes of a dump stood still, from the first that was stopped to the last that ran on
+// or ended: by CRIU's statistics, of which freezing and frozen time are the two parts, else by the phases,
+// as after a failure. 0: unknown, or they did not.
+std::uint64_t stood_still_ns(const std::optional<criu::DumpStats>& stats,
+                             const std::vector<Phase>& phases);
+
+// From and to, in nanoseconds.
+using Range = std::pair<std::uint64_t, std::uint64_t>;
 
 // A cause that a rule has found.
 struct Finding {
@@ -81,15 +101,18 @@ struct Finding {
   std::string evidence;   // one sentence
   std::string threshold;  // from when on the rule speaks
   std::string advice;     // one sentence; empty: nothing is known that helps
+  // How long the processes would stand still, or the restore would take, if the advice is followed.
+  std::optional<Range> estimate_ns{};
 };
 
 struct Verdict {
   std::vector<std::string> lines;  // at most six
   std::string shortly;
-  std::uint64_t frozen_ns = 0;    // of a dump
+  std::uint64_t frozen_ns = 0;    // of a dump: stood_still_ns()
+  std::uint64_t duration_ns = 0;  // of the request; 0: not known
   std::vector<Finding> findings;  // the largest share first
   // What CRIU did in the time that is explained, as a name and a share: cpu, cpu_wait, disk_wait,
-  // steal. What was not looked at is missing.
+  // target_wait, steal. What was not looked at is missing.
   std::vector<std::pair<std::string, double>> shares;
 };
 

@@ -19,6 +19,27 @@ double share_of_others(const Known& known) {
   return ratio(static_cast<double>(others_ns), known.length_ns() * known.facts.cpus);
 }
 
+// The time without a wait of this share: all of it may be saved, or half of it.
+std::optional<Range> without(const Known& known, double share) {
+  return left_after(known, share / 2, share);
+}
+
+// The time if memory were written as fast as in other dumps of this machine, or else without the
+// wait.
+std::optional<Range> at_other_rates(const Known& known, double share) {
+  const Facts& facts = known.facts;
+  if (!facts.earlier || !facts.dump || facts.restore) return without(known, share);
+  const double bytes = static_cast<double>(facts.dump->pages_written) * kPageBytes;
+  const double memory = known.share_of_phase("memory: writing pages");
+  const auto saved = [&](double rate) {
+    return memory - ratio(bytes, rate) * kNsPerSecond / known.length_ns();
+  };
+  const double most = std::min(saved(facts.earlier->fast), memory);
+  // This disk may be the one that all dumps were written to.
+  if (most < share / 2) return without(known, share);
+  return left_after(known, std::clamp(saved(facts.earlier->usual), most / 2, most), most);
+}
+
 // Processes that are restored side by side wait for each other, and add up their waiting. That is
 // no starvation by others.
 std::optional<Finding> waits_for_cpu(const Known& known) {
@@ -26,14 +47,17 @@ std::optional<Finding> waits_for_cpu(const Known& known) {
   const double waited = known.share(known.facts.signals.cpu_wait_ns);
   const double share = known.facts.restore ? std::min(waited, share_of_others(known)) : waited;
   if (share < kMinShare) return {};
-  return Finding{
-      "cpu-wait",
-      "waited for a CPU",
-      share,
-      "CRIU was ready to run, but had no CPU, for " + whole_percent(share) + " of that time.",
-      "15 % of the time",
-      "Other programs had the CPUs: give kymod a higher priority (Nice=-20 in its "
-      "systemd unit), or pause them during the dump."};
+  const char* const who = known.facts.restore ? "CRIU and what it restores were" : "CRIU was";
+  return Finding{"cpu-wait",
+                 "waited for a CPU",
+                 share,
+                 std::string(who) + " ready to run, but had no CPU, for " + whole_percent(share) +
+                     " of that time.",
+                 "15 % of the time",
+                 std::string("Other programs had the CPUs: give kymod a higher priority (Nice=-20 "
+                             "in its systemd unit), or pause them during the ") +
+                     (known.facts.restore ? "restore." : "dump."),
+                 without(known, share)};
 }
 
 // In a streamed dump, kymod writes the images, and CRIU does not.
@@ -84,7 +108,8 @@ std::optional<Finding> waits_for_disk(const Known& known) {
                  share,
                  who + " waited for the disk for " + whole_percent(share) + " of that time.",
                  "10 % of the time",
-                 std::move(advice)};
+                 std::move(advice),
+                 at_other_rates(known, share)};
 }
 
 std::optional<Finding> waits_for_writeback(const Known& known) {
@@ -97,7 +122,8 @@ std::optional<Finding> waits_for_writeback(const Known& known) {
                      " of that time the kernel let CRIU wait, because too much memory was not yet "
                      "written to the disk.",
                  "10 % of the time",
-                 "Write the images to a tmpfs, or to a disk that takes them faster."};
+                 "Write the images to a tmpfs, or to a disk that takes them faster.",
+                 at_other_rates(known, share)};
 }
 
 std::optional<Finding> hypervisor(const Known& known) {
@@ -134,7 +160,13 @@ std::optional<Finding> wakes_across_cpus(const Known& known) {
   const Facts& facts = known.facts;
   const std::uint64_t wakeups = facts.signals.wakeups.value_or(0);
   if (facts.streaming || facts.cpus < 2 || wakeups < kMinWakeups) return {};
-  const double share = known.idle_share() - known.late_share();
+  double share = known.idle_share() - known.late_share();
+  // What CRIU waited for is known: it was the target's answer, as long as that did not work on it.
+  if (facts.signals.socket_wait_ns) {
+    const double answers =
+        known.share(facts.signals.socket_wait_ns) - known.share(facts.signals.target_ns);
+    share = std::min(share, std::max(0.0, answers));
+  }
   if (share < kMinShare) return {};
   return Finding{"cross-cpu",
                  "woken across CPUs",
@@ -143,7 +175,8 @@ std::optional<Finding> wakes_across_cpus(const Known& known) {
                      " of that time: CRIU was woken " + std::to_string(wakeups) +
                      " times, from another CPU.",
                  "15 % of the time, and 200 wake-ups",
-                 "Let kymod, and so CRIU, and the target use the same CPU: taskset -acp CPU PID."};
+                 "Let kymod, and so CRIU, and the target use the same CPU: taskset -acp CPU PID.",
+                 without(known, share)};
 }
 
 // The share in which kymod compressed; 0 if it is too small to be a cause.
@@ -164,7 +197,8 @@ std::optional<Finding> waits_for_compression(const Known& known) {
                  "kymod compressed the images for " + whole_percent(share) +
                      " of that time, and CRIU waited for it.",
                  "50 % of the time",
-                 "Use a lower --compression-level, or --compression lz4."};
+                 "Use a lower --compression-level, or --compression lz4.",
+                 without(known, share)};
 }
 
 std::optional<Finding> hooks(const Known& known) {
@@ -177,14 +211,17 @@ std::optional<Finding> hooks(const Known& known) {
   const std::string waited =
       "CRIU waited for answers to its notifications for " + whole_percent(share) + " of that time";
   if (facts.recorded && !facts.container) {
-    return Finding{"late-answers",
-                   "kymod answered late",
-                   share,
-                   waited + (facts.streaming ? ": kymod still wrote the stream."
-                                             : ": kymod itself answered late."),
-                   "10 % of the time",
-                   facts.streaming ? "Write the images to a faster disk."
-                                   : "Look whether kymod had no CPU or memory, or was stopped."};
+    // At the end of a stream kymod answers once its disk has taken all. That is not so if kymod did
+    // not run.
+    const bool stream = facts.streaming && known.late_share() < share / 2;
+    return Finding{
+        "late-answers",
+        "kymod answered late",
+        share,
+        waited + (stream ? ": kymod still wrote the stream." : ": kymod itself did not run."),
+        "10 % of the time",
+        stream ? "Write the images to a faster disk."
+               : "Look whether kymod had no CPU or memory, or was stopped."};
   }
   return Finding{"hooks",
                  "waited for hooks",

@@ -54,7 +54,13 @@ std::string with_capital(std::string text) {
 Explanation explain(const Root& root) {
   const Entry* entry = entry_for(without_place(root.line));
   if (root.line.empty() && !root.failed && !root.finished) entry = &entry_of("criu-died");
-  if (root.line.find("No space left on device") != std::string::npos) entry = &entry_of("no-space");
+  // A test of the kernel says in the same words what it says in a restore that failed.
+  if (root.probe && entry != nullptr && entry->phase == "restore") entry = &entry_of("kerndat");
+  // A restore writes no images: there, the same error is of a cgroup, for example.
+  const bool of_restore = entry != nullptr && entry->phase == "restore";
+  if (!of_restore && root.line.find("No space left on device") != std::string::npos) {
+    entry = &entry_of("no-space");
+  }
   if (entry == nullptr) entry = &entry_of(root.only_step ? "only-the-step" : "unknown");
   Explanation why = of_entry(*entry);
   const std::string detail = detail_of(*entry, without_place(root.line));

@@ -25,6 +25,7 @@ constexpr std::string_view kNoise[] = {"Can't setup RLIMIT_NOFILE for self",
                                        "Can't remove the directory /tmp/.criu.",
                                        "cgroupd: recv req error",
                                        "irmap: Can't stat",
+                                       "Can't read link of fd -404",
                                        "munmap for remote map",
                                        "POKEDATA failed",
                                        "Can't poke",
@@ -37,9 +38,9 @@ constexpr std::string_view kNoise[] = {"Can't setup RLIMIT_NOFILE for self",
                                        "si_code="};
 
 // Tests of features. They are causes only if CRIU then gives up looking at the kernel.
-constexpr std::string_view kProbes[] = {"Diag module missing", "reported by netlink",
-                                        "Unable create a network namespace",
-                                        "Unable to create a veth pair"};
+constexpr std::string_view kProbes[] = {
+    "Diag module missing", "reported by netlink", "Unable create a network namespace",
+    "Unable to create a veth pair", "Can't send request message"};
 
 // Steps that fail because of something written before.
 constexpr std::string_view kWrappers[] = {"Dump files (pid",
@@ -126,6 +127,17 @@ std::uint64_t take_pid(std::string_view& line) {
   return pid;
 }
 
+// The pid in "...  12: ", which stands before an error; 0 if there is none.
+std::uint64_t pid_before(std::string_view text) {
+  constexpr std::string_view kEnd = ": ";
+  if (!text.ends_with(kEnd)) return 0;
+  text.remove_suffix(kEnd.size());
+  const std::size_t digits = text.find_last_not_of("0123456789") + 1;  // npos + 1 is 0
+  std::uint64_t pid = 0;
+  std::from_chars(text.data() + digits, text.data() + text.size(), pid);
+  return pid;
+}
+
 // The text of an error: behind "(FILE:LINE): ".
 std::string_view text_of(std::string_view error) {
   const std::size_t place = error.find("): ");
@@ -165,28 +177,29 @@ void RootFinder::line(std::string_view text) {
   const std::uint64_t pid = take_pid(text);
   is_log_ = is_log_ || stamped;
   if (text.starts_with("Error (") || text.starts_with("Error: ")) {
-    if (pid != 0) about_.pid = pid;
-    return error(text);
+    return error(text, pid);
   }
   // Another program's line may stand before ours, without an end.
   const std::size_t inside = text.find("Error (");
   if (inside != std::string_view::npos && text.find(".c:", inside) != std::string_view::npos &&
       text.find("): ", inside) != std::string_view::npos) {
-    return error(text.substr(inside));
+    return error(text.substr(inside), pid_before(text.substr(0, inside)));
   }
   if (stamped) return other(text);
   if (has(text, kUnstamped)) keep_first(unstamped_, text);
   other(text);
 }
 
-void RootFinder::error(std::string_view text) {
+void RootFinder::error(std::string_view text, std::uint64_t pid) {
   is_log_ = true;
+  if (pid != 0) about_.pid = pid;
   const std::string_view said = text_of(text);
   if (has(said, "FAILED")) about_.failed = about_.failed || has(said, "ing FAILED");
   if (has(said, kProbingFailed)) probing_failed_ = true;
   if (has(said, kInterrupt)) return keep_first(warning_, text);
   if (has(text, kNoise) || is_bare_socket(said)) return;
-  if (has(text, kProbes)) return keep_first(probe_, text);
+  // A restored process tests nothing: what its line says has failed.
+  if (pid == 0 && has(text, kProbes)) return keep_first(probe_, text);
   if (has(text, kWrappers)) return keep_first(wrapper_, text);
   keep_first(root_, text);
 }
@@ -234,6 +247,7 @@ Root RootFinder::finish() {
     if (!*line) continue;
     root.line = **line;
     root.only_step = line == &wrapper_;
+    root.probe = line == &probe_;
     break;
   }
   return root;

@@ -13,6 +13,7 @@ struct Root {
   std::string step;  // the step that was under way ("Dump files (pid: 7)"), if the log names it
   std::uint64_t pid = 0;   // the process that CRIU worked on, as far as the log says
   bool only_step = false;  // `line` names a step only, no cause
+  bool probe = false;      // `line` is a test of a feature of the kernel
   bool failed = false;     // CRIU wrote that it failed
   bool finished = false;   // CRIU wrote that it succeeded
   bool is_log = false;     // at least one line is CRIU's
@@ -40,7 +41,7 @@ class RootFinder {
 
  private:
   void line(std::string_view text);
-  void error(std::string_view text);
+  void error(std::string_view text, std::uint64_t pid);  // 0: the line names no process
   void other(std::string_view text);
   void step(std::string_view text);
 

@@ -18,6 +18,7 @@ struct Target {
   // Of a container that is restored, whose pid nobody knows yet: its id, as its runtime knows it.
   std::string restored_container;
   std::string images_dir;  // an existing folder on the disk of the images
+  bool restores = false;
 };
 
 // Sources that every user of the kernel's files may read. `proc` and `sys` replace /proc and /sys in

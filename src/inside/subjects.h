@@ -3,6 +3,7 @@
 #include <sys/types.h>
 
 #include <mutex>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -25,6 +26,16 @@ class Subjects : public SpawnListener {
     const std::lock_guard lock(mutex_);
     return std::exchange(started_, {});
   }
+  // A CRIU that another program has started.
+  void found_criu(pid_t pid) {
+    const std::lock_guard lock(mutex_);
+    if (known_criu_.insert(pid).second) found_criu_.push_back(pid);
+  }
+  // Those that were found since the last call.
+  [[nodiscard]] std::vector<pid_t> take_found_criu() {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(found_criu_, {});
+  }
   // A process of the container that is restored.
   void found_target(pid_t pid) {
     const std::lock_guard lock(mutex_);
@@ -40,6 +51,8 @@ class Subjects : public SpawnListener {
   mutable std::mutex mutex_;
   pid_t target_ = 0;
   std::vector<pid_t> started_;
+  std::vector<pid_t> found_criu_;
+  std::set<pid_t> known_criu_;
 };
 
 }  // namespace kymo::inside

@@ -20,6 +20,7 @@ namespace {
 // A line of /proc/PID/mountinfo (proc(5)).
 struct Mount {
   std::uint64_t id = 0;
+  std::uint64_t parent = 0;
   std::uint64_t device = 0;  // as the kernel numbers it: major << 20 | minor
   std::string root;          // the folder of the file system that is mounted
   std::string point;
@@ -31,6 +32,7 @@ struct Mount {
 // The words of a line: id, parent, MAJOR:MINOR, root, mount point, options, optional ones up to "-",
 // type, source, options.
 Mount mount_of(const std::vector<std::string_view>& words) {
+  constexpr std::size_t kParent = 1;
   constexpr std::size_t kDevice = 2;
   constexpr std::size_t kRoot = 3;
   constexpr std::size_t kPoint = 4;
@@ -38,6 +40,7 @@ Mount mount_of(const std::vector<std::string_view>& words) {
   Mount mount;
   if (words.size() <= kOptional) return mount;
   mount.id = number_at(words[0]);
+  mount.parent = number_at(words[kParent]);
   const std::string_view device = words[kDevice];
   const std::size_t colon = std::min(device.find(':'), device.size() - 1);
   mount.device = number_at(device) << 20U | number_at(device.substr(colon + 1));
@@ -92,6 +95,63 @@ void look_at_lost_mounts(const Tree& tree, const Options& /*options*/, Findings&
       if (!needs_mount(file) || mount == 0 || known.contains(mount)) continue;
       // A process in a chroot does not see the mounts outside of it.
       found.add(member.root == "/" ? Grade::refuses : Grade::warns, "mount-lookup",
+                place_of(member, file));
+    }
+  }
+}
+
+// Whether `path` is `folder`, or is in it.
+bool is_below(const std::string& path, const std::string& folder) {
+  if (!path.starts_with(folder)) return false;
+  return path.size() == folder.size() || folder.ends_with('/') || path[folder.size()] == '/';
+}
+
+// Whether another mount covers all of this one: it is mounted over it, or over a folder above it. CRIU
+// decides so, too.
+bool is_covered(const Mount& mount, const std::vector<Mount>& mounts) {
+  const auto any = [&](const auto& covers) {
+    return std::any_of(mounts.begin(), mounts.end(), covers);
+  };
+  if (any([&](const Mount& other) {
+        return other.parent == mount.id && other.id != mount.id && other.point == mount.point;
+      })) {
+    return true;
+  }
+  const Mount* at = &mount;
+  for (std::size_t steps = 0; steps < mounts.size(); ++steps) {  // a damaged list may have a circle
+    const auto parent = std::find_if(mounts.begin(), mounts.end(), [&](const Mount& other) {
+      return other.id == at->parent && other.id != at->id;
+    });
+    if (parent == mounts.end()) return false;
+    if (any([&](const Mount& other) {
+          return other.parent == parent->id && other.id != at->id && other.id != parent->id &&
+                 is_below(at->point, other.point);
+        })) {
+      return true;
+    }
+    at = &*parent;
+  }
+  return false;
+}
+
+void look_at_covered_mounts(const Tree& tree, const Options& options, Findings& found) {
+  const std::map<std::string, std::vector<Mount>> all = mounts_of(tree);
+  std::map<std::uint64_t, bool> covered;  // by the id of the mount, which is unique on the machine
+  for (const Member& member : tree.members) {
+    const auto mounts = all.find(member.namespaces.of(Kind::mnt));
+    if (mounts == all.end()) continue;
+    for (const OpenFile& file : member.files) {
+      const std::uint64_t id = number_of(file.info, "mnt_id");
+      if (!needs_mount(file) || id == 0) continue;
+      const auto [known, is_new] = covered.try_emplace(id, false);
+      if (is_new) {
+        const auto mount = std::find_if(mounts->second.begin(), mounts->second.end(),
+                                        [&](const Mount& each) { return each.id == id; });
+        known->second = mount != mounts->second.end() && is_covered(*mount, mounts->second);
+      }
+      if (!known->second) continue;
+      // A runtime may give a file of its container to CRIU in another way.
+      found.add(options.container ? Grade::warns : Grade::refuses, "overmounted",
                 place_of(member, file));
     }
   }
@@ -171,8 +231,10 @@ void look_at_chroot(const Tree& tree, const Options& /*options*/, Findings& foun
 }
 
 constexpr std::array kMountChecks{Check{"lost mounts", look_at_lost_mounts},
+                                  Check{"covered mounts", look_at_covered_mounts},
                                   Check{"watches", look_at_watches},
-                                  Check{"sharing", look_at_sharing}, Check{"roots", look_at_roots},
+                                  Check{"sharing", look_at_sharing},
+                                  Check{"roots", look_at_roots},
                                   Check{"chroot", look_at_chroot}};
 
 }  // namespace

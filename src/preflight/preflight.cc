@@ -85,7 +85,7 @@ Result<Report> look_at(pid_t pid, const Options& options, const Limits& limits,
   return report;
 }
 
-std::string line_of(const Finding& finding) {
+std::string places_of(const Finding& finding) {
   std::string places;
   for (std::size_t i = 0; i < std::min(kShownPlaces, finding.places.size()); ++i) {
     places += (i == 0 ? "" : "; ") + text_of(finding.places[i]);
@@ -93,8 +93,12 @@ std::string line_of(const Finding& finding) {
   if (finding.count > kShownPlaces) {
     places += "; and " + std::to_string(finding.count - kShownPlaces) + " more";
   }
-  return finding.what + " (" + places + "). " + finding.remedy + " (failure " + finding.failure +
-         ")";
+  return places;
+}
+
+std::string line_of(const Finding& finding) {
+  return finding.what + " (" + places_of(finding) + "). " + finding.remedy + " (failure " +
+         finding.failure + ")";
 }
 
 nlohmann::json to_json(const Report& report) {

@@ -54,7 +54,8 @@ class Keeper {
       : services_(order.only),
         writer_(order, answers),
         puller_(order.pull, order.pull_every_s, answers),
-        orders_(std::move(orders)) {}
+        orders_(std::move(orders)),
+        answers_(answers) {}
 
   Result<void> begin(const KeeperOrder& order) {
     for (const Type type : {Type::cpu, Type::off_cpu}) {
@@ -77,6 +78,7 @@ class Keeper {
   MinuteWriter writer_;
   Puller puller_;
   LineReader orders_;
+  int answers_;
   std::int64_t minute_ = minute_now();
 };
 
@@ -93,7 +95,11 @@ bool Keeper::take_orders() {
 void Keeper::close_minute() {
   for (const auto& taker : takers_) writer_.add(taker->take(minute_));
   for (TakenMinute& pulled : puller_.take(minute_)) writer_.add(std::move(pulled));
-  minute_ = minute_now();
+  const std::int64_t now = minute_now();
+  if (const std::string note = clock_note(minute_, now); !note.empty()) {
+    write_line(answers_, kNote + note);
+  }
+  minute_ = now;
 }
 
 void Keeper::run() {
@@ -115,7 +121,7 @@ void Keeper::run() {
 }  // namespace
 
 int keep(int orders, int answers) {
-  begin_helper("kymod-profiles");
+  answers = begin_helper("kymod-profiles", answers);
   allow_many_files();  // each module needs one
   LineReader lines(orders);
   const std::optional<std::string> line = lines.next();

@@ -23,6 +23,7 @@
 //                                        <-   each minute "kept SAMPLES LOST", or "failed LOST WHY" if it
 //                                             could not be written, which is tried again
 //                                        <-   "pulled COUNTS" (pulled_text()), after a target was asked
+//                                        <-   "note TEXT", of what there is nothing to be done about
 //
 // The keeper ends when the program closes its end or is gone. First it keeps what it has taken of the minute
 // in progress. If it is killed, it loses that minute, and at most the minute before, which it may be
@@ -75,6 +76,9 @@ std::string containers_text(const std::vector<std::string>& cgroups);
 std::optional<KeeperOrder> order_in(std::string_view line);
 std::optional<JobSessions> jobs_in(std::string_view line);
 std::optional<std::vector<std::string>> containers_in(std::string_view line);
+// What is to be said if the clock of the machine went back since the minute `before`; empty if it did not, or by so
+// little that this is its usual correction.
+std::string clock_note(std::int64_t before, std::int64_t now);
 // The counts behind kPulled.
 std::string pulled_text(const PullCounts& counts);
 std::optional<PullCounts> pulled_counts_in(std::string_view text);
@@ -85,6 +89,7 @@ inline constexpr const char* kKept = "kept ";
 inline constexpr const char* kFailed = "failed ";
 inline constexpr const char* kTrouble = "trouble ";
 inline constexpr const char* kPulled = "pulled ";
+inline constexpr const char* kNote = "note ";
 
 // The first argument with which a program starts itself as a keeper.
 inline constexpr const char* kKeeperArgument = "keep-profiles";

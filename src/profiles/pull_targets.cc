@@ -26,6 +26,7 @@ std::optional<int> port_in(std::string_view text) {
 // Reads "http://HOST[:PORT][/PATH]". Returns what is wrong, or nothing.
 std::string read_address(std::string_view text, PullTarget& target) {
   constexpr std::string_view kScheme = "http://";
+  if (text.starts_with("https://")) return "programs are asked by http:// only, not by https://";
   if (!text.starts_with(kScheme)) return "its address does not begin with http://";
   text.remove_prefix(kScheme.size());
   const std::size_t slash = std::min(text.find('/'), text.size());
@@ -129,24 +130,27 @@ std::string list_text(const Result<PullTargets>& targets) {
   return json_text(json{{"targets", std::move(list)}, {"trouble", targets->trouble}});
 }
 
-Result<PullTargets> listed_in(std::string_view text, const std::string& address) {
+Result<PullTargets> listed_in(std::string_view text, const std::string& place) {
   const json object = parse_json(text);
   try {
-    if (object.contains("failed")) {
-      return Error{Code::unavailable, address + ": " + object["failed"].get<std::string>()};
+    if (object.contains("failed")) {  // of a file, it begins with its path
+      return Error{Code::unavailable,
+                   (is_address(place) ? place + ": " : "") + object["failed"].get<std::string>()};
     }
     PullTargets targets;
     object.at("trouble").get_to(targets.trouble);
     for (const json& one : object.at("targets")) {
       PullTarget target{one.at(0), one.at(1), one.at(2), one.at(3)};
       const std::optional<Service> service = service_in(target.service);
-      const bool good = service && service->kind == Service::Kind::pod && !target.host.empty() &&
-                        target.port > 0 && target.port < 65536;
+      const bool named =
+          service && (service->kind == Service::Kind::pod ||
+                      (service->kind == Service::Kind::target && !is_address(place)));
+      const bool good = named && !target.host.empty() && target.port > 0 && target.port < 65536;
       if (good) targets.all.push_back(std::move(target));
     }
     return targets;
   } catch (const json::exception&) {
-    return Error{Code::unavailable, address + ": its list of pods could not be read"};
+    return Error{Code::unavailable, place + ": its list of targets could not be read"};
   }
 }
 

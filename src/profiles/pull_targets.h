@@ -39,8 +39,8 @@ Result<PullTargets> pull_targets_in(std::string_view text, const std::string& pa
 bool is_address(std::string_view text);
 
 // Targets as one child process tells them to the program that has started it: what failed, or all of them. Each is checked
-// again when it is read: such a process may have been taken over.
+// again when it is read: such a process may have been taken over. `place`: the file, or the address of the API, which lists only pods.
 std::string list_text(const Result<PullTargets>& targets);
-Result<PullTargets> listed_in(std::string_view text, const std::string& address);
+Result<PullTargets> listed_in(std::string_view text, const std::string& place);
 
 }  // namespace kymo::profiles

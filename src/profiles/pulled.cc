@@ -282,13 +282,37 @@ void pull(const PullTarget& target, const std::map<Type, std::string>& bases, in
   ::_exit(0);
 }
 
+namespace {
+
+// Says what was found, and ends the process.
+[[noreturn]] void say(const Result<PullTargets>& targets, int to) {
+  std::size_t written = 0;
+  static_cast<void>(write_all(to, list_text(targets), &written));
+  ::_exit(0);
+}
+
+// Gives up all rights and says which targets the text names. Whoever owns a pod may write what he likes into it.
+[[noreturn]] void say_targets_in(const Result<std::string>& text, const std::string& name, int to) {
+  confine::Bounds bounds;
+  bounds.descriptors = {to};
+  bounds.memory_bytes = std::uint64_t{4} << 30U;
+  const Result<void> confined = confine::confine_self(bounds);
+  if (!confined) say(confined.error(), to);
+  say(text ? pull_targets_in(*text, name) : Result<PullTargets>(text.error()), to);
+}
+
+}  // namespace
+
+void list_file(const std::string& path, int to) {
+  constexpr std::size_t kMaxFileBytes = std::size_t{64} << 20U;
+  const Result<FileDescriptor> file = open_regular(path);
+  say_targets_in(
+      file ? read_all(file->get(), path, kMaxFileBytes) : Result<std::string>(file.error()), path,
+      to);
+}
+
 void list_pods(const PodSource& source, int to) {
-  const auto say = [&](const Result<PullTargets>& targets) {
-    std::size_t written = 0;
-    static_cast<void>(write_all(to, list_text(targets), &written));
-    ::_exit(0);
-  };
-  if (const Result<void> given_up = drop_root(); !given_up) say(given_up.error());
+  if (const Result<void> given_up = drop_root(); !given_up) say(given_up.error(), to);
   const std::size_t path = source.address.find('/', source.address.find("://") + 3);
   const std::string host = source.address.substr(0, path);
   httplib::Client client(host);
@@ -303,13 +327,7 @@ void list_pods(const PodSource& source, int to) {
                   std::chrono::seconds(kPatienceS))
           : Error{Code::invalid_argument,
                   "this is no address, or " + source.ca_file + " cannot be read as user nobody"};
-  confine::Bounds bounds;
-  bounds.descriptors = {to};
-  bounds.memory_bytes = std::uint64_t{4} << 30U;
-  const Result<void> confined = confine::confine_self(bounds);
-  if (!confined) say(confined.error());
-  say(body ? pull_targets_in(*body, "its answer") : body.error());
-  ::_exit(0);
+  say_targets_in(body, "its answer", to);
 }
 
 Pulled pulled_in(const std::string& written) {

@@ -45,7 +45,11 @@ struct PodSource {
   std::string ca_file;  // PullFrom
 };
 
-// Asks for the pods in the same way, and writes list_text() of those that are targets.
+// Reads the file, gives up all rights, and only then looks at what it says. Writes list_text() of the targets.
+// Bounds: 64 MiB for the file.
+[[noreturn]] void list_file(const std::string& path, int to);
+
+// Asks for the pods in the same way as for profiles, and writes list_text() of those that are targets.
 // Bounds: 64 MiB for the answer.
 [[noreturn]] void list_pods(const PodSource& source, int to);
 

@@ -79,19 +79,13 @@ void Puller::look() {
 }
 
 void Puller::read_targets() {
-  if (is_address(from_.place)) {
-    if (lister_.runs()) return;
-    const PodSource source{from_.place, token_in(from_.token_file), from_.ca_file};
-    const Result<void> started =
-        lister_.start([&](int to) { list_pods(source, to); }, kMaxListBytes);
-    if (!started) set_targets(started.error());
-    return;
-  }
-  constexpr std::size_t kMaxFileBytes = std::size_t{64} << 20U;
-  const Result<FileDescriptor> file = open_regular(from_.place);
-  const Result<std::string> text =
-      file ? read_all(file->get(), from_.place, kMaxFileBytes) : Result<std::string>(file.error());
-  set_targets(text.ok() ? pull_targets_in(*text, from_.place) : text.error());
+  if (lister_.runs()) return;
+  const auto list = [&](int to) {
+    if (!is_address(from_.place)) list_file(from_.place, to);
+    list_pods({from_.place, token_in(from_.token_file), from_.ca_file}, to);
+  };
+  const Result<void> started = lister_.start(list, kMaxListBytes);
+  if (!started) set_targets(started.error());
 }
 
 void Puller::set_targets(Result<PullTargets> read) {

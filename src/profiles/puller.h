@@ -19,7 +19,7 @@ std::uint64_t next_turn(const PullTarget& target, std::uint64_t every_ns, std::u
 
 // Pulls the profiles of programs of Go, from each target once in an interval. A child process asks a target (pulled.h), one at a
 // time for each target. It may be taken over by what it reads, so nothing that it writes is believed: not of which service a
-// profile is, nor that it ends. The targets are read again each time: a file, or by another child the pods of Kubernetes.
+// profile is, nor that it ends. The targets are read again each time, by another child: a file, or the pods of Kubernetes.
 //
 // Threads: the only one of the process.
 // Errors:  said to the program (keeper.h), for each target when they change.

@@ -281,7 +281,7 @@ Result<std::uint64_t> SqliteStore::used_bytes() {
 }
 
 Result<void> SqliteStore::keep_within(const Limits& limits, std::int64_t now_minute) {
-  constexpr std::int64_t kPart = 16;  // how much is removed at once if there is no more room
+  constexpr std::uint64_t kPart = 16;  // how much is removed at once if there is no more room
   for (;;) {
     const Result<Extent> kept = extent();
     if (!kept) return kept.error();
@@ -289,8 +289,13 @@ Result<void> SqliteStore::keep_within(const Limits& limits, std::int64_t now_min
     std::int64_t first = kept->oldest;
     if (limits.minutes != 0) first = std::max(first, now_minute - limits.minutes);
     if (limits.bytes != 0 && kept->bytes > limits.bytes && kept->newest > kept->oldest) {
-      const std::int64_t span = kept->newest - kept->oldest;
-      first = std::max(first, kept->oldest + std::max<std::int64_t>(1, span / kPart));
+      // Of the minutes that there are, which may lie far apart: the machine was off, or its clock was wrong.
+      const Result<std::uint64_t> after = number(
+          "SELECT minute FROM (SELECT DISTINCT minute FROM minutes) ORDER BY minute "
+          "LIMIT 1 OFFSET ?",
+          {signed_of(std::max<std::uint64_t>(1, kept->minutes / kPart))});
+      if (!after) return after.error();
+      first = std::max({first, kept->oldest + 1, signed_of(*after)});
     }
     if (first == kept->oldest) return {};
     if (Result<void> removed = remove_before(first); !removed) return removed;
@@ -298,19 +303,19 @@ Result<void> SqliteStore::keep_within(const Limits& limits, std::int64_t now_min
 }
 
 Result<void> SqliteStore::remove_before(std::int64_t minute) {
-  std::vector<std::int64_t> services;
-  Result<void> done = db_->run("list the services", "SELECT id FROM services", {},
-                               [&](const Row& row) { services.push_back(row.integer(0)); });
+  // There may be very many services: whoever runs on the machine chooses the names of processes.
+  std::vector<std::pair<std::int64_t, std::int64_t>> old;
+  Result<void> done =
+      db_->run("list the services", "SELECT DISTINCT service, type FROM totals WHERE minute < ?",
+               {minute}, [&](const Row& row) { old.emplace_back(row.integer(0), row.integer(1)); });
   if (!done) return done;
   done = db_->transaction([&] {
     Result<void> removed;
-    for (const std::int64_t service : services) {
-      for (const auto& [type, name, quantity, level] : all_types()) {
-        if (!removed) return removed;
-        removed = db_->run("remove old rows",
-                           "DELETE FROM rows WHERE service = ? AND type = ? AND minute < ?",
-                           {service, number_of(type), minute});
-      }
+    for (const auto& [service, type] : old) {
+      if (!removed) return removed;
+      removed = db_->run("remove old rows",
+                         "DELETE FROM rows WHERE service = ? AND type = ? AND minute < ?",
+                         {service, type, minute});
     }
     for (const std::string_view statement :
          {"DELETE FROM totals WHERE minute < ?", "DELETE FROM minutes WHERE minute < ?",

@@ -87,11 +87,17 @@ void StackTaker::put(stacks::Trace trace, const stacks::Sample& sample,
   if (services_.keeps(process)) trace.service = kChosen;
   trace.process = service_of_process(trace.process).name;
   trace.thread.clear();
-  if (now_.traces.size() >= kMaxTraces && !now_.traces.contains(trace)) {
+  const stacks::Weight weight{1, sample.value_ns};
+  if (const auto found = now_.traces.find(trace); found != now_.traces.end()) {
+    found->second += weight;
+    return;
+  }
+  if (now_.traces.size() >= kMaxTraces || frames_ + trace.frames.size() > kMaxFrames) {
     ++now_.lost;
     return;
   }
-  now_.traces[std::move(trace)] += {1, sample.value_ns};
+  frames_ += trace.frames.size();
+  now_.traces.emplace(std::move(trace), weight);
 }
 
 // Finds the services. Threads and processes of one service that have the same stack are one row.
@@ -120,6 +126,7 @@ TakenMinute StackTaker::taken_until_now(std::int64_t minute) {
   const std::uint64_t now_ns = monotonic_ns();
   const std::uint64_t lost = collection_->counts().lost;
   TakenMinute taken = std::exchange(now_, {});
+  frames_ = 0;
   taken.minute = minute;
   taken.type = type_;
   taken.period_ns = period_ns_;

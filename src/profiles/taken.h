@@ -70,10 +70,12 @@ class ServiceFinder {
 //
 // Threads:   one.
 // Ownership: refers to `services`.
-// Bounds:    kMaxTraces in a minute; the samples of those beyond are counted as lost.
+// Bounds:    kMaxTraces and kMaxFrames in a minute; the samples of those beyond are counted as lost.
 class StackTaker {
  public:
   static constexpr std::size_t kMaxTraces = 100'000;
+  static constexpr std::size_t kMaxFrames =
+      4'000'000;  // 64 MB: a program can make each of its stacks deep
 
   // Errors: those of stacks::open_bpf_source().
   static Result<std::unique_ptr<StackTaker>> begin(Type type, unsigned rate,
@@ -100,6 +102,7 @@ class StackTaker {
   std::unique_ptr<stacks::Collection> collection_;
   stacks::Profile last_;  // after finish(): owns the modules of the frames
   TakenMinute now_;
+  std::size_t frames_ = 0;         // of its traces
   std::uint64_t begin_ns_;         // of `now_`
   std::uint64_t lost_before_ = 0;  // that the source had counted by then
 };

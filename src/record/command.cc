@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "base/file_limit.h"
 #include "base/pipe.h"
 
 namespace kymo::record {
@@ -18,6 +19,7 @@ constexpr int kNotBegun = 127;
 
 // Runs in the child: waits for the gate, and then executes the program.
 [[noreturn]] void become(char* const* words, int gate, int failure) {
+  give_back_file_limit();
   ::signal(SIGPIPE, SIG_DFL);  // kymo ignores it, but the program may rely on it
   char go = 0;
   if (::read(gate, &go, 1) == 1) {

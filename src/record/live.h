@@ -17,6 +17,7 @@ struct LiveValue {
   bool counter = true;  // false: it is a gauge, which has no rate
   std::string unit;     // as in a recording's metadata
   std::uint64_t value = 0;
+  std::string shown{};  // the name of a state, to be shown in place of its number
 };
 
 struct LiveRow {

@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/file_limit.h"
 #include "base/reap.h"
 #include "base/recording_name.h"
 #include "kymo/registry.h"
@@ -156,7 +157,7 @@ void note_newcomers(const Registry& registry, const probe::MappedCounters& count
 }  // namespace
 
 Result<Outcome> record_command(const std::vector<std::string>& words, const Options& options) {
-  allow_many_files();  // a process tree needs several for each process
+  raise_file_limit();  // a process tree needs several for each process
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   Result<Command> command = Command::prepare(words);
   if (!command) {
@@ -192,7 +193,7 @@ Result<Outcome> record_command(const std::vector<std::string>& words, const Opti
 }
 
 Result<Outcome> record_process(const ProcessOptions& options) {
-  allow_many_files();  // a process tree needs several for each process
+  raise_file_limit();  // a process tree needs several for each process
   const FileDescriptor process(probe::open_process(options.pid));
   if (!process.valid()) {
     return system_error("cannot record process " + std::to_string(options.pid), errno);
@@ -209,6 +210,9 @@ Result<Outcome> record_process(const ProcessOptions& options) {
       add_counters(registry, options, &outcome.notes);
   if (!counters) {
     return counters.error();
+  }
+  if (options.more) {
+    if (const Result<void> added = options.more(registry); !added) return added.error();
   }
   (*metrics)->start();
   Profiler profiler(registry, profiler_options(options.recording));

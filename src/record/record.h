@@ -3,11 +3,13 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "kymo/profiler.h"
+#include "kymo/registry.h"
 #include "kymo/result.h"
 
 namespace kymo::record {
@@ -41,6 +43,8 @@ struct ProcessOptions {
   // The longest time to record. The recording also ends with the process, and on SIGINT, SIGTERM or
   // SIGHUP.
   std::optional<std::chrono::milliseconds> duration;
+  // Registers more columns, before the recording begins.
+  std::function<Result<void>(Registry& registry)> more{};
 };
 
 // Records a running process from outside, also while it is stopped or frozen: what the kernel knows

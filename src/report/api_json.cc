@@ -34,6 +34,7 @@ nlohmann::json to_json(const v1::Checkpoint& checkpoint) {
           {"image_bytes", checkpoint.image_bytes()},
           {"duration_ns", checkpoint.duration_ns()},
           {"stats", checkpoint.has_stats() ? to_json(checkpoint.stats()) : nlohmann::json()},
+          {"stood_still_ns", checkpoint.stood_still_ns()},
           {"error", checkpoint.error()},
           {"reason", short_reason(checkpoint.error())}};
 }
@@ -58,6 +59,7 @@ nlohmann::json to_json(const v1::Job& job) {
           {"reason", short_reason(job.last_failure())},
           {"frozen", job.frozen()},
           {"held", job.held()},
+          {"pending", job.pending()},
           {"runtime", job.runtime() == v1::RUNTIME_UNSPECIFIED
                           ? "process"
                           : lower(v1::Runtime_Name(job.runtime()))},

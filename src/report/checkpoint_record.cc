@@ -15,7 +15,7 @@ constexpr char kRecordFile[] = "checkpoint.json";
 
 Result<nlohmann::json> read_checkpoint_record(const std::string& directory) {
   const std::string path = directory + "/" + kRecordFile;
-  const Result<std::string> text = read_beneath(directory, kRecordFile);
+  const Result<std::string> text = read_beneath(directory, kRecordFile, kMaxRecordBytes);
   if (!text) {
     return Error{text.error().code, "read the checkpoint's record: " + text.error().message,
                  text.error().errno_value};

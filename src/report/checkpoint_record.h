@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -11,10 +12,14 @@ namespace kymo::report {
 // The version of the format of checkpoint.json, kymod's record of a checkpoint.
 inline constexpr std::int64_t kRecordVersion = 1;
 
+// The largest checkpoint.json that is written or read. A larger one was not written by kymod, and
+// would cost its reader many times its size.
+inline constexpr std::size_t kMaxRecordBytes = std::size_t{1} << 20;
+
 // Reads the checkpoint.json in the directory of a checkpoint. Follows no link there.
 //
 // Errors: not_found if there is none.
-//         data_loss if it is damaged.
+//         data_loss if it is damaged, or has more than kMaxRecordBytes.
 //         unimplemented if its format is newer than kRecordVersion.
 Result<nlohmann::json> read_checkpoint_record(const std::string& directory);
 

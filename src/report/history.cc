@@ -4,9 +4,11 @@
 #include <cmath>
 #include <map>
 #include <span>
+#include <string_view>
 
 #include "analysis/robust.h"
 #include "base/rate.h"
+#include "report/human.h"
 
 namespace kymo::report {
 namespace {
@@ -126,6 +128,56 @@ std::vector<HistoryMove> phases_that_moved(const History& history, const analysi
   return sorted;
 }
 
+// Whether what CRIU did was looked at in each of these runs.
+bool all_have_states(const History& history, std::span<const std::size_t> runs) {
+  return std::all_of(runs.begin(), runs.end(), [&](std::size_t i) {
+    const auto& phases = history.runs[i].phases;
+    return std::any_of(phases.begin(), phases.end(),
+                       [](const auto& phase) { return is_state(phase.first); });
+  });
+}
+
+// The change that went most in the direction of a whole change of `whole_ns`. Null if none made a
+// quarter of it.
+const HistoryMove* largest(const std::vector<HistoryMove>& moves, double whole_ns) {
+  constexpr double kMinShare = 0.25;
+  const HistoryMove* most = nullptr;
+  double share_of_most = kMinShare;
+  for (const HistoryMove& move : moves) {
+    const double share = (move.after - move.before) / whole_ns;
+    if (share < share_of_most) continue;
+    most = &move;
+    share_of_most = share;
+  }
+  return most;
+}
+
+std::string moved(const HistoryMove& move) {
+  const double change = move.after - move.before;
+  return duration(move.after) + " after " + duration(move.before) + " (" +
+         (change > 0 ? "+" : "-") + duration(std::abs(change)) + ")";
+}
+
+// Of a change of a time only.
+std::vector<std::string> because_of(const HistoryChange& change) {
+  const auto whole =
+      std::find_if(change.metrics.begin(), change.metrics.end(),
+                   [](const HistoryMove& move) { return move.metric == HistoryMetric::duration; });
+  if (whole == change.metrics.end() || whole->after == whole->before) return {};
+  const double whole_ns = whole->after - whole->before;
+  std::vector<std::string> lines;
+  if (const HistoryMove* const phase = largest(change.phases, whole_ns)) {
+    const bool most = (phase->after - phase->before) / whole_ns > 0.5;
+    lines.push_back(std::string(most ? "Most of it: " : "The largest part: ") + phase->name + ", " +
+                    moved(*phase) + ".");
+  }
+  if (const HistoryMove* const state = largest(change.states, whole_ns)) {
+    lines.push_back("CRIU " + state->name.substr(std::string_view("CRIU: ").size()) + " for " +
+                    moved(*state) + ".");
+  }
+  return lines;
+}
+
 HistoryChange describe(const History& history, const analysis::Change& found,
                        const std::vector<double>& logs) {
   HistoryChange change;
@@ -145,7 +197,16 @@ HistoryChange describe(const History& history, const analysis::Change& found,
       change.metrics.push_back(std::move(move));
     }
   }
-  change.phases = phases_that_moved(history, found);
+  const bool looked = all_have_states(history, side(history, found, false)) &&
+                      all_have_states(history, side(history, found, true));
+  for (HistoryMove& move : phases_that_moved(history, found)) {
+    if (!is_state(move.name)) {
+      change.phases.push_back(std::move(move));
+    } else if (looked) {
+      change.states.push_back(std::move(move));
+    }
+  }
+  change.because = because_of(change);
   return change;
 }
 
@@ -175,6 +236,10 @@ HistoryVerdict judge(const HistoryOptions& options, const std::vector<double>& v
 
 }  // namespace
 
+bool is_state(std::string_view name) {
+  return name.starts_with("CRIU: ");
+}
+
 std::string_view name_of(HistoryMetric metric) {
   switch (metric) {
     case HistoryMetric::duration:
@@ -194,7 +259,7 @@ std::optional<double> value_of(const HistoryRun& run, HistoryMetric metric) {
     case HistoryMetric::duration:
       return run.duration_ns == 0 ? std::nullopt : std::optional<double>(run.duration_ns);
     case HistoryMetric::frozen:
-      return run.frozen_ns ? std::optional<double>(*run.frozen_ns) : std::nullopt;
+      return run.stood_still_ns ? std::optional<double>(*run.stood_still_ns) : std::nullopt;
     case HistoryMetric::bytes:
       return run.image_bytes == 0 ? std::nullopt : std::optional<double>(run.image_bytes);
     case HistoryMetric::throughput:

@@ -20,13 +20,17 @@ struct HistoryRun {
   std::string error;  // empty: it succeeded
   std::uint64_t duration_ns = 0;
   std::uint64_t image_bytes = 0;
-  std::optional<std::uint64_t> frozen_ns;
+  std::optional<std::uint64_t> stood_still_ns;  // of a dump
+  std::optional<std::uint64_t> away_ns;         // of a restore: since the dump
   std::string conditions;  // the options of the request that affect its duration
   std::string warmth;      // "warm", or "cold: " and the reason; empty if unknown
   std::vector<std::pair<std::string, std::uint64_t>> phases;  // nanoseconds by name
 
   [[nodiscard]] bool cold() const { return warmth.rfind("cold", 0) == 0; }
 };
+
+// Whether this is no phase, but what CRIU did in that time: "CRIU: waited for the disk".
+bool is_state(std::string_view name);
 
 enum class HistoryMetric : std::uint8_t { duration, frozen, bytes, throughput };
 inline constexpr HistoryMetric kHistoryMetrics[] = {HistoryMetric::duration, HistoryMetric::frozen,
@@ -70,6 +74,9 @@ struct HistoryChange {
   bool worse = false;
   std::vector<HistoryMove> metrics;  // every metric that the runs have
   std::vector<HistoryMove> phases;   // the largest change first
+  std::vector<HistoryMove> states;   // what CRIU did in this time, likewise
+  std::vector<std::string>
+      because;  // which phase and which state made most of the change, in words
 };
 
 struct HistoryVerdict {

@@ -9,8 +9,8 @@ HistoryRun run_of(const v1::HistoryRun& run) {
   out.error = run.error();
   out.duration_ns = run.duration_ns();
   out.image_bytes = run.image_bytes();
-  constexpr std::uint64_t kNanosPerMicro = 1000;
-  if (run.has_dump_stats()) out.frozen_ns = run.dump_stats().frozen_time_us() * kNanosPerMicro;
+  if (run.stood_still_ns() != 0) out.stood_still_ns = run.stood_still_ns();
+  if (run.away_ns() != 0) out.away_ns = run.away_ns();
   out.conditions = run.conditions();
   out.warmth = run.warmth();
   for (const v1::HistoryPhase& phase : run.phases()) {

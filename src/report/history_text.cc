@@ -98,17 +98,21 @@ std::string moves_table(const HistoryChange& change) {
   const std::size_t phases = std::min(kMovedPhases, change.phases.size());
   std::for_each(change.phases.begin(), change.phases.begin() + static_cast<std::ptrdiff_t>(phases),
                 add);
+  if (!change.states.empty()) add(change.states.front());
   return table.str(4);
 }
 
 std::string change_text(const History& history, const HistoryChange& change) {
   const HistoryRun& run = history.runs[history.compared[change.found.at]];
   const char* how = change.found.drift ? "drifts, and got" : "got";
+  std::string because;
+  for (const std::string& line : change.because) because += "    " + printable(line) + "\n";
   return fmt::format(
-             "{} {} {} with {} of {} ({})\n    Pettitt's test of {} runs: K = {:.0f}, p = {:.4f}\n",
+             "{} {} {} with {} of {} ({})\n{}    Pettitt's test of {} runs: K = {:.0f}, p = "
+             "{:.4f}\n",
              name_of(history.options.metric), how, change.worse ? "worse" : "better",
              printable(run.checkpoint), wall_clock(run.created_unix_ns),
-             signed_share(change.ratio - 1), change.found.end - change.found.begin,
+             signed_share(change.ratio - 1), because, change.found.end - change.found.begin,
              change.found.test.statistic, change.found.test.p) +
          moves_table(change);
 }
@@ -131,9 +135,11 @@ std::string verdict_text(const History& history) {
 }
 
 std::string runs_table(const History& history, std::size_t rows) {
+  const bool restores = std::any_of(history.runs.begin(), history.runs.end(),
+                                    [](const HistoryRun& run) { return run.away_ns.has_value(); });
   Table table({{"WHEN", Align::left},
                {"DURATION"},
-               {"FROZEN"},
+               {restores ? "AWAY" : "STOOD STILL"},
                {"IMAGES"},
                {"THROUGHPUT"},
                {"", Align::left}});
@@ -142,14 +148,14 @@ std::string runs_table(const History& history, std::size_t rows) {
   for (std::size_t i = first; i < count; ++i) {
     const HistoryRun& run = history.runs[i];
     const std::optional<double> throughput = value_of(run, HistoryMetric::throughput);
+    const std::optional<std::uint64_t>& time = restores ? run.away_ns : run.stood_still_ns;
     std::string note = run.error.empty() ? run.warmth : "failed: " + short_reason(run.error);
     if (run.error.empty() && !run.conditions.empty()) {
       note += (note.empty() ? "" : "; ") + run.conditions;
     }
     constexpr std::size_t kMaxNote = 60;
     table.add({wall_clock(run.created_unix_ns),
-               run.duration_ns == 0 ? "-" : duration(run.duration_ns),
-               run.frozen_ns ? duration(*run.frozen_ns) : "-",
+               run.duration_ns == 0 ? "-" : duration(run.duration_ns), time ? duration(*time) : "-",
                run.image_bytes == 0 ? "-" : bytes(run.image_bytes),
                throughput ? bytes(*throughput) + "/s" : "-", shortened(printable(note), kMaxNote)});
   }
@@ -160,10 +166,15 @@ std::string runs_table(const History& history, std::size_t rows) {
   return text;
 }
 
+nlohmann::json or_null(const std::optional<std::uint64_t>& time) {
+  return time ? nlohmann::json(*time) : nlohmann::json();
+}
+
 nlohmann::json json_of(const HistoryRun& run) {
   nlohmann::json phases = nlohmann::json::object();
+  nlohmann::json states = nlohmann::json::object();
   for (const auto& [name, ns] : run.phases) {
-    phases[name] = ns;
+    (is_state(name) ? states : phases)[name] = ns;
   }
   return {{"checkpoint", run.checkpoint},
           {"created_unix_ns", run.created_unix_ns},
@@ -171,11 +182,13 @@ nlohmann::json json_of(const HistoryRun& run) {
           {"reason", short_reason(run.error)},
           {"duration_ns", run.duration_ns},
           {"image_bytes", run.image_bytes},
-          {"frozen_ns", run.frozen_ns ? nlohmann::json(*run.frozen_ns) : nlohmann::json()},
+          {"stood_still_ns", or_null(run.stood_still_ns)},
+          {"away_ns", or_null(run.away_ns)},
           {"conditions", run.conditions},
           {"warmth", run.warmth},
           {"cold", run.cold()},
-          {"phases_ns", std::move(phases)}};
+          {"phases_ns", std::move(phases)},
+          {"states_ns", std::move(states)}};
 }
 
 nlohmann::json json_of(const std::vector<HistoryMove>& moves) {
@@ -199,7 +212,9 @@ nlohmann::json json_of(const History& history, const HistoryChange& change) {
           {"p", change.found.test.p},
           {"runs_tested", change.found.end - change.found.begin},
           {"metrics", json_of(change.metrics)},
-          {"phases_ns", json_of(change.phases)}};
+          {"phases_ns", json_of(change.phases)},
+          {"states_ns", json_of(change.states)},
+          {"because", change.because}};
 }
 
 nlohmann::json json_of(const HistoryVerdict& verdict, const HistoryOptions& options) {

@@ -138,8 +138,11 @@ std::string changed_table(const RecordingDiff& diff, std::size_t rows) {
   return text;
 }
 
-std::string not_told_table(const RecordingDiff& diff, std::size_t rows) {
+std::string not_told_table(const RecordingDiff& diff, std::size_t rows, bool all) {
   auto metrics = with_verdict(diff, DiffVerdict::not_told);
+  const std::size_t untested = metrics.size();
+  if (!all) std::erase_if(metrics, [](const MetricDiff* metric) { return metric->tells_nothing; });
+  const std::size_t left_out = untested - metrics.size();
   const auto one_sided = with_verdict(diff, DiffVerdict::one_sided);
   metrics.insert(metrics.end(), one_sided.begin(), one_sided.end());
   Table table({{"NOT TO BE TOLD FROM NOISE", Align::left},
@@ -155,7 +158,13 @@ std::string not_told_table(const RecordingDiff& diff, std::size_t rows) {
     table.add({metric_name(metric), amount(metric.before, metric), amount(metric.after, metric),
                change_of(metric), why});
   }
-  return table.empty() ? "" : "\n" + table.str(0) + more_line(rows, metrics.size());
+  std::string text = table.empty() ? "" : "\n" + table.str(0) + more_line(rows, metrics.size());
+  if (left_out != 0) {
+    text += fmt::format("{}{} {} too seldom to be tested (-v lists {})\n", text.empty() ? "\n" : "",
+                        left_out, left_out == 1 ? "metric moves" : "metrics move",
+                        left_out == 1 ? "it" : "them");
+  }
+  return text;
 }
 
 std::string unchanged_list(const RecordingDiff& diff, DiffVerdict verdict, const char* label) {
@@ -314,12 +323,12 @@ const char* to_string(ChangeCheck::Outcome outcome) {
 }
 
 std::string text_of(const RecordingDiff& diff, std::size_t rows,
-                    std::optional<AllowedChange> allowed) {
+                    std::optional<AllowedChange> allowed, bool all) {
   std::string text;
   if (diff.unfinished) text = note_lines(diff) + "\n";
   text += side_line("A", diff.before) + side_line("B", diff.after) + compared_line(diff) +
           test_line(diff);
-  text += changed_table(diff, rows) + not_told_table(diff, rows) +
+  text += changed_table(diff, rows) + not_told_table(diff, rows, all) +
           unchanged_list(diff, DiffVerdict::none, "no change") +
           unchanged_list(diff, DiffVerdict::the_same, "the same");
   if (!diff.unfinished && !diff.notes.empty()) text += "\n" + note_lines(diff);

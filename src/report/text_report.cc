@@ -272,9 +272,15 @@ std::string busiest_table(const Summary& summary) {
 }
 
 std::string gauge_table(const Summary& summary, const TextOptions& options) {
+  // The phases of a request stand in their own table, by name.
+  const std::vector<Phase> phases = phases_of(summary);
+  const bool named = !phases.empty() && !phases.front().evidence.empty();
   Table table({{"GAUGE", Align::left}, {"first"}, {"last"}, {"lowest"}, {"highest"}, {"mean"}});
   for (const ColumnSummary& column : summary.columns) {
     if (column.info.kind != Kind::gauge || column.idle()) {
+      continue;
+    }
+    if (named && column.info.name == "phase") {
       continue;
     }
     const Figures figures(column.info.unit, options);

@@ -11,10 +11,20 @@ namespace kymo::report {
 namespace {
 
 // What is wrong with kymod's checkpoint.json beside the images. Empty if nothing is wrong, or if
-// there is none because another tool made the checkpoint.
-std::string fault_of_record(const std::string& directory) {
+// there is none because another tool made the checkpoint. Without it a restore takes only images that are in the
+// directory itself.
+std::string fault_of_record(const std::string& directory, const criu::ImageSet& images) {
   const Result<nlohmann::json> record = read_checkpoint_record(directory);
-  if (!record) return record.error().code == Code::not_found ? "" : record.error().message;
+  if (!record && record.error().code == Code::not_found) {
+    const std::filesystem::path in =
+        std::filesystem::path(images.where("inventory.img")).parent_path();
+    std::error_code error;
+    if (in.empty() || std::filesystem::equivalent(in, directory, error)) return "";
+    return "checkpoint.json is missing, so kymo restore refuses this folder; its images alone are "
+           "in " +
+           in.string();
+  }
+  if (!record) return record.error().message;
   if (is_complete(*record, directory)) return "";
   return "checkpoint.json: the dump is not complete, its state is '" +
          kymo::text_of(*record, "state") + "'";
@@ -43,7 +53,7 @@ Result<VerifiedCheckpoint> verify_checkpoint(const std::string& path, Depth dept
     seen.faults.push_back(seen.compared.error().message);
   }
   if (seen.images.from_archive()) return seen;
-  if (std::string fault = fault_of_record(path); !fault.empty()) {
+  if (std::string fault = fault_of_record(path, seen.images); !fault.empty()) {
     seen.faults.push_back(std::move(fault));
   }
   return seen;

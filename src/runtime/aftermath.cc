@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/beneath.h"
 #include "base/busy_paths.h"
 #include "base/patience.h"
 #include "criu/image_streamer.h"
@@ -196,14 +197,31 @@ Result<void> conclude_ended(const DumpSpec& spec, const DumpTarget& before, Erro
   return {};
 }
 
-// Gives the processes their network back, and waits until they run without CRIU's code. `trouble` gets
-// what could not be undone although they run.
-Result<void> let_run_on(const DumpSpec& spec, const DumpTarget& before,
-                        std::vector<Error>& trouble) {
+// Whether CRIU may have changed something in the processes. CRIU notes in its log that it has seized a process
+// before it does anything else with it. If there is no log to read, the answer is yes.
+bool may_have_attached(const DumpSpec& spec) {
+  if (spec.pre_dumps != 0) return true;  // each round has a log of its own
+  const auto log = within(kDiskPatience, [path = spec.work_dir + "/dump.log"] {
+    return read_no_link(path, std::size_t{1} << 30U);
+  });
+  return !log || !*log || (*log)->empty() || (*log)->find("Seized task") != std::string::npos;
+}
+
+std::vector<pid_t> living_of(const DumpTarget& before) {
   std::vector<pid_t> tree;
   for (const ProcessId& member : before.tree) {
     if (probe::process_lives(member.pid, member.start_ticks)) tree.push_back(member.pid);
   }
+  return tree;
+}
+
+// Gives the processes their network back, and waits until they run without CRIU's code. `trouble` gets
+// what could not be undone although they run. Undoes nothing in processes that another program traces, such as
+// the CRIU of another kymod.
+Result<void> let_run_on(const DumpSpec& spec, const DumpTarget& before,
+                        std::vector<Error>& trouble) {
+  const std::vector<pid_t> tree = living_of(before);
+  if (living_tracer(tree) != 0) return ensure_running(before);
   if (Result<void> back = give_back_network(tree); !back) trouble.push_back(back.error());
   if (Result<void> running = ensure_running(before); !running || spec.frozen) return running;
   if (Result<void> unmapped = unmap_criu(tree); !unmapped) {
@@ -223,6 +241,14 @@ Result<void> conclude_failed_dump(const DumpSpec& spec, const DumpTarget& before
   const Scope scope("let it run on", {.category = "runtime"});
   const ProcessId process{before.process.pid, before.process.start_ticks};
   const auto life = [&] { return probe::life_of(process.pid, process.start_ticks); };
+  if (const pid_t tracer = living_tracer(living_of(before));
+      tracer != 0 && !may_have_attached(spec)) {
+    remove_images_soon(spec.images_dir);
+    error.message += "; process " + std::to_string(process.pid) + " is traced by process " +
+                     std::to_string(tracer) +
+                     ", perhaps another dump of it or a debugger, so nothing was changed in it";
+    return error;
+  }
   if (life() == probe::Life::ended) return conclude_ended(spec, before, std::move(error), outcome);
   std::vector<Error> trouble;
   const Result<void> running = let_run_on(spec, before, trouble);

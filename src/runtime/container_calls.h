@@ -58,7 +58,8 @@ Result<RestoreOutcome> restore_container(const RestoreSpec& spec, ContainerCall 
                                          const Observer& observer);
 
 // Freezes or unfreezes a container with `call`, which asks its runtime to do it. `shown` names the
-// call in the returned line. If freezing fails half-way, the container is unfrozen again.
+// call in the returned line. If freezing fails half-way, the container is unfrozen again. A runtime that
+// gave up too early, as runc does on a busy machine, is asked again.
 Result<std::string> freeze_container(const FreezeSpec& spec, bool frozen, const std::string& shown,
                                      const std::function<Result<void>()>& call);
 // The same with a command.

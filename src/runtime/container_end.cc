@@ -12,6 +12,7 @@
 #include "runtime/aftermath.h"
 #include "runtime/freezer.h"
 #include "runtime/network_lock.h"
+#include "runtime/process_checks.h"
 #include "runtime/session.h"
 
 namespace kymo::runtime {
@@ -123,6 +124,7 @@ Result<void> settle_container_dump(const DumpSpec& spec,
   for (const std::string& log : log_paths) {
     end_container_dump(log, tree, sessions_with(dump_mark(spec)));
   }
+  if (living_tracer(tree) != 0) return {};  // of another dump, or a debugger: nothing there is ours
   Result<void> back = give_back_network(tree);
   thaw_container(spec);
   Result<void> unmapped = spec.frozen ? Result<void>() : unmap_criu(tree);
@@ -133,6 +135,7 @@ void thaw_container(const DumpSpec& spec) {
   if (spec.frozen || !probe::process_lives(spec.process.pid, spec.process.start_ticks)) {
     return;
   }
+  if (living_tracer(probe::process_tree(spec.process.pid)) != 0) return;  // who may have frozen it
   if (const Result<Freezer> freezer = Freezer::of(spec.process.pid); freezer && freezer->frozen()) {
     static_cast<void>(freezer->set(false).ok());
   }

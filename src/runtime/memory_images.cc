@@ -20,6 +20,7 @@
 #include "base/file.h"
 #include "base/human.h"
 #include "base/patience.h"
+#include "criu/sync_images.h"
 #include "probe/directory_bytes.h"
 #include "probe/proc_file.h"
 #include "runtime/scratch.h"
@@ -116,17 +117,18 @@ void remove_from_memory(const fs::path& memory) {
 }
 
 // Does nothing if they have been copied already.
-Result<void> bring(const std::string& memory, const std::string& images_dir) try {
+Result<void> bring(const std::string& memory, const std::string& images_dir, bool durable) try {
   if (!whole_in_memory(memory)) return {};
   Result<void> done = copy(memory, images_dir);
+  if (done && durable) done = criu::sync_images(images_dir);
   if (done) remove_from_memory(memory);
   return done;
 } catch (const std::exception& error) {  // no memory
   return Error{Code::resource_exhausted, std::string("copy the images: ") + error.what()};
 }
 
-void copy_and_tell(const std::string& memory, const std::string& images_dir) {
-  Result<void> result = bring(memory, images_dir);
+void copy_and_tell(const std::string& memory, const std::string& images_dir, bool durable) {
+  Result<void> result = bring(memory, images_dir, durable);
   Copies& copies = Copies::get();
   const std::lock_guard lock(copies.mutex);
   copies.all[memory] = {true, std::move(result)};
@@ -177,13 +179,13 @@ bool whole_in_memory(const std::string& memory) {
   return !memory.empty() && fs::exists(fs::path(memory) / kInventory, error);
 }
 
-Result<bool> bring_images(const std::string& memory, const std::string& images_dir,
+Result<bool> bring_images(const std::string& memory, const std::string& images_dir, bool durable,
                           std::chrono::milliseconds patience) {
   Copies& copies = Copies::get();
   std::unique_lock lock(copies.mutex);
   if (copies.all.try_emplace(memory).second) {
     try {
-      std::thread(copy_and_tell, memory, images_dir).detach();
+      std::thread(copy_and_tell, memory, images_dir, durable).detach();
     } catch (const std::system_error& error) {
       copies.all.erase(memory);
       return system_error("start a thread", error.code().value());

@@ -38,8 +38,10 @@ bool whole_in_memory(const std::string& memory);
 // Copies whole images from memory to `images_dir`, which must exist and whose content is replaced, and
 // then removes them from memory. Returns false if the disk has not taken them within `patience`: then the
 // copying goes on in the background, and the next call waits for it.
+// `durable`: first makes them durable on their disk (criu/sync_images.h). A disk that fails only when it really
+// writes them would otherwise lose all that is left of a process.
 // Errors: what the disk says. The images stay in memory.
-Result<bool> bring_images(const std::string& memory, const std::string& images_dir,
+Result<bool> bring_images(const std::string& memory, const std::string& images_dir, bool durable,
                           std::chrono::milliseconds patience);
 
 // Whether they are being copied at this instant.

@@ -150,7 +150,7 @@ std::vector<pid_t> left_halted(const DumpTarget& before) {
 
 std::string tried_to_dump(const DumpSpec& spec) {
   return "cannot dump " + (spec.container.empty() ? "process " + std::to_string(spec.process.pid)
-                                                  : "container " + spec.container);
+                                                  : "container " + name_of_container(spec));
 }
 
 // Whether the process was killed and waits in the kernel, which no signal can end.
@@ -363,12 +363,25 @@ Result<void> ensure_running(const DumpTarget& before) {
     // Stops by a killed tracer end by themselves. A thread that stays stopped longer got a SIGSTOP.
     if (!continued && waited > kRunningWithin / 2) {
       for (const pid_t thread : halted) {
-        kill(thread, SIGCONT);  // kill(2) with the id of a thread signals its process
+        // kill(2) with the id of a thread signals its process.
+        if (tracer_of(thread) == 0) kill(thread, SIGCONT);
       }
       continued = true;
     }
     std::this_thread::sleep_for(kLookAgainEvery);  // the kernel has no event to wait for
   }
+}
+
+pid_t living_tracer(const std::vector<pid_t>& tree) {
+  for (const pid_t pid : tree) {
+    for (const pid_t thread : probe::threads_of(pid)) {
+      const pid_t tracer = tracer_of(thread);
+      if (tracer == 0 || tracer == getpid()) continue;
+      const Result<probe::Process> seen = probe::read_process(tracer);
+      if (seen && !seen->zombie() && !seen->ending) return tracer;
+    }
+  }
+  return 0;
 }
 
 pid_t held_by(pid_t pid) {

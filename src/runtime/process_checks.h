@@ -50,10 +50,16 @@ std::set<pid_t> ids_of(const std::vector<criu::ImageProcess>& tree);
 
 // After a failed dump: checks that no thread is stopped or traced that was not before. Waits at most
 // two seconds for the stops by CRIU to end, and sends SIGCONT to threads that stay stopped. Does not
-// wait that long for a CRIU that was killed but cannot end, because its disk does not answer.
+// wait that long for a CRIU that was killed but cannot end, because its disk does not answer. A thread
+// with a tracer gets no signal: it is not ours to continue.
 // Errors: data_loss if the process is gone; internal if a thread is still stopped; unavailable if a
 //         tracer still holds it. The message says which one, and what to do.
 Result<void> ensure_running(const DumpTarget& before);
+
+// Returns the pid of a tracer of one of these processes that lives: another CRIU, or a debugger. What such
+// a process has open or mapped belongs to its tracer. 0: there is none. A tracer that was killed does not
+// count, nor does one that is this program: see held_by().
+pid_t living_tracer(const std::vector<pid_t>& tree);
 
 // Returns what holds the process: the pid of a tracer that was killed but cannot end, because it
 // waits for its disk. The process stands still until that ends. 0: nothing.

@@ -20,6 +20,7 @@
 #include "preflight/checks.h"
 #include "preflight/text.h"
 #include "probe/process.h"
+#include "runtime/build_id.h"
 #include "runtime/lock_checks.h"
 
 namespace kymo::runtime {
@@ -107,6 +108,13 @@ void look_at_file(const criu::NeededFile& file, Findings& found,
                            std::to_string(seen.stx_size) + " now"));
   } else if (file.mode != 0 && seen.stx_mode != file.mode) {
     found.add(Grade::refuses, "file-mode", object_place(file.path));
+  } else if (!file.build_id.empty()) {
+    const Result<std::string> now = build_id_of(file.path);
+    if (!now) {
+      not_seen.push_back(file.path + ": " + now.error().message);
+    } else if (!now->empty() && *now != file.build_id) {  // without one, CRIU compares the size
+      found.add(Grade::refuses, "file-buildid", object_place(file.path));
+    }
   }
 }
 
@@ -211,7 +219,8 @@ bool is_older(const KernelVersion& one, const KernelVersion& other) {
 }
 
 void look_at_machine(const PlannedRestore& planned, Findings& found) {
-  const Machine here = this_machine();
+  static const Machine kHere = this_machine();  // it takes long to read with many CPUs
+  const Machine& here = kHere;
   const Machine& there = planned.machine;
   if (is_older(kernel_version(here.kernel), kernel_version(there.kernel))) {
     found.add(Grade::warns, "kernel-config",
@@ -286,6 +295,19 @@ Machine this_machine() {
   return machine;
 }
 
+std::vector<std::string> machine_warnings(const Machine& there) {
+  PlannedRestore planned;
+  planned.machine = there;
+  Findings found;
+  look_at_machine(planned, found);
+  look_at_run(found);
+  std::vector<std::string> lines;
+  for (const preflight::Finding& finding : found.take()) {
+    lines.push_back(finding.what + " (" + places_of(finding) + "). " + finding.remedy);
+  }
+  return lines;
+}
+
 json to_json(const Machine& machine) {
   return {{"kernel", machine.kernel}, {"cpu", machine.cpu}, {"cpu_flags", machine.cpu_flags}};
 }
@@ -300,6 +322,7 @@ json to_json(const PlannedRestore& planned) {
   for (const criu::NeededFile& file : planned.needs.files) {
     json one{{"path", file.path}, {"mode", file.mode}};
     if (file.size) one["size"] = *file.size;
+    if (!file.build_id.empty()) one["build_id"] = file.build_id;
     files.push_back(std::move(one));
   }
   json addresses = json::array();
@@ -370,6 +393,7 @@ PlannedRestore planned_restore_of(const json& object) {
     if (kymo::member(file, "size").is_number_unsigned())
       needed.size = kymo::number_of(file, "size");
     needed.mode = static_cast<std::uint32_t>(kymo::number_of(file, "mode"));
+    needed.build_id = kymo::text_of(file, "build_id");
     planned.needs.files.push_back(std::move(needed));
   }
   for (const json& address : kymo::member(object, "addresses")) {

@@ -30,6 +30,10 @@ nlohmann::json to_json(const Machine& machine);
 // The machine in JSON that anybody may have written: what is no text there is empty.
 Machine machine_of(const nlohmann::json& object);
 
+// What of this machine may make the restore of a dump fail that was made on `there`, one sentence each: an
+// older kernel, features that the CPU lacks, and a full /run.
+std::vector<std::string> machine_warnings(const Machine& there);
+
 // A checkpoint that somebody plans to restore.
 struct PlannedRestore {
   std::vector<pid_t> ids;  // of its processes and threads

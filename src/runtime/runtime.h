@@ -128,6 +128,7 @@ struct DumpSpec {
   std::optional<CriuProgram> criu{};  // not set: the one that the runtime was made with
   // Ends the dump as the deadline does, with Code::cancelled. Null: the dump cannot be cancelled.
   const Cancellation* cancel = nullptr;
+  std::string container_name{};  // for messages; empty: they have the id
 };
 
 // What is known of a dump and of a restore. `Stats` are CRIU's statistics.
@@ -161,6 +162,8 @@ struct DumpOutcome : Outcome<criu::DumpStats> {
   // images are whole, for example because their disk does not answer. The images are kept. Says what
   // failed and what is known.
   std::optional<Error> unconfirmed;
+  // Only with `unconfirmed`: the process has ended, and its whole images are in memory.
+  bool whole_in_memory = false;
   // CRIU failed after it had written every image and ended the process.
   bool after_failure = false;
 };
@@ -177,6 +180,7 @@ struct RestoreSpec {
   // Ends the restore and what it has restored so far, with Code::cancelled. Null: the restore
   // cannot be cancelled.
   const Cancellation* cancel = nullptr;
+  std::string container_name{};  // for messages; empty: they have the id
 };
 
 struct RestoreOutcome : Outcome<criu::RestoreStats> {
@@ -185,8 +189,15 @@ struct RestoreOutcome : Outcome<criu::RestoreStats> {
 
 struct FreezeSpec {
   ProcessId process;
-  std::string container;  // its id; empty: a plain process with all its descendants
+  std::string container;         // its id; empty: a plain process with all its descendants
+  std::string container_name{};  // for messages; empty: they have the id
 };
+
+// What messages call the container of a spec.
+template <class Spec>
+const std::string& name_of_container(const Spec& spec) {
+  return spec.container_name.empty() ? spec.container : spec.container_name;
+}
 
 // The OCI runtime with which a container runtime starts CRIU.
 struct OciRuntime {
@@ -230,6 +241,12 @@ class Runtime {
   // touch the images.
   virtual Result<void> settle_dump(const DumpSpec& spec) = 0;
   virtual Result<RestoreOutcome> restore(const RestoreSpec& spec, const Observer& observer) = 0;
+  // Cleans up after a restore of a container with this spec whose caller was killed. Removes what is left of it,
+  // so that the next restore finds nothing in its way. Returns false if the restore still goes on.
+  // `began_unix_ns`: when it began.
+  virtual Result<bool> settle_restore(const RestoreSpec& /*spec*/, std::int64_t /*began_unix_ns*/) {
+    return true;
+  }
   // Freeze the process or container, and unfreeze it. Each returns one line that says how.
   // Errors: failed_precondition if it is frozen, or unfrozen, already. After any error it is in the
   //         state in which it was before.

@@ -59,7 +59,8 @@ Result<void> take_images(const DumpSpec& spec, DumpOutcome& outcome) {
   const DiskWait wait(spec.cancel, spec.deadline_ns);
   Result<bool> brought = false;
   do {
-    brought = bring_images(spec.memory_images, spec.images_dir, kAskAgainEvery);
+    brought =
+        bring_images(spec.memory_images, spec.images_dir, !spec.leave_running, kAskAgainEvery);
   } while (brought && !*brought && !wait.is_over());
   if (brought && *brought) return {};
   Error error =
@@ -73,6 +74,7 @@ Result<void> take_images(const DumpSpec& spec, DumpOutcome& outcome) {
   error.message += "; the " + subject + " has ended, and its whole images are in memory, in " +
                    spec.memory_images + ": kymod copies them to the disk as soon as it takes them";
   outcome.unconfirmed = std::move(error);
+  outcome.whole_in_memory = true;
   return {};
 }
 

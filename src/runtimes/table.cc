@@ -18,8 +18,10 @@ std::unique_ptr<Runtime> make_process(const RuntimeSettings& all) {
 }
 
 std::unique_ptr<Runtime> make_runc(const RuntimeSettings& all) {
-  return make_runc_runtime(
-      {.root = all.runc_root, .criu_folder = all.criu_folder, .timeout = all.timeout});
+  return make_runc_runtime({.root = all.runc_root,
+                            .criu_folder = all.criu_folder,
+                            .timeout = all.timeout,
+                            .memory = all.state_dir.empty() ? "" : all.state_dir + "/runc-left"});
 }
 
 Result<OciRuntime> oci_runtime_of_runc() {

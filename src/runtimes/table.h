@@ -27,6 +27,7 @@ struct RuntimeSettings {
   // The timeout of each command, or dump and restore, of a container runtime. 0: none.
   std::chrono::milliseconds timeout{0};
   std::string runc_root;
+  std::string state_dir;  // for what a runtime remembers
   std::vector<std::string> podman_flags;
 };
 

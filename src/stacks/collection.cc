@@ -98,7 +98,7 @@ Profile Collection::finish() {
   source_->stop();
   profile_.duration_ns = monotonic_ns() - begin_ns_;
   take_until(UINT64_MAX);
-  profile_.cpu_ns = own_cpu_ns() - begin_cpu_ns_;
+  profile_.cpu_ns = own_cpu_ns() - begin_cpu_ns_ + profile_.processes->reader_cpu_ns();
   profile_.counts = source_->counts();
   return std::move(profile_);
 }

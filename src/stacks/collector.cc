@@ -122,6 +122,7 @@ int finish(Profile profile, RequestSamples& samples, const std::vector<PhaseTime
 Sampling sampling_of(const CollectorOrder& order, const OutsideCriu& outside) {
   Sampling sampling;
   sampling.rate = order.rate;
+  sampling.waits = order.waits;
   sampling.target.kind = Target::Kind::processes;
   sampling.target.pids = order.target;
   sampling.target.starters = outside.starters();
@@ -160,7 +161,7 @@ int collect_for(const CollectorOrder& order, LineReader& orders, int answers) {
 }  // namespace
 
 int collect(int orders, int answers) {
-  begin_helper("kymod-stacks");
+  answers = begin_helper("kymod-stacks", answers);
   allow_many_files();  // each module needs one
   LineReader lines(orders);
   const std::optional<std::string> line = lines.next();

@@ -32,6 +32,7 @@ struct CollectorOrder {
   bool container = false;            // another program may start CRIU
   std::string restored_container{};  // of the restore of a container: its id
   std::string output;                // the profile; empty: none is written
+  bool waits = false;                // take the stacks of threads that wait instead
 };
 
 // Each is one line.

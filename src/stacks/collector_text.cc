@@ -23,7 +23,8 @@ std::string order_text(const CollectorOrder& order) {
                         {"restored", order.restored},
                         {"container", order.container},
                         {"restored_container", order.restored_container},
-                        {"output", order.output}}) +
+                        {"output", order.output},
+                        {"waits", order.waits}}) +
          "\n";
 }
 
@@ -45,6 +46,7 @@ std::optional<CollectorOrder> order_in(std::string_view line) {
     object.at("container").get_to(order.container);
     object.at("restored_container").get_to(order.restored_container);
     object.at("output").get_to(order.output);
+    object.at("waits").get_to(order.waits);
     return order;
   } catch (const json::exception&) {
     return std::nullopt;

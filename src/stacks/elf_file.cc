@@ -13,38 +13,40 @@ namespace kymo::stacks {
 namespace {
 
 constexpr std::size_t kMaxSegments = 1024;
-constexpr std::size_t kMaxRows = 100'000;  // of a file; about 50 MB
+
+using FreeFrame = void (*)(void*);
+
+// Adds an expression to the row. Returns false if it is longer than any that a compiler writes.
+bool add(const Dwarf_Op* operations, std::size_t count, std::size_t expression, FrameRow& row) {
+  constexpr std::size_t kMaxOperationsOfRule = 31;
+  if (count > kMaxOperationsOfRule) return false;
+  for (std::size_t i = 0; i < count; ++i) {
+    row.operations.push_back({operations[i].atom, operations[i].number, operations[i].number2});
+  }
+  row.ends.at(expression) = static_cast<std::uint8_t>(row.operations.size());
+  return true;
+}
+
+bool read_frame(Dwarf_Frame* frame, FrameRow& row) {
+  Dwarf_Op* operations = nullptr;
+  std::size_t count = 0;
+  if (dwarf_frame_cfa(frame, &operations, &count) != 0) return false;
+  if (!add(operations, count, 0, row)) return false;
+  for (std::size_t i = 0; i < kKept.size(); ++i) {
+    std::array<Dwarf_Op, 3> place{};
+    if (dwarf_frame_register(frame, static_cast<int>(kKept.at(i)), place.data(), &operations,
+                             &count) != 0 ||
+        !add(operations, count, i + 1, row)) {
+      return false;
+    }
+  }
+  return true;
+}
 
 }  // namespace
 
-// The rows that were asked for, by their first address.
-struct ElfFile::Rows {
-  struct Entry {
-    std::uint64_t end = 0;
-    Row row;
-  };
-
-  explicit Rows(Elf* elf) : cfi(dwarf_getcfi_elf(elf)) {}
-  ~Rows() {
-    clear();
-    if (cfi != nullptr) dwarf_cfi_end(cfi);
-  }
-  Rows(const Rows&) = delete;
-  Rows& operator=(const Rows&) = delete;
-
-  void clear() {
-    for (auto& [begin, entry] : entries) std::free(entry.row.frame);
-    entries.clear();
-  }
-
-  Dwarf_CFI* cfi;
-  std::map<std::uint64_t, Entry> entries;
-};
-
-ElfFile::ElfFile(Elf* elf) : elf_(elf) {}
-
 ElfFile::~ElfFile() {
-  rows_.reset();
+  rules_.reset();
   elf_end(elf_);
 }
 
@@ -83,34 +85,24 @@ std::unique_ptr<ElfFile> ElfFile::vdso() {
   return size > kPages * 8 * 4096 ? nullptr : over(elf_memory(image, size));
 }
 
-std::optional<std::uint64_t> ElfFile::address_at(std::uint64_t offset) const {
-  for (const Segment& segment : segments_) {
-    if (offset >= segment.offset && offset - segment.offset < segment.size) {
-      return offset - segment.offset + segment.address;
-    }
+std::optional<FrameRow> ElfFile::row_at(std::uint64_t address) {
+  if (!std::exchange(looked_for_rules_, true)) rules_.reset(dwarf_getcfi_elf(elf_));
+  Dwarf_Frame* found = nullptr;
+  if (rules_ == nullptr || dwarf_cfi_addrframe(rules_.get(), address, &found) != 0) {
+    return std::nullopt;
   }
-  return std::nullopt;
-}
-
-const ElfFile::Row* ElfFile::row_at(std::uint64_t address) {
-  if (rows_ == nullptr) rows_ = std::make_unique<Rows>(elf_);
-  const auto after = rows_->entries.upper_bound(address);
-  if (after != rows_->entries.begin()) {
-    const auto found = std::prev(after);
-    if (address < found->second.end) return &found->second.row;
-  }
-  Dwarf_Frame* frame = nullptr;
-  if (rows_->cfi == nullptr || dwarf_cfi_addrframe(rows_->cfi, address, &frame) != 0)
-    return nullptr;
+  const std::unique_ptr<Dwarf_Frame, FreeFrame> frame(found, &std::free);
+  FrameRow row;
   Dwarf_Addr begin = address;
   Dwarf_Addr end = address + 1;
-  bool signal = false;
-  dwarf_frame_info(frame, &begin, &end, &signal);
-  if (rows_->entries.size() >= kMaxRows) rows_->clear();
-  Rows::Entry& entry = rows_->entries[begin];
-  std::free(entry.row.frame);
-  entry = {end, {frame, signal}};
-  return &entry.row;
+  dwarf_frame_info(found, &begin, &end, &row.signal);
+  if (!read_frame(found, row)) {
+    row.operations.clear();
+    row.ends = {};
+  }
+  row.begin = begin;
+  row.end = end;
+  return row;
 }
 
 std::string ElfFile::build_id() const {

@@ -70,7 +70,7 @@ std::optional<std::uint64_t> combine(int operation, std::uint64_t left, std::uin
 }
 
 // The value of an operation that takes none from the stack.
-std::optional<std::uint64_t> constant(const Dwarf_Op& operation, const Registers& registers,
+std::optional<std::uint64_t> constant(const Operation& operation, const Registers& registers,
                                       std::uint64_t frame_address) {
   const auto in_register = [&](std::uint64_t number, std::uint64_t offset) {
     return number < kRegisters ? std::optional(registers[number] + offset) : std::nullopt;
@@ -101,7 +101,7 @@ std::optional<std::uint64_t> constant(const Dwarf_Op& operation, const Registers
   }
 }
 
-void change(Stack& stack, const Dwarf_Op& operation, const ReadMemory& read) {
+void change(Stack& stack, const Operation& operation, const ReadMemory& read) {
   const std::uint64_t top = stack.pop();
   switch (operation.atom) {
     case DW_OP_plus_uconst:
@@ -122,7 +122,7 @@ void change(Stack& stack, const Dwarf_Op& operation, const ReadMemory& read) {
 }
 
 // The register that has the value, if the expression says only this.
-std::optional<std::uint64_t> only_register(const Dwarf_Op& operation) {
+std::optional<std::uint64_t> only_register(const Operation& operation) {
   if (operation.atom == DW_OP_regx) return operation.number;
   if (operation.atom < DW_OP_reg0 || operation.atom > DW_OP_reg31) return std::nullopt;
   return std::uint64_t{operation.atom} - DW_OP_reg0;
@@ -130,7 +130,7 @@ std::optional<std::uint64_t> only_register(const Dwarf_Op& operation) {
 
 }  // namespace
 
-std::optional<Evaluated> evaluate(std::span<const Dwarf_Op> operations, const Registers& registers,
+std::optional<Evaluated> evaluate(std::span<const Operation> operations, const Registers& registers,
                                   std::uint64_t frame_address, const ReadMemory& read) {
   if (operations.empty() || operations.size() > kMaxOperations) return std::nullopt;
   if (const auto number = only_register(operations.front())) {
@@ -139,7 +139,7 @@ std::optional<Evaluated> evaluate(std::span<const Dwarf_Op> operations, const Re
   }
   Stack stack;
   bool is_value = false;
-  for (const Dwarf_Op& operation : operations) {
+  for (const Operation& operation : operations) {
     if (operation.atom == DW_OP_stack_value) {
       is_value = true;
     } else if (const auto value = constant(operation, registers, frame_address)) {

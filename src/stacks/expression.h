@@ -1,13 +1,12 @@
 #pragma once
 
-#include <elfutils/libdw.h>
-
 #include <cstdint>
 #include <functional>
 #include <optional>
 #include <span>
 
 #include "stacks/event.h"
+#include "stacks/frame_row.h"
 
 namespace kymo::stacks {
 
@@ -20,10 +19,10 @@ struct Evaluated {
   bool is_value = false;  // otherwise it is the address where the value is
 };
 
-// Computes an expression that libdw has parsed. `frame_address` is the canonical frame address.
+// Computes an expression of call frame information. `frame_address` is the canonical frame address.
 // Only what compilers and assemblers put into call frame information is known.
 // Returns nothing if the expression has something else, or needs memory that is not known.
-std::optional<Evaluated> evaluate(std::span<const Dwarf_Op> operations, const Registers& registers,
+std::optional<Evaluated> evaluate(std::span<const Operation> operations, const Registers& registers,
                                   std::uint64_t frame_address, const ReadMemory& read);
 
 }  // namespace kymo::stacks

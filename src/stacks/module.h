@@ -5,7 +5,7 @@
 #include <string>
 
 #include "base/file.h"
-#include "stacks/elf_file.h"
+#include "stacks/elf_layout.h"
 
 namespace kymo::stacks {
 
@@ -22,7 +22,7 @@ struct Module {
   std::string path;     // in the root directory of the process that mapped it first
   FileDescriptor file;  // open, so that it can be read after the process or the file is gone; of
                         // `jit` the perf map, of `kernel` /proc/kallsyms
-  std::unique_ptr<ElfFile> elf;  // of `file` and `vdso`, if it is one
+  std::unique_ptr<ElfLayout> elf;  // of `file` and `vdso`, if it is one
 };
 
 // One frame of a stack: an address in a module as the linker gave it, or as it was in memory for

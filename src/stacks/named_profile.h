@@ -14,8 +14,8 @@
 
 namespace kymo::stacks {
 
-// The largest value of a stack, and the largest time, that a reader of profiles gives. It cuts off what is larger, so that
-// sums of values stay exact as numbers of JSON.
+// The largest value of a stack, and the largest time, that a reader of profiles gives. A larger one becomes this one,
+// so that sums of values stay exact as numbers of JSON.
 inline constexpr std::uint64_t kMaxStackValue = std::uint64_t{1} << 48U;
 // The most frames, in all stacks, of a file that a reader of profiles accepts.
 inline constexpr std::size_t kMaxFramesOfFile = std::size_t{1} << 25U;

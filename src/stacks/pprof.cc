@@ -34,7 +34,7 @@ class Writer {
 std::uint64_t Writer::mapping(const Module* module) {
   if (module == nullptr) return 0;
   const auto [found, added] = mappings_.try_emplace(module, mappings_.size() + 1);
-  if (added) file_.add_mapping(found->second, module->path, Symbols::build_id(*module));
+  if (added) file_.add_mapping(found->second, module->path, symbols_.build_id(*module));
   return found->second;
 }
 

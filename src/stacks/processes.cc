@@ -113,10 +113,10 @@ void read_cgroups(pid_t pid, Processes::Process& process) {
 
 }  // namespace
 
-Processes::Processes() : vdso_(std::make_shared<Module>()) {
+Processes::Processes() : reader_(std::make_shared<ElfReader>()), vdso_(std::make_shared<Module>()) {
   vdso_->kind = Module::Kind::vdso;
   vdso_->path = "[vdso]";
-  vdso_->elf = ElfFile::vdso();
+  vdso_->elf = ElfLayout::read(reader_, -1);
   kernel_.kind = Module::Kind::kernel;
   kernel_.path = "[kernel]";
   kernel_.file = FileDescriptor(::open("/proc/kallsyms", O_RDONLY | O_CLOEXEC));
@@ -165,7 +165,7 @@ std::shared_ptr<Module> Processes::module_of(const Mapped& mapped) {
     module->path.resize(module->path.size() - kDeleted.size());
   }
   module->file = open_mapped(mapped, module->path);
-  module->elf = ElfFile::open(module->file);
+  if (module->file.valid()) module->elf = ElfLayout::read(reader_, module->file.get());
   return module;
 }
 
@@ -261,10 +261,16 @@ bool Processes::read_again(pid_t pid) {
   constexpr std::uint64_t kSeldomNs = 20'000'000;
   Process& process = processes_[pid];
   const std::uint64_t now_ns = monotonic_ns();
-  if (process.ended || now_ns - process.read_ns < kSeldomNs) return false;
-  process.read_ns = now_ns;
+  if (process.ended || now_ns - process.read_ns < std::max(kSeldomNs, process.rest_ns))
+    return false;
   read_cgroups(pid, process);  // it may have been moved into another one
-  return read_maps(pid);
+  const bool read = read_maps(pid);
+  // If a process has very many mappings, reading them takes longer than kSeldomNs. So they are read again only after at
+  // least this many times as long.
+  constexpr std::uint64_t kMinRestFactor = 20;
+  process.read_ns = monotonic_ns();
+  process.rest_ns = std::max(kSeldomNs, kMinRestFactor * (process.read_ns - now_ns));
+  return read;
 }
 
 Processes::Process& Processes::at(pid_t pid) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "stacks/address_space.h"
+#include "stacks/elf_reader.h"
 #include "stacks/event.h"
 #include "stacks/module.h"
 
@@ -20,7 +21,7 @@ namespace kymo::stacks {
 // The processes that samples come from, and their modules. A module's file is opened when the
 // process maps it, so that it can be read after the process has ended or the file was deleted.
 //
-// Threads:   one.
+// Threads:   the only one of the process when it is made, because it starts a process; then one.
 // Ownership: owns all modules. They live as long as this object.
 class Processes {
  public:
@@ -31,6 +32,7 @@ class Processes {
     pid_t session = 0;      // 0: not known
     bool ended = false;
     std::uint64_t read_ns = 0;  // when its mappings were last read; 0: not yet
+    std::uint64_t rest_ns = 0;  // and how long they are not read again
   };
 
   Processes();
@@ -46,7 +48,7 @@ class Processes {
   Process& at(pid_t pid);
   // Reads again what a process has mapped, because an address was in no mapping: the kernel does not
   // tell what was moved (mremap(2)), as CRIU does it. Returns false if the process is gone, or was
-  // read less than 20 ms ago.
+  // read less than 20 ms ago: of one with very many mappings, less than 20 times as long ago as that took.
   bool read_again(pid_t pid);
   // A compiler in a process may write /tmp/perf-PID.map with the names of what it has compiled.
   // Opens it, if it is there by now. To be called when a frame of such code was seen.
@@ -58,6 +60,9 @@ class Processes {
 
   // The name of a thread, or of a process by that of its first thread; empty if it is not known.
   std::string name_of(pid_t tid);
+
+  // CPU time of the process that reads the modules.
+  [[nodiscard]] std::uint64_t reader_cpu_ns() const { return reader_->cpu_ns(); }
 
   [[nodiscard]] const Module* kernel() const { return &kernel_; }
 
@@ -73,6 +78,7 @@ class Processes {
   std::unordered_map<pid_t, std::shared_ptr<Module>> jits_;
   std::unordered_map<pid_t, std::string> names_;   // of threads that were asked for or renamed
   std::vector<std::shared_ptr<Module>> old_jits_;  // of processes that are forgotten
+  std::shared_ptr<ElfReader> reader_;
   std::shared_ptr<Module> vdso_;
   Module kernel_;
 };

@@ -51,7 +51,8 @@ struct Profile {
   std::uint64_t period_ns = 0;  // between samples of a CPU; 0 if `waits`
   std::int64_t begin_unix_ns = 0;
   std::uint64_t duration_ns = 0;
-  std::uint64_t cpu_ns = 0;  // CPU time of this process while it took samples
+  std::uint64_t cpu_ns =
+      0;  // CPU time of this process, and of its reader of modules, while it took samples
   SourceCounts counts;
   std::vector<std::string> phases;  // of a dump or restore: their names, in the order of time
   std::map<Trace, Weight> traces;

@@ -38,9 +38,13 @@ std::string_view last_part(std::string_view path) {
 
 // The names of one module.
 struct Symbols::Names {
-  Names(const Module& module, bool debug_info) {
-    if (module.elf != nullptr) {
-      read_elf(*module.elf, debug_info);
+  using Detail = NamingPlan::Detail;
+
+  Names(const Module& module, Detail detail) {
+    if (detail == Detail::nothing) return;
+    if (module.kind == Module::Kind::file || module.kind == Module::Kind::vdso) {
+      elf = module.kind == Module::Kind::vdso ? ElfFile::vdso() : ElfFile::open(module.file);
+      if (elf != nullptr) read_elf(detail == Detail::all);
     } else if (module.kind == Module::Kind::jit) {
       text = text_of(module);
       table.add_perf_map(text);
@@ -51,11 +55,11 @@ struct Symbols::Names {
     table.sort();
   }
 
-  void read_elf(const ElfFile& elf, bool debug_info) {
-    table.add_elf(elf.elf());
-    if (debug_info) info = DebugInfo::open(elf.elf());
+  void read_elf(bool debug_info) {
+    table.add_elf(elf->elf());
+    if (debug_info) info = DebugInfo::open(elf->elf());
     if (info != nullptr) return;
-    debug_file = open_debug_file(elf.build_id());
+    debug_file = open_debug_file(elf->build_id());
     debug_elf = ElfFile::open(debug_file);
     if (debug_elf == nullptr) return;
     table.add_elf(debug_elf->elf());
@@ -64,17 +68,21 @@ struct Symbols::Names {
 
   std::string text;  // what the names of the table are parts of
   FileDescriptor debug_file;
+  std::unique_ptr<ElfFile> elf;
   std::unique_ptr<ElfFile> debug_elf;
   SymbolTable table;
   std::unique_ptr<DebugInfo> info;  // uses an ELF file above
 };
 
-Symbols::Symbols(bool debug_info) : debug_info_(debug_info) {}
+Symbols::Symbols(NamingPlan* plan) : plan_(plan) {}
 Symbols::~Symbols() = default;
 
 Symbols::Names& Symbols::names_of(const Module& module) {
   std::unique_ptr<Names>& names = names_[&module];
-  if (names == nullptr) names = std::make_unique<Names>(module, debug_info_);
+  if (names == nullptr) {
+    names = std::make_unique<Names>(module,
+                                    plan_ == nullptr ? NamingPlan::Detail::all : plan_->of(module));
+  }
   return *names;
 }
 
@@ -91,8 +99,10 @@ Location Symbols::find(const Frame& frame) {
     return location;
   }
   location.module = frame.module->path;
+  if (plan_ != nullptr) plan_->reads(frame.module);
   Names& names = names_of(*frame.module);
   if (names.info != nullptr) location.lines = names.info->lines_at(frame.address);
+  if (plan_ != nullptr) plan_->reads(nullptr);
   const std::string_view symbol = names.table.find(frame.address);
   location.known = !symbol.empty() || !location.lines.empty();
   if (location.lines.empty()) location.lines.emplace_back();
@@ -108,7 +118,8 @@ Location Symbols::find(const Frame& frame) {
 }
 
 std::string Symbols::build_id(const Module& module) {
-  return module.elf == nullptr ? std::string() : module.elf->build_id();
+  const Names& names = names_of(module);
+  return names.elf == nullptr ? std::string() : names.elf->build_id();
 }
 
 }  // namespace kymo::stacks

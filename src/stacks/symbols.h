@@ -7,6 +7,7 @@
 
 #include "stacks/inlined.h"
 #include "stacks/module.h"
+#include "stacks/naming_plan.h"
 
 namespace kymo::stacks {
 
@@ -27,9 +28,8 @@ struct Location {
 //            looked up once.
 class Symbols {
  public:
-  // `debug_info`: whether to read the modules' debugging information, too. Without it, no inlined
-  // function and no line is known.
-  explicit Symbols(bool debug_info = true);
+  // `plan`: how much of each module is read, and who is told what is read. It must live as long as this object.
+  explicit Symbols(NamingPlan* plan = nullptr);
   ~Symbols();
   Symbols(const Symbols&) = delete;
   Symbols& operator=(const Symbols&) = delete;
@@ -37,14 +37,14 @@ class Symbols {
   // Valid as long as this object.
   const Location& at(const Frame& frame);
   // The build id of a module, in hexadecimal digits; empty if it has none.
-  static std::string build_id(const Module& module);
+  std::string build_id(const Module& module);
 
  private:
   struct Names;
   Names& names_of(const Module& module);
   Location find(const Frame& frame);
 
-  bool debug_info_;
+  NamingPlan* plan_;
   std::map<const Module*, std::unique_ptr<Names>> names_;
   std::map<Frame, Location> found_;
 };

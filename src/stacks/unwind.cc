@@ -1,21 +1,19 @@
 #include "stacks/unwind.h"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <iterator>
 #include <optional>
+#include <span>
 
-#include "stacks/elf_file.h"
+#include "stacks/elf_layout.h"
 #include "stacks/expression.h"
+#include "stacks/frame_row.h"
 
 namespace kymo::stacks {
 namespace {
 
 constexpr std::size_t kMaxFrames = 512;
-
-// What a function keeps for its caller, and where to return to.
-constexpr std::array<std::size_t, 7> kKept{3, kFramePointer, 12, 13, 14, 15, kReturnAddress};
 
 enum class Step : std::uint8_t { taken, outermost, failed };
 
@@ -29,7 +27,7 @@ class Unwinder {
  private:
   [[nodiscard]] std::optional<std::uint64_t> read(std::uint64_t address) const;
   Step step(const std::optional<Frame>& frame);
-  Step step_by_row(const ElfFile::Row& row);
+  Step step_by_row(const FrameRow& row);
   Step step_by_frame_pointer();
 
   const Processes::Process& process_;
@@ -53,29 +51,23 @@ std::optional<std::uint64_t> Unwinder::read(std::uint64_t address) const {
   return value;
 }
 
-Step Unwinder::step_by_row(const ElfFile::Row& row) {
+Step Unwinder::step_by_row(const FrameRow& row) {
   const ReadMemory memory = [this](std::uint64_t address) { return read(address); };
-  Dwarf_Op* operations = nullptr;
-  std::size_t count = 0;
-  if (dwarf_frame_cfa(row.frame, &operations, &count) != 0) return Step::failed;
-  const auto frame_address = evaluate({operations, count}, registers_, 0, memory);
+  const auto frame_address = evaluate(row.frame_address(), registers_, 0, memory);
   if (!frame_address) return Step::failed;
   Registers caller = registers_;
-  for (const std::size_t number : kKept) {
-    std::array<Dwarf_Op, 3> place{};
-    if (dwarf_frame_register(row.frame, static_cast<int>(number), place.data(), &operations,
-                             &count) != 0) {
-      return Step::failed;
-    }
-    if (count == 0) {  // undefined, or the same as in this frame
+  for (std::size_t i = 0; i < kKept.size(); ++i) {
+    const std::size_t number = kKept.at(i);
+    const std::span<const Operation> place = row.kept(i);
+    if (place.empty()) {
       if (number == kReturnAddress) return Step::outermost;
       continue;
     }
-    const auto found = evaluate({operations, count}, registers_, frame_address->value, memory);
+    const auto found = evaluate(place, registers_, frame_address->value, memory);
     if (!found) return Step::failed;
     const auto value = found->is_value ? std::optional(found->value) : read(found->value);
     if (!value && number == kReturnAddress) return Step::failed;
-    caller[number] = value.value_or(0);
+    caller.at(number) = value.value_or(0);
   }
   caller[kStackPointer] = frame_address->value;
   // The stack of a signal handler may be anywhere. Otherwise it shrinks.
@@ -101,7 +93,7 @@ Step Unwinder::step_by_frame_pointer() {
 Step Unwinder::step(const std::optional<Frame>& frame) {
   if (!frame) return Step::failed;
   if (frame->module->elf != nullptr) {
-    if (const ElfFile::Row* const row = frame->module->elf->row_at(frame->address)) {
+    if (const FrameRow* const row = frame->module->elf->row_at(frame->address)) {
       return step_by_row(*row);
     }
   }
@@ -120,14 +112,9 @@ void append_chain(const Processes::Process& process, const std::vector<std::uint
   }
   unwound.truncated = true;
   if (!frame || frame->module->elf == nullptr) return;
-  const ElfFile::Row* const row = frame->module->elf->row_at(frame->address);
-  std::array<Dwarf_Op, 3> place{};
-  Dwarf_Op* operations = nullptr;
-  std::size_t count = 1;
-  if (row != nullptr && dwarf_frame_register(row->frame, static_cast<int>(kReturnAddress),
-                                             place.data(), &operations, &count) == 0) {
-    unwound.truncated = count != 0;
-  }
+  const FrameRow* const row = frame->module->elf->row_at(frame->address);
+  if (row == nullptr || row->frame_address().empty()) return;
+  unwound.truncated = !row->kept(kKept.size() - 1).empty();
 }
 
 // Where the chain goes on after the frames that were unwound: behind the last frame's address. The

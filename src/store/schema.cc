@@ -7,7 +7,7 @@
 namespace kymo::store {
 namespace {
 
-constexpr std::int64_t kFormatVersion = 2;
+constexpr std::int64_t kFormatVersion = 3;
 
 constexpr std::string_view kFirstFormat[] = {
     "CREATE TABLE about (key TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID",
@@ -39,8 +39,22 @@ constexpr std::string_view kToSecondFormat[] = {
     "UPDATE about SET value = 2 WHERE key = 'format_version'",
 };
 
+// A history belongs to the name of its job, so that it survives the job. Adds how long processes stood
+// still and were away, and the disk.
+constexpr std::string_view kToThirdFormat[] = {
+    "ALTER TABLE runs RENAME COLUMN job_id TO owner",
+    R"(UPDATE runs SET owner = 'job:' || (SELECT name FROM jobs WHERE jobs.id = runs.owner)
+         WHERE owner IN (SELECT id FROM jobs))",
+    "ALTER TABLE runs ADD COLUMN stood_still_ns INTEGER NOT NULL DEFAULT 0",
+    "ALTER TABLE runs ADD COLUMN away_ns INTEGER NOT NULL DEFAULT 0",
+    "ALTER TABLE runs ADD COLUMN disk TEXT NOT NULL DEFAULT ''",
+    "ALTER TABLE checkpoints ADD COLUMN stood_still_ns INTEGER NOT NULL DEFAULT 0",
+    "UPDATE about SET value = 3 WHERE key = 'format_version'",
+};
+
 // The statements that convert each format to the next. Format 0 is an empty file.
-constexpr std::span<const std::string_view> kSteps[] = {kFirstFormat, kToSecondFormat};
+constexpr std::span<const std::string_view> kSteps[] = {kFirstFormat, kToSecondFormat,
+                                                        kToThirdFormat};
 static_assert(std::size(kSteps) == kFormatVersion);
 
 Result<void> set_up(Database& db) {

@@ -374,8 +374,6 @@ Result<void> Store::remove_job(std::string_view id) {
                   [gone](State& state) {
                     std::erase_if(state.jobs, [&](const Job& job) { return job.id == gone; });
                     state.unstored.jobs.erase(gone);
-                    std::erase_if(state.unstored.runs,
-                                  [&](const Run& run) { return run.job_id == gone; });
                   });
 }
 
@@ -437,12 +435,12 @@ Result<void> Store::add_run(const Run& run) {
                         });
 }
 
-Result<std::vector<Run>> Store::runs(std::string_view job_id, RunKind kind) {
+Result<std::vector<Run>> Store::runs(std::string_view owner, RunKind kind, std::size_t newest) {
   const auto all = std::make_shared<std::vector<Run>>();
-  const std::string of(job_id);
+  const std::string of(owner);
   Result<void> done = ask_disk(
-      [all, of, kind](State& state) -> Result<void> {
-        Result<std::vector<Run>> read = read_runs(*state.db, of, kind);
+      [all, of, kind, newest](State& state) -> Result<void> {
+        Result<std::vector<Run>> read = read_runs(*state.db, of, kind, newest);
         if (!read) return read.error();
         *all = *std::move(read);
         return {};

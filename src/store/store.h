@@ -3,6 +3,7 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -56,22 +57,27 @@ struct Checkpoint {
   std::uint64_t image_bytes = 0;
   std::uint64_t duration_ns = 0;
   std::string stats_json;  // CRIU's statistics, as the API shows them
+  // How long the processes stood still, also if the dump failed. 0: unknown.
+  std::uint64_t stood_still_ns = 0;
 };
 
-// A dump or restore that has ended, for its job's history. It stays when the checkpoint is removed.
+// A dump or restore that has ended, for a history. It stays when the checkpoint or the job is removed.
 struct Run {
   std::string id;  // unique
   RunKind kind = RunKind::dump;
-  std::string job_id;         // or another owner of a history (docs/history.md)
+  std::string owner;          // of the history, such as "job:web" (docs/history.md)
   std::string checkpoint_id;  // empty: the images were no checkpoint of kymod
   std::int64_t created_unix_ns = 0;
   std::string error;  // empty: it succeeded
   std::uint64_t duration_ns = 0;
   std::uint64_t image_bytes = 0;
-  std::string conditions;   // the options; only runs with the same conditions are compared
-  std::string warmth;       // "warm", or "cold: " and why; empty: not known
-  std::string stats_json;   // CRIU's statistics, as the API shows them
-  std::string phases_json;  // where the time went: nanoseconds by name
+  std::string conditions;            // the options; only runs with the same conditions are compared
+  std::string warmth;                // "warm", or "cold: " and why; empty: not known
+  std::string stats_json;            // CRIU's statistics, as the API shows them
+  std::string phases_json;           // where the time went: nanoseconds by name
+  std::uint64_t stood_still_ns = 0;  // of a dump, as in Checkpoint
+  std::uint64_t away_ns = 0;         // of a restore: since the dump; 0: unknown
+  std::string disk;  // of a dump's directory (disk_of() in base/mounts.h); empty: unknown
 };
 
 // Jobs, checkpoints and runs in one SQLite file. All jobs and checkpoints are in memory as well, so
@@ -127,7 +133,7 @@ class Store {
   Result<Job> job(std::string_view id_or_name);
   // Oldest first.
   std::vector<Job> jobs();
-  // Removes the job and its runs; its checkpoints stay.
+  // Removes the job. Its checkpoints and its history stay.
   Result<void> remove_job(std::string_view id);
 
   Result<void> add_checkpoint(const Checkpoint& checkpoint);
@@ -141,10 +147,11 @@ class Store {
   std::vector<Checkpoint> checkpoints(std::string_view job_id = {});
   Result<void> remove_checkpoint(std::string_view id);
 
-  // Only the thousand newest of each job and kind are kept.
+  // Only the thousand newest of each owner and kind are kept, of the thousand owners that had a run
+  // last.
   Result<void> add_run(const Run& run);
-  // Oldest first. Those of one job, or of all if `job_id` is empty.
-  Result<std::vector<Run>> runs(std::string_view job_id, RunKind kind);
+  // Oldest first. Those of one owner, or of all if `owner` is empty. `newest`: only so many, 0: all.
+  Result<std::vector<Run>> runs(std::string_view owner, RunKind kind, std::size_t newest = 0);
 
  private:
   struct State;

@@ -13,12 +13,14 @@ constexpr char kJobColumns[] =
     "created_unix_ns";
 constexpr char kCheckpointColumns[] =
     "id, job_id, pid, directory, created_unix_ns, state, error, image_bytes, duration_ns, "
-    "stats_json";
+    "stats_json, stood_still_ns";
 constexpr char kRunColumns[] =
-    "id, kind, job_id, checkpoint_id, created_unix_ns, error, duration_ns, image_bytes, "
-    "conditions, warmth, stats_json, phases_json";
-// The most runs that are kept of each job and kind. More would add nothing to a history.
+    "id, kind, owner, checkpoint_id, created_unix_ns, error, duration_ns, image_bytes, "
+    "conditions, warmth, stats_json, phases_json, stood_still_ns, away_ns, disk";
+// The most runs that are kept of each owner and kind. More would add nothing to a history.
 constexpr std::int64_t kMaxRuns = 1000;
+// The most owners whose runs are kept. Jobs and programs of other names come and go.
+constexpr std::int64_t kMaxOwners = 1000;
 
 constexpr std::pair<JobState, std::string_view> kJobStates[] = {
     {JobState::running, "running"}, {JobState::dumped, "dumped"}, {JobState::exited, "exited"}};
@@ -105,6 +107,7 @@ Checkpoint read_checkpoint(const Row& row) {
   c.image_bytes = to_unsigned(row.integer(7));
   c.duration_ns = to_unsigned(row.integer(8));
   c.stats_json = row.text(9);
+  c.stood_still_ns = to_unsigned(row.integer(10));
   return c;
 }
 
@@ -112,7 +115,7 @@ Run read_run(const Row& row) {
   Run run;
   run.id = row.text(0);
   run.kind = state_in(kRunKinds, row.text(1));
-  run.job_id = row.text(2);
+  run.owner = row.text(2);
   run.checkpoint_id = row.text(3);
   run.created_unix_ns = row.integer(4);
   run.error = row.text(5);
@@ -122,6 +125,9 @@ Run read_run(const Row& row) {
   run.warmth = row.text(9);
   run.stats_json = row.text(10);
   run.phases_json = row.text(11);
+  run.stood_still_ns = to_unsigned(row.integer(12));
+  run.away_ns = to_unsigned(row.integer(13));
+  run.disk = row.text(14);
   return run;
 }
 
@@ -185,27 +191,39 @@ Result<void> add(Database& db, const Job& job) {
 Result<void> add(Database& db, const Checkpoint& c) {
   return db.run("add checkpoint '" + c.id + "'",
                 std::string("INSERT INTO checkpoints (") + kCheckpointColumns +
-                    ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                    ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 {c.id, c.job_id, std::int64_t{c.pid}, c.directory, c.created_unix_ns,
                  name_in(kCheckpointStates, c.state), c.error, to_integer(c.image_bytes),
-                 to_integer(c.duration_ns), c.stats_json});
+                 to_integer(c.duration_ns), c.stats_json, to_integer(c.stood_still_ns)});
 }
 
 Result<void> add(Database& db, const Run& run) {
-  Result<void> added = db.run(
-      "add run '" + run.id + "'",
-      std::string("INSERT INTO runs (") + kRunColumns +
-          ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-      {run.id, name_in(kRunKinds, run.kind), run.job_id, run.checkpoint_id, run.created_unix_ns,
-       run.error, to_integer(run.duration_ns), to_integer(run.image_bytes), run.conditions,
-       run.warmth, run.stats_json, run.phases_json});
+  Result<void> added =
+      db.run("add run '" + run.id + "'",
+             std::string("INSERT INTO runs (") + kRunColumns +
+                 ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+             {run.id, name_in(kRunKinds, run.kind), run.owner, run.checkpoint_id,
+              run.created_unix_ns, run.error, to_integer(run.duration_ns),
+              to_integer(run.image_bytes), run.conditions, run.warmth, run.stats_json,
+              run.phases_json, to_integer(run.stood_still_ns), to_integer(run.away_ns), run.disk});
   if (!added) {
     return added;
   }
-  return db.run("forget the oldest runs",
-                "DELETE FROM runs WHERE rowid IN (SELECT rowid FROM runs WHERE job_id = ?1 AND"
-                " kind = ?2 ORDER BY created_unix_ns DESC, rowid DESC LIMIT -1 OFFSET ?3)",
-                {run.job_id, name_in(kRunKinds, run.kind), kMaxRuns});
+  Result<void> bounded =
+      db.run("forget the oldest runs",
+             "DELETE FROM runs WHERE rowid IN (SELECT rowid FROM runs WHERE owner = ?1 AND"
+             " kind = ?2 ORDER BY created_unix_ns DESC, rowid DESC LIMIT -1 OFFSET ?3)",
+             {run.owner, name_in(kRunKinds, run.kind), kMaxRuns});
+  std::int64_t runs_of_owner = 0;
+  if (bounded) {
+    bounded = db.run("count the runs", "SELECT count(*) FROM runs WHERE owner = ?", {run.owner},
+                     [&](const Row& row) { runs_of_owner = row.integer(0); });
+  }
+  if (!bounded || runs_of_owner > 1) return bounded;  // no owner has been added
+  return db.run("forget the oldest histories",
+                "DELETE FROM runs WHERE owner IN (SELECT owner FROM runs GROUP BY owner"
+                " ORDER BY max(created_unix_ns) DESC LIMIT -1 OFFSET ?)",
+                {kMaxOwners});
 }
 
 Result<void> update(Database& db, const Job& job) {
@@ -225,21 +243,16 @@ Result<void> update(Database& db, const Checkpoint& c) {
       db,
       db.run("update checkpoint '" + c.id + "'",
              "UPDATE checkpoints SET state = ?, error = ?, image_bytes = ?, duration_ns = ?,"
-             " stats_json = ?, directory = ? WHERE id = ?",
+             " stats_json = ?, directory = ?, stood_still_ns = ? WHERE id = ?",
              {name_in(kCheckpointStates, c.state), c.error, to_integer(c.image_bytes),
-              to_integer(c.duration_ns), c.stats_json, c.directory, c.id}),
+              to_integer(c.duration_ns), c.stats_json, c.directory, to_integer(c.stood_still_ns),
+              c.id}),
       "checkpoint", c.id);
 }
 
 Result<void> remove_job(Database& db, std::string_view id) {
-  return db.transaction([&]() -> Result<void> {
-    Result<void> removed = changed_one(
-        db, db.run("remove job", "DELETE FROM jobs WHERE id = ?", {std::string(id)}), "job", id);
-    if (!removed) {
-      return removed;
-    }
-    return db.run("remove a job's runs", "DELETE FROM runs WHERE job_id = ?", {std::string(id)});
-  });
+  return changed_one(db, db.run("remove job", "DELETE FROM jobs WHERE id = ?", {std::string(id)}),
+                     "job", id);
 }
 
 Result<void> remove_checkpoint(Database& db, std::string_view id) {
@@ -262,12 +275,17 @@ Result<std::vector<Checkpoint>> read_checkpoints(Database& db) {
                    {}, read_checkpoint);
 }
 
-Result<std::vector<Run>> read_runs(Database& db, std::string_view job_id, RunKind kind) {
+Result<std::vector<Run>> read_runs(Database& db, std::string_view owner, RunKind kind,
+                                   std::size_t newest) {
   return read_rows(db, "list runs",
                    std::string("SELECT ") + kRunColumns +
-                       " FROM runs WHERE (?1 = '' OR job_id = ?1) AND kind = ?2"
-                       " ORDER BY created_unix_ns, rowid",
-                   {std::string(job_id), name_in(kRunKinds, kind)}, read_run);
+                       " FROM (SELECT *, rowid AS number FROM runs"
+                       " WHERE (?1 = '' OR owner = ?1) AND kind = ?2"
+                       " ORDER BY created_unix_ns DESC, rowid DESC LIMIT ?3)"
+                       " ORDER BY created_unix_ns, number",
+                   {std::string(owner), name_in(kRunKinds, kind),
+                    newest == 0 ? std::int64_t{-1} : static_cast<std::int64_t>(newest)},
+                   read_run);
 }
 
 }  // namespace kymo::store

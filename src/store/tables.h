@@ -18,18 +18,18 @@ Error not_found(std::string_view what, std::string_view id);
 
 Result<void> add(Database& db, const Job& job);
 Result<void> add(Database& db, const Checkpoint& checkpoint);
-// Only the thousand newest of each job and kind are kept.
+// Only the thousand newest of each owner and kind are kept, of the thousand owners that had a run last.
 Result<void> add(Database& db, const Run& run);
 Result<void> update(Database& db, const Job& job);
 Result<void> update(Database& db, const Checkpoint& checkpoint);
-// Removes its runs, too.
 Result<void> remove_job(Database& db, std::string_view id);
 Result<void> remove_checkpoint(Database& db, std::string_view id);
 
 // Oldest first.
 Result<std::vector<Job>> read_jobs(Database& db);
 Result<std::vector<Checkpoint>> read_checkpoints(Database& db);
-// Those of one job, or of all if `job_id` is empty; oldest first.
-Result<std::vector<Run>> read_runs(Database& db, std::string_view job_id, RunKind kind);
+// Those of one owner, or of all if `owner` is empty; the newest ones, or all if `newest` is 0; oldest first.
+Result<std::vector<Run>> read_runs(Database& db, std::string_view owner, RunKind kind,
+                                   std::size_t newest);
 
 }  // namespace kymo::store

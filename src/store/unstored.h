@@ -28,9 +28,9 @@ struct Unstored {
     older.runs.insert(older.runs.end(), runs.begin(), runs.end());
     runs = std::move(older.runs);
   }
-  void add_runs(std::vector<Run>& to, std::string_view job_id, RunKind kind) const {
+  void add_runs(std::vector<Run>& to, std::string_view owner, RunKind kind) const {
     for (const Run& run : runs) {
-      if ((job_id.empty() || run.job_id == job_id) && run.kind == kind) to.push_back(run);
+      if ((owner.empty() || run.owner == owner) && run.kind == kind) to.push_back(run);
     }
   }
 };

@@ -14,6 +14,25 @@ export function stepOf(least) {
 }
 
 /**
+ * Keeps the labels within the box: one that does not fit behind its tick stands before it, or is left out if
+ * that is taken.
+ * @param {HTMLElement} box
+ */
+function fitLabels(box) {
+  let free = 0;
+  for (const tick of box.querySelectorAll("span")) {
+    const [begin, width] = [tick.offsetLeft, tick.offsetWidth];
+    if (begin + width <= box.clientWidth) {
+      free = begin + width;
+    } else if (begin - width >= free) {
+      tick.classList.add("before");
+    } else {
+      tick.textContent = "";
+    }
+  }
+}
+
+/**
  * @param {HTMLElement} box
  * @param {number} from
  * @param {number} to
@@ -26,4 +45,5 @@ export function drawTicks(box, from, to, origin) {
   for (let k = Math.ceil((from - origin) / step); k * step + origin <= to; ++k) ticks.push(k * step);
   const labels = instants(ticks, step);
   box.replaceChildren(...ticks.map((tick, i) => element("span", { class: "tick", style: `left:${((100 * (tick + origin - from)) / (to - from)).toFixed(3)}%` }, labels[i])));
+  fitLabels(box);
 }

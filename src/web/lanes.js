@@ -75,7 +75,7 @@ export function lanesOf(columns, interval) {
   const kinds = [
     { title: "CRIU’s time", of: "of one core’s time", stacked: true, least: 1, height: 64, parts: [...criu, ...restOf(criu, has)] },
     { title: "Bytes", of: "per second", height: 52, parts: [
-      rate("pages moved", "criu_moved_bytes", ORANGE), rate("CRIU wrote", "criu_written_bytes", BLUE), rate("CRIU read", "criu_read_bytes", VIOLET),
+      rate("pages moved", "memory_moved_bytes", ORANGE), rate("CRIU wrote", "criu_written_bytes", BLUE), rate("CRIU read", "criu_read_bytes", VIOLET),
       rate("images", "image_written_bytes", TEAL)] },
     { title: "Image disk", of: "per second, and requests in flight", height: 52, parts: [
       rate("written", "disk_written_bytes", TEAL, { area: true }, slow), rate("read", "disk_read_bytes", BLUE, { area: true }, slow),
@@ -95,6 +95,10 @@ function shareOf(rate) {
   return rate === null ? null : rate / 1e9;
 }
 
+/** @type {Record<string, string>} */
+const WHY_OFF = { criu_off_disk_ns: "disk", criu_off_socket_ns: "target (socket)", criu_off_pipe_ns: "pipe", criu_off_process_ns: "process", criu_off_fault_ns: "page fault",
+  criu_off_other_ns: "other call", criu_off_stopped_ns: "stopped" };
+
 /**
  * The time for which CRIU was blocked: by reason if the columns tell it, else for the disk.
  * @param {SummedColumn[]} columns
@@ -102,13 +106,13 @@ function shareOf(rate) {
  * @param {(name: string, column: string, color: string) => Part} time
  */
 function blocked(columns, has, time) {
-  const reasons = columns.filter((column) => column.metric === "criu_off_cpu_ns" && column.name !== column.metric);
+  const reasons = columns.filter((column) => WHY_OFF[column.name] !== undefined);
   if (reasons.length === 0) return has("criu_disk_wait_ns") ? [time("disk", "criu_disk_wait_ns", ORANGE)] : [];
   const colors = [TEAL, VIOLET, GREEN, GREY];
   const longest = reasons.sort((a, b) => b.last - b.first - (a.last - a.first)).slice(0, 3);
   return longest.map((column, i) => {
-    const reason = Object.values(column.fields ?? {})[0] ?? column.name.replace(/^[^[]*\[|\]$/g, "");
-    return time(reason, column.name, /disk|io|writeback/i.test(reason) ? ORANGE : colors[i % colors.length]);
+    const reason = WHY_OFF[column.name];
+    return time(reason, column.name, reason === "disk" ? ORANGE : colors[i % colors.length]);
   });
 }
 

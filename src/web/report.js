@@ -140,7 +140,7 @@ function figures() {
   /** @type {[string, number | undefined, (value: number) => string][]} */
   const known = [
     ["took", request.exact ? phases[phases.length - 1].end_ns - phases[0].begin_ns : 0, duration],
-    ["processes stood still", verdict?.frozen_ns || (stats?.frozen_time_us ?? 0) * 1000, duration],
+    ["processes stood still", verdict?.frozen_ns || ((stats?.freezing_time_us ?? 0) + (stats?.frozen_time_us ?? 0)) * 1000, duration],
     ["downtime in all", verdict?.downtime_ns, duration],
     ["images", image_bytes, bytes], ["pages written", stats?.pages_written, (n) => n.toLocaleString("en")], ["pages restored", stats?.pages_restored, (n) => n.toLocaleString("en")],
     ["CRIU’s time on a CPU", grew("criu_run_ns") || grew("criu_cpu_ns"), duration], ["CRIU waited for a CPU", grew("criu_runnable_ns") || grew("criu_cpu_wait_ns"), duration],

@@ -7,7 +7,7 @@ import { kymod } from "./live/state.js";
 import { phaseBar } from "./phase_bar.js";
 import { verdictBox } from "./verdict.js";
 
-/** @import { Checkpoint, Comparison, History, Job, LogPhases, Recorded, Scope, WholeCheckpoint } from "./types.d.ts" */
+/** @import { Checkpoint, Comparison, History, Job, LogPhases, Now, Recorded, Scope, WholeCheckpoint } from "./types.d.ts" */
 
 const box = byId("stored");
 /** @type {Set<string>} */
@@ -36,18 +36,62 @@ function ending(job) {
 /** @param {string} state */
 const stateMark = (state) => element("span", { class: `state ${state}` }, state);
 
+const NOW_EVERY_MS = 2000;
+
+/**
+ * How many cores were used; null: not known yet.
+ * @type {(after: number, before: number | undefined, seconds: number) => number | null}
+ */
+const coresOf = (after, before, seconds) => (before === undefined || seconds <= 0 ? null : Math.max(0, after - before) / 1e9 / seconds);
+/** @param {number | null} cores */
+const coresText = (cores) => (cores === null ? "…" : cores > 1.005 ? `${cores.toFixed(1)} cores` : `${(100 * cores).toFixed(0)} % of a core`);
+
+/**
+ * Shows what the machine and the running jobs do, again and again, as long as `line` is on the page.
+ * @param {HTMLElement} line
+ * @param {Map<string, HTMLElement>} cells of jobs, by name
+ */
+async function showNow(line, cells) {
+  /** @type {Now | null} */
+  let before = null;
+  for (let first = true; first || line.isConnected; first = false) {
+    /** @type {Now} */
+    let now;
+    try {
+      now = await kymod.get("/api/now");
+    } catch {
+      return; // what answers the page says so elsewhere
+    }
+    const seconds = before ? (now.time_ns - before.time_ns) / 1e9 : 0;
+    const was = before;
+    const of = (/** @type {string} */ name) => coresOf(now.machine[name], was?.machine[name], seconds);
+    const stolen = of("machine_steal_ns") ?? 0;
+    line.textContent = `This machine now: ${of("machine_cpu_ns")?.toFixed(1) ?? "…"} of ${now.cpus} cores in use` + (stolen < 0.05 ? "" : `, ${stolen.toFixed(1)} stolen by the hypervisor`) +
+      `; ${bytes(now.machine.machine_free_bytes)} of memory free; ${bytes(now.machine.machine_dirty_bytes + now.machine.machine_writeback_bytes)} not yet on a disk`;
+    for (const [name, cell] of cells) {
+      const job = now.jobs[name];
+      cell.textContent = !job ? "–" : `${job.stopped > 0 ? "stands still" : coresText(coresOf(job.cpu_ns, was?.jobs[name]?.cpu_ns, seconds))}, ${bytes(job.resident_bytes)}`;
+    }
+    before = now;
+    await new Promise((done) => setTimeout(done, was ? NOW_EVERY_MS : 500));
+  }
+}
+
 /**
  * @param {Job[]} jobs
  * @param {Checkpoint[]} checkpoints oldest first
+ * @param {Map<string, HTMLElement>} cells is filled with those that show what a job does now
  */
-function jobsTable(jobs, checkpoints) {
+function jobsTable(jobs, checkpoints, cells) {
   if (jobs.length === 0) return element("p", {}, "There is no job: kymo run starts one.");
-  return table(["job", "state:", "pid", "begun:", "last dump:", "frozen", "where the time went:", "in words:", "command:"], jobs.map((job) => {
+  return table(["job", "state:", "pid", "now:", "begun:", "last dump:", "stood still", "where the time went:", "in words:", "command:"], jobs.map((job) => {
     const own = checkpoints.filter((one) => one.job === job.name);
     const last = own[own.length - 1];
-    const words = [job.held, ending(job), job.reason && `its newest dump failed: ${job.reason}`].filter(Boolean).join("; ") || (last && last.verdict) || "";
-    return [link(job.name, part("history", job.name)), stateMark(job.held ? "held" : job.frozen ? "frozen" : job.state), job.state === "running" ? String(job.pid) : "–", when(job.created_unix_ns),
-      last ? link(when(last.created_unix_ns), part("checkpoint", last.id)) : "–", last && last.stats ? micros(last.stats.frozen_time_us) : "–",
+    const now = element("span", { class: "now" }, job.state === "running" ? "…" : "–");
+    if (job.state === "running") cells.set(job.name, now);
+    const words = [job.held, job.pending, ending(job), job.reason && `its newest dump failed: ${job.reason}`].filter(Boolean).join("; ") || (last && last.verdict) || "";
+    return [link(job.name, part("history", job.name)), stateMark(job.held ? "held" : job.frozen ? "frozen" : job.state), job.state === "running" ? String(job.pid) : "–", now, when(job.created_unix_ns),
+      last ? link(when(last.created_unix_ns), part("checkpoint", last.id)) : "–", last && last.stood_still_ns ? duration(last.stood_still_ns) : "–",
       last ? phaseBar(last.phases, last.state === "failed") : "", element("span", { class: job.reason ? "why fault" : "why" }, words), element("span", { class: "why" }, job.command.join(" "))];
   }), { id: "jobs" });
 }
@@ -66,18 +110,23 @@ function checkpointsTable(checkpoints) {
     });
     return [tick, link(one.id, part("checkpoint", one.id)), one.job || `process ${one.pid}`, when(one.created_unix_ns), one.state,
       one.image_bytes ? bytes(one.image_bytes) : "–", one.duration_ns ? duration(one.duration_ns) : "–",
-      one.stats === null ? "–" : micros(one.stats.frozen_time_us), phaseBar(one.phases, one.state === "failed"),
+      one.stood_still_ns ? duration(one.stood_still_ns) : "–", phaseBar(one.phases, one.state === "failed"),
       element("span", { class: one.reason ? "why fault" : "why" }, one.reason || one.verdict || "")];
   });
   compare.disabled = ticked.size !== 2;
-  return element("div", {}, compare, table(["", "checkpoint:", "of:", "begun:", "state:", "images", "took", "frozen", "where the time went:", "in words:"], rows, { id: "checkpoints" }));
+  return element("div", {}, compare, table(["", "checkpoint:", "of:", "begun:", "state:", "images", "took", "stood still", "where the time went:", "in words:"], rows, { id: "checkpoints" }));
 }
 
 async function overview() {
   /** @type {[Job[], Checkpoint[]]} */
   const [jobs, checkpoints] = await Promise.all([kymod.get("/api/jobs"), kymod.get("/api/checkpoints")]);
   for (const id of ticked) if (!checkpoints.some((one) => one.id === id)) ticked.delete(id);
-  return [section("Jobs", jobsTable(jobs, checkpoints)), section("Checkpoints", checkpointsTable(checkpoints))];
+  /** @type {Map<string, HTMLElement>} */
+  const cells = new Map();
+  const line = element("p", { id: "now" }, "…");
+  const listed = jobsTable(jobs, checkpoints, cells);
+  void showNow(line, cells);
+  return [line, section("Jobs", listed), section("Checkpoints", checkpointsTable(checkpoints))];
 }
 
 // --- one checkpoint ---------------------------------------------------------------------------
@@ -223,13 +272,13 @@ async function comparison(ids) {
     rows.length === 0 ? element("p", {}, "There is no difference.") : table(["what", "A", "B", "change"], rows, { id: "differences" }))];
 }
 
-/** @type {Record<string, ["duration_ns" | "frozen_ns" | "image_bytes", string]>} */
-const METRICS = { duration: ["duration_ns", "nanoseconds"], frozen: ["frozen_ns", "nanoseconds"], bytes: ["image_bytes", "bytes"] };
+/** @type {Record<string, ["duration_ns" | "stood_still_ns" | "image_bytes", string]>} */
+const METRICS = { duration: ["duration_ns", "nanoseconds"], frozen: ["stood_still_ns", "nanoseconds"], bytes: ["image_bytes", "bytes"] };
 
 /**
  * A bar for each run, the newest at the right, and a line at each lasting change.
  * @param {History} history
- * @param {"duration_ns" | "frozen_ns" | "image_bytes"} field
+ * @param {"duration_ns" | "stood_still_ns" | "image_bytes"} field
  * @param {string} unit
  */
 function trend(history, field, unit) {
@@ -243,6 +292,9 @@ function trend(history, field, unit) {
   });
   return bars;
 }
+
+/** @param {number | null} time_ns null: not known */
+const still = (time_ns) => (time_ns === null ? "–" : duration(time_ns));
 
 /**
  * @param {string} job
@@ -266,19 +318,19 @@ async function history(job, options) {
   if (all.runs.length === 0) return [...parts, element("p", {}, `There are no ${kind} yet.`)];
   parts.push(trend(all, field, unit));
   for (const change of all.changes) {
-    const [phase] = change.phases_ns;
+    const because = change.because ?? [];
     parts.push(element("p", { class: change.worse ? "fault" : "" }, `${change.worse ? "Worse" : "Better"} from `, link(change.checkpoint, part("checkpoint", change.checkpoint)),
-      ` on (${when(change.created_unix_ns)}): ${change.ratio.toFixed(2)} times, p = ${change.p.toPrecision(2)} by ${change.test}'s test` +
-      (phase ? `; what moved most: ${phase.name}, ${duration(phase.before)} to ${duration(phase.after)}` : "")));
+      ` on (${when(change.created_unix_ns)}): ${change.ratio.toFixed(2)} times, p = ${change.p.toPrecision(2)} by ${change.test}'s test.`),
+      ...because.map((line) => element("p", {}, line)));
   }
   if (all.compared.length < all.runs_needed) {
     parts.push(element("p", { id: "no-change" }, `Too few runs to tell a change: ${all.compared.length} of the ${all.runs_needed} that it takes.`));
   } else if (all.changes.length === 0) {
     parts.push(element("p", { id: "no-change" }, "No lasting change is found."));
   }
-  parts.push(table(["checkpoint", "begun:", "took", "frozen", "images", ":", ":"], all.runs.slice().reverse().map((run) => [
+  parts.push(table(["checkpoint", "begun:", "took", kind === "dumps" ? "stood still" : "away", "images", ":", ":"], all.runs.slice().reverse().map((run) => [
     run.checkpoint ? link(run.checkpoint, part("checkpoint", run.checkpoint)) : "–", when(run.created_unix_ns), duration(run.duration_ns),
-    run.frozen_ns === null ? "–" : duration(run.frozen_ns), bytes(run.image_bytes), run.warmth, run.reason])));
+    still(kind === "dumps" ? run.stood_still_ns : run.away_ns), bytes(run.image_bytes), run.warmth, run.reason])));
   return parts;
 }
 

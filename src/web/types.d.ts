@@ -34,6 +34,7 @@ export interface Verdict {
   short?: string; // in at most five words
   frozen_ns?: number;
   downtime_ns?: number;
+  duration_ns?: number; // of the request
   findings?: Finding[];
 }
 
@@ -251,6 +252,7 @@ export interface Job {
   state: string;
   frozen: boolean;
   held: string; // what holds it and what ends that; empty: nothing
+  pending: string; // what goes on with it; empty: nothing
   pid: number;
   created_unix_ns: number;
   runtime?: string;
@@ -258,6 +260,14 @@ export interface Job {
   exit_code: number | null;
   exit_signal: number | null;
   reason: string;
+}
+
+// What the machine and the running jobs do now: sums, as /api/now gives them.
+export interface Now {
+  time_ns: number;
+  cpus: number;
+  machine: Record<string, number>;
+  jobs: Record<string, { cpu_ns: number; resident_bytes: number; processes: number; stopped: number }>;
 }
 
 export interface Checkpoint {
@@ -268,7 +278,7 @@ export interface Checkpoint {
   created_unix_ns: number;
   image_bytes: number;
   duration_ns: number;
-  stats: { frozen_time_us: number } | null;
+  stood_still_ns: number; // 0: not known
   phases?: Phase[]; // of the newest checkpoints
   verdict?: string; // in at most five words
   reason: string;
@@ -325,7 +335,8 @@ export interface Run {
   checkpoint: string;
   created_unix_ns: number;
   duration_ns: number;
-  frozen_ns: number | null;
+  stood_still_ns: number | null;
+  away_ns: number | null;
   image_bytes: number;
   warmth: string;
   cold: boolean;
@@ -347,6 +358,7 @@ export interface History {
     p: number;
     test: string;
     phases_ns: { name: string; before: number; after: number }[];
+    because?: string[]; // lines of text
   }[];
 }
 

@@ -67,11 +67,11 @@ export function verdictBox(verdict) {
   const lines = Array.isArray(verdict?.lines) ? verdict.lines.filter((line) => typeof line === "string" && line !== "") : [];
   if (!verdict || lines.length === 0) return null;
   const findings = Array.isArray(verdict.findings) ? verdict.findings.filter((finding) => finding !== null && typeof finding === "object") : [];
-  const was = [verdict.frozen_ns, verdict.downtime_ns].find((value) => isNumber(value) && value > 0) ?? 0;
+  const was = [verdict.frozen_ns, verdict.downtime_ns, verdict.duration_ns].find((value) => isNumber(value) && value > 0) ?? 0;
   const bars = advices(findings, was);
   // The bars say what the lines of advice say.
-  const advised = new Set(findings.map((finding) => finding.advice));
-  const isAdvice = (/** @type {string} */ line) => /^to stand still/i.test(line) || advised.has(line);
+  const advised = findings.map((finding) => String(finding.advice ?? "").replace(/\.$/, "")).filter((advice) => advice !== "");
+  const isAdvice = (/** @type {string} */ line) => /^to stand still/i.test(line) || advised.some((advice) => line.startsWith(advice));
   const [first, ...rest] = bars.length === 0 ? lines : lines.filter((line, index) => index === 0 || !isAdvice(line));
   return element("section", { id: "verdict", "aria-label": "Verdict" }, element("p", { class: "first" }, first),
     ...rest.map((line) => element("p", {}, line)), ...bars, ...reasons(findings));

@@ -37,5 +37,11 @@ TEST(Mounts, WhatIsMountedBelowIsDetachedAndNothingBeside) {
   ::umount2((folder + "/imagesbeside").c_str(), MNT_DETACH);
 }
 
+TEST(Mounts, ADiskIsNamedByTheNearestFolderThatExists) {
+  EXPECT_TRUE(disk_of("/proc/no/such/file").starts_with("proc ")) << disk_of("/proc/no/such/file");
+  EXPECT_FALSE(disk_of("/nonexistent/folder").empty());
+  EXPECT_EQ(disk_of("relative/nonexistent"), "") << "paths are absolute";
+}
+
 }  // namespace
 }  // namespace kymo

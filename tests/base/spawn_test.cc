@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -11,6 +12,7 @@
 #include <sstream>
 
 #include "base/file.h"
+#include "base/file_limit.h"
 
 namespace kymo {
 namespace {
@@ -150,6 +152,26 @@ TEST(Spawn, GivesTheEnvironmentAndTheDirectory) {
           {.file = "/usr/bin/env", .words = {"env"}, .environment = std::vector<std::string>()}),
       "");
   EXPECT_NE(output_of({.file = "env", .words = {"env"}}), "") << "it has that of this program";
+}
+
+// A program that uses select(2) breaks if it has more than 1,024 files.
+TEST(Spawn, AProgramGetsTheFormerLimitForOpenFiles) {
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  if (before.rlim_max <= 600) GTEST_SKIP() << "needs a higher hard limit";
+  rlimit few = before;
+  few.rlim_cur = 600;
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+  raise_file_limit();
+  rlimit now{};
+  EXPECT_EQ(getrlimit(RLIMIT_NOFILE, &now), 0);
+  EXPECT_EQ(now.rlim_cur, before.rlim_max);
+  const Program asks{.file = "sh", .words = {"sh", "-c", "ulimit -Sn"}};
+  EXPECT_EQ(output_of(asks), "600\n");
+  Program keeps = asks;
+  keeps.keeps_file_limit = true;
+  EXPECT_NE(output_of(keeps), "600\n");
+  EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
 TEST(Spawn, WhatCannotBeRunIsNamedAndLeavesNoZombie) {

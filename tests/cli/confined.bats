@@ -22,7 +22,7 @@ END
 confined() {
   "$kymo" "$@" >"$dir/out" 2>"$dir/talk" 3>&- &
   local verb=$! reader status
-  for _ in $(seq 200); do
+  for _ in $(seq 3000); do
     grep -q "still being written" "$dir/talk" && break
     sleep 0.01
   done
@@ -65,7 +65,7 @@ confined() {
 @test "view reads without rights, and shows the recording" {
   "$kymo" view "$dir/runs/run.tsv" >"$dir/out" 2>"$dir/talk" 3>&- &
   local view=$!
-  for _ in $(seq 500); do
+  for _ in $(seq 3000); do
     [ ! -s "$dir/out" ] || break
     sleep 0.01
   done
@@ -77,14 +77,14 @@ confined() {
 @test "a recording whose files are pipes is refused or read without them, and never waited for" {
   mkfifo "$dir/pipe.tsv"
   for verb in report view "export -o $dir/out.csv"; do
-    run --separate-stderr timeout 20 "$kymo" $verb "$dir/pipe.tsv"
+    run --separate-stderr timeout 60 "$kymo" $verb "$dir/pipe.tsv"
     [ "$status" -eq 1 ]
     [[ "$stderr" == *"pipe.tsv: it is neither"* ]]
     [ "${#stderr_lines[@]}" -eq 1 ]
   done
   rm "$dir/runs/run.meta.json"
   mkfifo "$dir/runs/run.meta.json" "$dir/runs/run.gaps.tsv"
-  run --separate-stderr timeout 20 "$kymo" report "$dir/runs/run.tsv"
+  run --separate-stderr timeout 60 "$kymo" report "$dir/runs/run.tsv"
   [ "$status" -eq 0 ]
   [[ "$output$stderr" == *"run.meta.json: it is not a regular file"* ]]
   [[ "$output$stderr" == *"run.gaps.tsv: it is not a regular file"* ]]
@@ -124,7 +124,7 @@ END
   [ "$(id -u)" -eq 0 ] || skip "needs root to start kymod"
   "$build/tools/kymod/kymod" --socket "$dir/socket" --state-dir "$dir/state" --criu "${KYMO_TEST_CRIU:-criu}" >"$dir/log" 2>&1 3>&- &
   local kymod=$! long
-  for _ in $(seq 500); do
+  for _ in $(seq 3000); do
     [ ! -S "$dir/socket" ] || break
     sleep 0.02
   done

@@ -149,6 +149,18 @@ load refused.bash
   [[ "$output" == *"only root and the user who runs kymod may read them"* ]]
 }
 
+@test "profiles that another user has made" {
+  [ "$(id -u)" -eq 0 ] || skip "needs root to give files away"
+  mkdir "$BATS_TEST_TMPDIR/foreign"
+  cp "$KYMO_PROFILES/profiles.db" "$BATS_TEST_TMPDIR/foreign/"
+  chown 65534 "$BATS_TEST_TMPDIR/foreign/profiles.db"
+  refused 1 "foreign/profiles.db: it belongs to uid 65534, who could replace it: to look at foreign profiles, copy" \
+    profiles --directory "$BATS_TEST_TMPDIR/foreign"
+  chown 0 "$BATS_TEST_TMPDIR/foreign/profiles.db"
+  chmod 777 "$BATS_TEST_TMPDIR/foreign"
+  refused 1 "foreign: other users may write into it" profiles --directory "$BATS_TEST_TMPDIR/foreign"
+}
+
 @test "a folder without profiles, one of another version, a damaged one, and no kymod" {
   refused 1 "no profiles are kept in /nowhere: there is no profiles.db" profiles --directory /nowhere
   mkdir "$BATS_TEST_TMPDIR/later" "$BATS_TEST_TMPDIR/damaged"

@@ -50,14 +50,14 @@ END
 }
 
 @test "SIGINT is the command's, and kymo waits for it" {
-  run --separate-stderr timeout 20 "$kymo" record -- sh -c \
+  run --separate-stderr timeout 60 "$kymo" record -- sh -c \
     'trap "echo caught; exit 3" INT; kill -INT $PPID $$; while :; do sleep 0.01; done'
   [ "$status" -eq 3 ]
   [ "$output" = caught ]
 }
 
 @test "SIGTERM is passed on" {
-  run --separate-stderr timeout 20 "$kymo" record -- sh -c \
+  run --separate-stderr timeout 60 "$kymo" record -- sh -c \
     'trap "echo caught; exit 4" TERM; kill -TERM $PPID; while :; do sleep 0.01; done'
   [ "$status" -eq 4 ]
   [ "$output" = caught ]
@@ -75,16 +75,35 @@ END
 import json, sys
 rows = [line.rstrip("\n").split("\t") for line in open(sys.argv[1])]
 stopped = rows[0].index("tree_stopped")
+assert all(row[rows[0].index("target_stopped")] == "1" for row in rows[1:])
+assert int(rows[-1][rows[0].index("machine_cpu_ns")]) > 0
 due = json.load(open(sys.argv[1].replace(".tsv", ".meta.json")))["stats"]["ticks_due"]
 assert due > 290 and len(rows) > 1, (due, len(rows))
 assert all(row[stopped] == "1" for row in rows[1:])
 END
 }
 
+@test "with --bpf, the system calls of a running process by class" {
+  dd if=/dev/zero of=/dev/null bs=4096 >/dev/null 2>&1 3>&- &
+  pid=$!
+  run --separate-stderr "$kymo" record -p "$pid" --bpf --duration 0.5 --output "$dir/run.tsv"
+  kill -KILL "$pid"
+  [ "$status" -eq 0 ] || { echo "$stderr"; false; }
+  /usr/bin/python3 - "$dir/run.tsv" <<'END'
+import sys
+rows = [line.rstrip("\n").split("\t") for line in open(sys.argv[1])]
+grown = {name: int(rows[-1][i]) - int(rows[1][i]) for i, name in enumerate(rows[0])}
+assert grown["target_sys_read_calls"] > 100, grown
+assert grown["target_sys_read_bytes"] >= 4096 * (grown["target_sys_read_calls"] - 1), grown
+assert grown["target_run_ns"] > 0, grown
+assert "criu_run_ns" not in grown
+END
+}
+
 @test "a counter file that is truncated meanwhile: one line, no crash, and what was recorded until then" {
   "$build/tests/support/publisher" "$dir/counters" 4 >"$dir/out" 3>&- &
   publisher=$!
-  for _ in $(seq 200); do ! grep -q ready "$dir/out" || break; sleep 0.05; done
+  for _ in $(seq 1000); do ! grep -q ready "$dir/out" || break; sleep 0.05; done
   kill -STOP "$publisher" # or it would crash itself
   (until [ "$(wc -l <"$dir/run.tsv")" -gt 500 ]; do sleep 0.05; [ -e "$dir" ] || break; done
     truncate -s 0 "$dir/counters") >/dev/null 2>&1 3>&- &

@@ -19,7 +19,7 @@ teardown() {
 start_publisher() {
   "$build/tests/support/publisher" "$dir/counters" 4 >"$dir/out" 3>&- &
   publisher=$!
-  for _ in $(seq 200); do
+  for _ in $(seq 1000); do
     ! grep -q ready "$dir/out" || return 0
     sleep 0.05
   done
@@ -36,7 +36,7 @@ seen() (
 when_seen() {
   rm -f "$dir/seen"
   {
-    for _ in $(seq 400); do
+    for _ in $(seq 1000); do
       found=$(grep -c "$1" "$dir/seen") || found=0
       [ "$found" -lt "$2" ] || break
       sleep 0.05
@@ -77,7 +77,7 @@ interrupt() {
 @test "JSON, a line for each refresh, until the process ends" {
   start_publisher
   when_seen '"ticks"' 2 kill -KILL "$publisher"
-  run --separate-stderr seen timeout 20 "$kymo" watch --json -p "$publisher"
+  run --separate-stderr seen timeout 60 "$kymo" watch --json -p "$publisher"
   publisher=
   [ "$status" -eq 0 ]
   [[ "$stderr" == *"has ended"* ]]
@@ -118,7 +118,7 @@ assert rows[0]["columns"]["ticks"]["value"] < rows[1]["columns"]["ticks"]["value
   start_publisher
   kill -STOP "$publisher" # or it would crash itself
   when_seen '{' 1 truncate -s 0 "$dir/counters"
-  run --separate-stderr seen timeout 20 "$kymo" watch --json -p "$publisher"
+  run --separate-stderr seen timeout 60 "$kymo" watch --json -p "$publisher"
   [ "$status" -eq 1 ]
   [ "${#lines[@]}" -ge 1 ]
   [ "$stderr" = "kymo: the file of process $publisher was truncated while it was watched" ]
@@ -127,15 +127,15 @@ assert rows[0]["columns"]["ticks"]["value"] < rows[1]["columns"]["ticks"]["value
 @test "a ring that is truncated meanwhile: one line, no crash, and the terminal as it was" {
   "$build/tests/sampling/kymo-test-recorder" "$dir/run.tsv" "$dir/ring" >/dev/null 2>&1 3>&- &
   publisher=$!
-  for _ in $(seq 200); do [ ! -s "$dir/ring" ] || break; sleep 0.05; done
+  for _ in $(seq 1000); do [ ! -s "$dir/ring" ] || break; sleep 0.05; done
   when_seen . 1 truncate -s 0 "$dir/ring"
-  run --separate-stderr seen timeout 20 "$kymo" watch "$dir/ring"
+  run --separate-stderr seen timeout 60 "$kymo" watch "$dir/ring"
   publisher= # it has crashed: its ring was taken from it
   [ "$status" -eq 1 ]
   [ "$stderr" = "kymo: the ring $dir/ring was truncated while it was watched" ]
 
   "$build/tests/sampling/kymo-test-recorder" "$dir/run2.tsv" "$dir/ring2" >/dev/null 2>&1 3>&- &
-  for _ in $(seq 200); do [ ! -s "$dir/ring2" ] || break; sleep 0.05; done
+  for _ in $(seq 1000); do [ ! -s "$dir/ring2" ] || break; sleep 0.05; done
   when_seen $'\e\\[?1049h' 1 truncate -s 0 "$dir/ring2"
   run script -qefc "timeout --foreground 20 $kymo watch $dir/ring2" "$dir/seen"
   [ "$status" -eq 1 ]
@@ -147,7 +147,21 @@ assert rows[0]["columns"]["ticks"]["value"] < rows[1]["columns"]["ticks"]["value
   echo "a letter" >"$dir/ring"
   refused 1 "is not a ring" watch "$dir/ring"
   refused 1 "no process" watch -p 4194303
-  refused 1 "neither published counters nor a ring" watch -p $$
   refused 2 "not both" watch "$dir/ring" -p $$
   refused 1 "start kymod" watch --socket "$dir/none"
+}
+
+@test "a process that publishes nothing: what the kernel knows of it and of the machine" {
+  sh -c 'while :; do :; done' >/dev/null 2>&1 3>&- &
+  publisher=$!
+  when_seen '"target_cpu_ns"' 8 interrupt
+  seen interruptible "$kymo" watch -p "$publisher" --json
+  /usr/bin/python3 - "$dir/seen" <<'END'
+import json, sys
+rows = [json.loads(line)["columns"] for line in open(sys.argv[1])]
+assert rows[-1]["target_cpu_ns"]["value"] > rows[0]["target_cpu_ns"]["value"]
+assert rows[-1]["target_running"]["value"] == 1
+assert rows[-1]["target_resident_bytes"]["value"] > 0
+assert rows[-1]["machine_cpu_ns"]["value"] > 0
+END
 }

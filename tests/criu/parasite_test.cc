@@ -17,6 +17,7 @@
 #include <thread>
 
 #include "base/file.h"
+#include "probe/process.h"
 #include "support/stop_child.h"
 #include "support/temporary_directory.h"
 
@@ -24,7 +25,6 @@ namespace kymo::criu {
 namespace {
 
 using std::chrono::milliseconds;
-using std::chrono::steady_clock;
 
 struct Shared {
   std::atomic<std::uint64_t> count{0};
@@ -99,22 +99,29 @@ TEST(ParasiteTest, OfAProcessWithoutItNothingIsTouched) {
   EXPECT_TRUE(child.counts_on());
 }
 
+// It waits until this test interrupts it, and is not interrupted before.
 TEST(ParasiteTest, ASystemCallThatWaitsGoesOnWaiting) {
+  static volatile sig_atomic_t interrupted = 0;
   Child child([](Shared& shared) {
+    struct sigaction action {};
+    action.sa_handler = [](int) { interrupted = 1; };
+    ::sigaction(SIGUSR1, &action, nullptr);
     map_parasite();
     shared.maps = 1;
-    const auto began = steady_clock::now();
-    const timespec time{0, 600'000'000};
-    const bool slept = ::nanosleep(&time, nullptr) == 0;
-    const bool all = steady_clock::now() - began >= milliseconds(600);
-    ::_exit(slept && all ? 7 : 1);
+    const timespec time{1000, 0};
+    ::_exit(::nanosleep(&time, nullptr) != 0 && interrupted == 1 ? 7 : 1);
   });
-  ASSERT_TRUE(test::eventually([&] { return child.shared().maps == 1; }));
-  std::this_thread::sleep_for(milliseconds(50));
+  const auto sleeps = [&] {
+    const Result<probe::Process> seen = probe::read_process(child.pid());
+    return child.shared().maps == 1 && seen && seen->state == 'S';
+  };
+  ASSERT_TRUE(test::eventually(sleeps));
   const auto removed = remove_parasite(child.pid());
   ASSERT_TRUE(removed.ok()) << removed.error().message;
   EXPECT_EQ(*removed, 1U);
   EXPECT_FALSE(child.infected());
+  EXPECT_TRUE(test::eventually(sleeps));
+  ::kill(child.pid(), SIGUSR1);
   const int status = child.exit_status();
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 7) << status;
 }

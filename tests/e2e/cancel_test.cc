@@ -2,13 +2,14 @@
 // dumped runs on, of a restore nothing is left, and neither counts as a failure.
 
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include <filesystem>
 #include <thread>
 
-#include "probe/directory_bytes.h"
 #include "probe/process.h"
 #include "programs.h"
+#include "support/breakable_criu.h"
 #include "support/real_criu.h"
 #include "support/slow_mount.h"
 
@@ -29,48 +30,50 @@ std::uint64_t count_of(const Kymod& kymod, const std::string& metric, const std:
   return 0;
 }
 
-// A process of 64 MiB, and a disk that takes many seconds for as much.
+// CRIU is stopped in the middle of the request when that is cancelled.
 class CancelTest : public ::testing::Test {
  protected:
   void SetUp() override {
     KYMO_NEEDS_CRIU();
-    mount_ = std::make_unique<SlowMount>(folder_.folder("disk"), folder_.folder("slow"), "12M");
-    ASSERT_TRUE(mount_->mounted()) << "bindfs does not work here";
     kymod_.start();
-    job_ = kymod_.churn(64, "work");
+    job_ = kymod_.churn(16, "work");
   }
-  [[nodiscard]] std::string slow(const std::string& name) const {
-    return folder_.path() + "/slow/" + name;
+  [[nodiscard]] std::string dir() const { return kymod_.path("one"); }
+  void stop_when(const std::string& mark) const { criu_.break_at(mark, SIGSTOP); }
+  void wait_for_stop() const {
+    EXPECT_NE(criu_.stopped(), 0) << kymod_.log();
+    criu_.mend();
   }
-  // Waits until the memory of the job is being written, which takes seconds more.
-  static void wait_for_memory(const std::string& dir) {
-    EXPECT_TRUE(eventually([&] {
-      const Result<std::uint64_t> bytes = probe::directory_bytes(dir + "/images.partial");
-      return bytes.ok() && *bytes > std::uint64_t{4} << 20U;
-    }));
+  // `kymo WORDS`, for interrupt_client().
+  [[nodiscard]] Outcome run_as_client(const std::vector<std::string>& words) const {
+    std::vector<std::string> command{"sh",           "-c",         R"(echo $$ >"$0"; exec "$@")",
+                                     client_pid(),   KYMO_PROGRAM, "--socket",
+                                     kymod_.socket()};
+    command.insert(command.end(), words.begin(), words.end());
+    return run(command);
   }
-  void expect_it_runs_on(const std::string& dir) const {
+  void interrupt_client() const { EXPECT_EQ(kill(std::stoi(read_file(client_pid())), SIGINT), 0); }
+  [[nodiscard]] std::string client_pid() const { return folder_.path() + "/client"; }
+  void expect_it_runs_on() const {
     EXPECT_TRUE(kymod_.goes_on(job_));
     EXPECT_EQ(kymod_.job("work")["state"], "running");
-    EXPECT_FALSE(fs::exists(dir + "/images"));
-    EXPECT_FALSE(fs::exists(dir + "/images.partial"));
+    EXPECT_FALSE(fs::exists(dir() + "/images"));
+    EXPECT_FALSE(fs::exists(dir() + "/images.partial"));
     EXPECT_EQ(count_of(kymod_, "dumps", "error"), 0U);
     EXPECT_EQ(count_of(kymod_, "dumps", "cancelled"), 1U);
   }
 
   TemporaryDirectory folder_;
-  std::unique_ptr<SlowMount> mount_;
-  std::unique_ptr<SlowMount> reads_;
-  Kymod kymod_;
+  const BreakableCriu criu_;
+  Kymod kymod_{{"--criu", criu_.path()}};
   json job_;
 };
 
 TEST_F(CancelTest, AnotherClientEndsADumpAndTheProcessRunsOn) {
+  stop_when("Dumping pages (type");
   Outcome dump;
-  std::thread client([&] {
-    dump = kymod_.kymo({"dump", "process", "work", "--dir", slow("one")});
-  });
-  wait_for_memory(slow("one"));
+  std::thread client([&] { dump = kymod_.kymo({"dump", "process", "work", "--dir", dir()}); });
+  wait_for_stop();
   const Outcome cancelled = kymod_.kymo({"cancel", "work"});
   client.join();
   EXPECT_EQ(cancelled.exit_code, 0) << cancelled.err;
@@ -79,37 +82,38 @@ TEST_F(CancelTest, AnotherClientEndsADumpAndTheProcessRunsOn) {
   EXPECT_EQ(dump.exit_code, 1);
   EXPECT_NE(dump.err.find("the request was cancelled; the process runs on"), std::string::npos)
       << dump.err;
-  expect_it_runs_on(slow("one"));
+  expect_it_runs_on();
   const Outcome again = kymod_.kymo({"cancel", "work"});
   EXPECT_EQ(again.exit_code, 1);
   EXPECT_NE(again.err.find("no dump or restore of it is running"), std::string::npos) << again.err;
 }
 
 TEST_F(CancelTest, CtrlCInTheClientEndsADumpAndTheProcessRunsOn) {
-  const Outcome dump =
-      run({"timeout", "--foreground", "--preserve-status", "--signal", "INT", "2", KYMO_PROGRAM,
-           "--socket", kymod_.socket(), "dump", "process", "work", "--dir", slow("one")});
+  stop_when("Dumping pages (type");
+  Outcome dump;
+  std::thread client([&] { dump = run_as_client({"dump", "process", "work", "--dir", dir()}); });
+  wait_for_stop();
+  interrupt_client();
+  client.join();
   EXPECT_EQ(dump.exit_code, 130) << dump.err;
   EXPECT_NE(dump.err.find("cancelling: waiting for kymod"), std::string::npos) << dump.err;
   EXPECT_NE(dump.err.find("the request was cancelled; the process runs on"), std::string::npos)
       << dump.err;
-  expect_it_runs_on(slow("one"));
+  expect_it_runs_on();
 }
 
 TEST_F(CancelTest, ARestoreLeavesNothingOfItBehindAndTheImagesWhole) {
-  const std::string fast = folder_.folder("checkpoints");
-  const std::string dir = folder_.folder("slowly-read");
-  reads_ = std::make_unique<SlowMount>(fast, dir, "8M", SlowMount::Slow::reading);
-  ASSERT_TRUE(reads_->mounted());
-  ASSERT_EQ(kymod_.kymo({"dump", "process", "work", "--dir", fast + "/one"}).exit_code, 0);
+  ASSERT_EQ(kymod_.kymo({"dump", "process", "work", "--dir", dir()}).exit_code, 0);
   const pid_t pid = job_["pid"];
+  stop_when("Running post-restore scripts");
   Outcome restore;
-  std::thread client([&] { restore = kymod_.kymo({"restore", dir + "/one"}); });
-  EXPECT_TRUE(eventually([&] { return probe::read_process(pid).ok(); })) << "nothing is restored";
+  std::thread client([&] { restore = kymod_.kymo({"restore", dir()}); });
+  wait_for_stop();
+  EXPECT_TRUE(probe::read_process(pid).ok()) << "nothing is restored";
   const Outcome cancel = kymod_.kymo({"cancel", "work"});
   client.join();
   EXPECT_EQ(cancel.exit_code, 0) << cancel.err;
-  EXPECT_EQ(restore.exit_code, 1) << "the restore was quicker";
+  EXPECT_EQ(restore.exit_code, 1);
   EXPECT_NE(restore.err.find("the request was cancelled"), std::string::npos) << restore.err;
   EXPECT_FALSE(probe::read_process(pid).ok()) << "something of the restore is left";
   EXPECT_EQ(kymod_.job("work")["state"], "dumped");
@@ -124,18 +128,17 @@ TEST_F(CancelTest, ARestoreLeavesNothingOfItBehindAndTheImagesWhole) {
 TEST_F(CancelTest, ARestoreWhoseChecksumsAreComparedByAProcessWithoutRights) {
   const std::string fast = folder_.folder("checkpoints");
   const std::string dir = folder_.folder("slowly-read");
-  reads_ = std::make_unique<SlowMount>(fast, dir, "8M", SlowMount::Slow::reading);
-  ASSERT_TRUE(reads_->mounted());
+  // So that 16 MiB take longer than any machine takes to cancel.
+  const SlowMount mount(fast, dir, "200k", SlowMount::Slow::reading);
+  ASSERT_TRUE(mount.mounted()) << "bindfs does not work here";
   ASSERT_EQ(
       kymod_.kymo({"dump", "process", "work", "--checksums", "--dir", fast + "/one"}).exit_code, 0);
   Outcome restore;
-  std::thread client([&] {
-    restore = run({KYMO_PROGRAM, "--socket", kymod_.socket(), "restore", dir + "/one"});
-  });
+  std::thread client([&] { restore = run_as_client({"restore", dir + "/one"}); });
   std::string status;
   const std::string pages = dir + "/one/images/pages-1.img";
   EXPECT_TRUE(eventually([&] { return !(status = status_of_reader(pages)).empty(); }));
-  EXPECT_EQ(run({"pkill", "-INT", "-f", "restore " + dir + "/one"}).exit_code, 0);
+  interrupt_client();
   client.join();
   EXPECT_TRUE(has_no_rights(status)) << status;
   EXPECT_EQ(restore.exit_code, 130) << restore.err;

@@ -135,6 +135,39 @@ TEST_F(CheckCheckpointTest, JsonAndTheMachineOfTheDump) {
   EXPECT_GT(report["image_bytes"].get<std::uint64_t>(), 0U);
 }
 
+TEST_F(CheckCheckpointTest, AFullRunIsSaidBefore) {
+  dump();
+  const Outcome checked =
+      run({"unshare", "--mount", "sh", "-c",
+           "mount -t tmpfs -o size=64k none /run && exec \"$0\" check \"$1\" --criu \"$2\"",
+           KYMO_PROGRAM, checkpoint(), criu_path()});
+  EXPECT_EQ(checked.exit_code, 0) << checked.out << checked.err;
+  EXPECT_NE(checked.out.find("warns: /run is full"), std::string::npos) << checked.out;
+  EXPECT_NE(checked.out.find("(failure disk-full)"), std::string::npos) << checked.out;
+}
+
+// An older kernel and a lesser CPU may do. If the restore fails, they may be why.
+TEST_F(CheckCheckpointTest, TheMachineOfTheDumpIsComparedByTheRestore) {
+  dump();
+  json record = json::parse(read_file(checkpoint() + "/checkpoint.json"));
+  record["machine"]["kernel"] = "999.1";
+  record["machine"]["cpu_flags"] = "flag_of_no_cpu";
+  std::ofstream(checkpoint() + "/checkpoint.json") << record;
+  const auto expect_both = [](const std::string& text) {
+    EXPECT_NE(text.find("the kernel is older than that of the dump (Linux 999.1 then, "),
+              std::string::npos)
+        << text;
+    EXPECT_NE(text.find("flag_of_no_cpu"), std::string::npos) << text;
+  };
+  fs::rename(file(), file() + ".away");
+  const Outcome failed = kymod_.kymo({"restore", checkpoint()});
+  EXPECT_EQ(failed.exit_code, 1);
+  EXPECT_NE(failed.err.find("(failure file-missing"), std::string::npos) << failed.err;
+  expect_both(failed.err);
+  fs::rename(file() + ".away", file());
+  expect_both(kymod_.kymo_json({"restore", checkpoint()})["warnings"].dump());
+}
+
 TEST_F(CheckCheckpointTest, WhatIsNoCheckpointIsAnError) {
   const Outcome none = kymod_.kymo({"check", kymod_.path("none")});
   EXPECT_EQ(none.exit_code, 1);

@@ -11,8 +11,8 @@
 #include <mutex>
 #include <thread>
 
-#include "breakable_criu.h"
 #include "programs.h"
+#include "support/breakable_criu.h"
 #include "support/real_criu.h"
 
 namespace kymo::test {

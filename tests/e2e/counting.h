@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "breakable_criu.h"
+#include "support/breakable_criu.h"
 #include "support/temporary_directory.h"
 
 namespace kymo::test {

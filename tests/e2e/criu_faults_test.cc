@@ -14,9 +14,9 @@
 #include <regex>
 #include <thread>
 
-#include "breakable_criu.h"
 #include "probe/process.h"
 #include "programs.h"
+#include "support/breakable_criu.h"
 #include "support/moody_disk.h"
 #include "support/real_criu.h"
 

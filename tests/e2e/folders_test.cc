@@ -12,11 +12,10 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <thread>
 
 #include "programs.h"
+#include "support/breakable_criu.h"
 #include "support/real_criu.h"
-#include "support/slow_mount.h"
 
 namespace kymo::test {
 namespace {
@@ -87,7 +86,8 @@ class FoldersTest : public testing::Test {
 
   TemporaryDirectory folder_;
   std::string out_ = folder_.folder("out");
-  Kymod kymod_;
+  const BreakableCriu criu_;
+  Kymod kymod_{{"--criu", criu_.path()}};
   nlohmann::json job_;
 };
 
@@ -271,17 +271,10 @@ TEST_F(FoldersTest, ARestoreChangesNoFileThatHasAnotherNameElsewhere) {
 // The next kymod removed the images of another checkpoint, to which the folder's owner led it.
 TEST_F(FoldersTest, AfterAKillTheNextKymodTouchesNothingThereAndTheProcessRunsOn) {
   const std::string home = folder_.folder("home");
-  const SlowMount mount(folder_.folder("disk"), folder_.folder("home/slow"), "64M");
-  ASSERT_TRUE(mount.mounted()) << "bindfs does not work here";
-  const nlohmann::json job = kymod_.churn(64, "large");
-  const std::string path = home + "/slow/c";
-  const std::string aside = home + "/slow/aside";
-  std::thread client([&] {
-    static_cast<void>(kymod_.kymo({"dump", "process", "large", "--dir", path}));
-  });
-  EXPECT_TRUE(eventually([&] { return fs::exists(path + "/images.partial/pages-1.img"); }));
-  kymod_.stop(SIGKILL);
-  client.join();
+  const nlohmann::json job = kymod_.churn(8, "large");
+  const std::string path = home + "/c";
+  const std::string aside = home + "/aside";
+  kymod_.kill_when_pages_are_dumped(criu_, {"dump", "process", "large", "--dir", path});
   fs::create_directories(out_ + "/images.partial");
   std::ofstream(out_ + "/images.partial/pages-1.img") << "precious";
   fs::rename(path, aside);

@@ -4,8 +4,8 @@
 #include <signal.h>
 #include <sqlite3.h>
 
-#include "breakable_criu.h"
 #include "programs.h"
+#include "support/breakable_criu.h"
 #include "support/real_criu.h"
 
 namespace kymo::test {
@@ -60,7 +60,7 @@ TEST(HistoryTest, ADumpCutShortByAKillIsListedWithWhatHappened) {
   kymod.start();
   ASSERT_TRUE(kymod.churn(16, "work").contains("pid"));
   const std::string dir = kymod.state() + "/checkpoints/work-1";
-  criu.kill_kymod_when_pages_are_dumped(kymod, {"dump", "process", "work"});
+  kymod.kill_when_pages_are_dumped(criu, {"dump", "process", "work"});
   kymod.start();
   const nlohmann::json checkpoints = kymod.kymo_json({"checkpoints", "work"});
   ASSERT_EQ(checkpoints.size(), 1U);
@@ -82,7 +82,8 @@ TEST(HistoryTest, AJobsDumpsAndRestoresAreItsHistory) {
   ASSERT_TRUE(kymod.churn(8, "work").contains("pid"));
   for (int i = 0; i < 3; ++i) dump_leaving(kymod, "work");
   const nlohmann::json last = kymod.kymo_json({"dump", "process", "work"});
-  EXPECT_EQ(kymod.kymo_json({"restore", "process", last["directory"]})["job"], "work");
+  const nlohmann::json back = kymod.kymo_json({"restore", "process", last["directory"]});
+  EXPECT_EQ(back["job"], "work");
 
   const nlohmann::json dumps = kymod.kymo_json({"history", "work"});
   EXPECT_EQ(dumps["job"], "work");
@@ -95,8 +96,11 @@ TEST(HistoryTest, AJobsDumpsAndRestoresAreItsHistory) {
   EXPECT_EQ(dumps["compared"], nlohmann::json({3})) << "the last alone ended its process";
   EXPECT_GT(dumps["runs"][2]["phases_ns"]["look at the kernel"].get<std::uint64_t>(), 0U);
   EXPECT_EQ(dumps["runs"][3]["image_bytes"], last["image_bytes"]);
-  EXPECT_EQ(dumps["runs"][3]["frozen_ns"],
-            last["stats"]["frozen_time_us"].get<std::uint64_t>() * 1000);
+  EXPECT_EQ(dumps["runs"][3]["stood_still_ns"], last["stood_still_ns"]);
+  const auto part = [&](const char* name) {
+    return last["stats"][name].get<std::uint64_t>() * 1000;
+  };
+  EXPECT_EQ(last["stood_still_ns"], part("freezing_time_us") + part("frozen_time_us"));
 
   EXPECT_EQ(kymod.kymo({"dump", "process", "work", "--stream", "--leave-running"}).exit_code, 0);
   EXPECT_EQ(kymod.kymo_json({"history", "work"})["runs"][4]["conditions"], "leave running");
@@ -105,10 +109,49 @@ TEST(HistoryTest, AJobsDumpsAndRestoresAreItsHistory) {
   ASSERT_EQ(restores["runs"].size(), 1U);
   EXPECT_EQ(restores["runs"][0]["checkpoint"], dumps["runs"][3]["checkpoint"]);
   EXPECT_EQ(restores["runs"][0]["image_bytes"], last["image_bytes"]);
+  EXPECT_EQ(restores["runs"][0]["away_ns"], back["away_ns"]);
+  EXPECT_GT(restores["runs"][0]["away_ns"].get<std::uint64_t>(),
+            last["stood_still_ns"].get<std::uint64_t>())
+      << "the whole time from the freeze of the dump until the restore";
   EXPECT_EQ(kymod.kymo_json({"history", "work", "--last", "2"})["runs"].size(), 2U);
   const Outcome text = kymod.kymo({"history", "work", "--fail-on-regression", "20%"});
   EXPECT_EQ(text.exit_code, 3) << text.err;
   EXPECT_NE(text.out.find("too few runs to tell a regression"), std::string::npos) << text.out;
+}
+
+// It went with the job, so nobody saw that the next one of the name had become slower.
+TEST(HistoryTest, ItBelongsToTheNameAndOutlivesTheJob) {
+  KYMO_NEEDS_CRIU();
+  Kymod kymod;
+  kymod.start();
+  const auto run_dump_and_delete = [&kymod] {
+    ASSERT_TRUE(kymod.churn(4, "work").contains("pid"));
+    static_cast<void>(kymod.kymo_json({"dump", "process", "work"}));
+    EXPECT_EQ(kymod.kymo({"delete", "work", "--all"}).exit_code, 0);
+  };
+  run_dump_and_delete();
+  const nlohmann::json deleted = kymod.kymo_json({"history", "work"});
+  EXPECT_EQ(deleted["job"], "work");
+  EXPECT_EQ(deleted["runs"].size(), 1U);
+  run_dump_and_delete();
+  EXPECT_EQ(kymod.kymo_json({"history", "work"})["runs"].size(), 2U);
+}
+
+TEST(HistoryTest, AFailedDumpSaysHowLongTheProcessStoodStill) {
+  KYMO_NEEDS_CRIU();
+  const BreakableCriu criu;
+  Kymod kymod({"--criu", criu.path()});
+  kymod.start();
+  ASSERT_TRUE(kymod.churn(4, "work").contains("pid"));
+  criu.break_at("Dumping pages (type", SIGKILL);
+  const Outcome failed = kymod.kymo({"dump", "process", "work"});
+  EXPECT_EQ(failed.exit_code, 1);
+  EXPECT_NE(failed.err.find("; it stood still for "), std::string::npos) << failed.err;
+  const nlohmann::json checkpoint = kymod.kymo_json({"checkpoints", "work"})[0];
+  EXPECT_EQ(checkpoint["state"], "failed");
+  EXPECT_GT(checkpoint["stood_still_ns"], 0);
+  const nlohmann::json run = kymod.kymo_json({"history", "work"})["runs"][0];
+  EXPECT_EQ(run["stood_still_ns"], checkpoint["stood_still_ns"]);
 }
 
 TEST(HistoryTest, AProcessThatIsNoJobIsFoundByItsProgramOrCommandLine) {

@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <set>
 #include <sstream>
 #include <thread>
 
@@ -20,7 +21,9 @@
 #include "probe/process.h"
 #include "programs.h"
 #include "stacks/named_profile.h"
+#include "support/containerd.h"
 #include "support/containers.h"
+#include "support/docker.h"
 #include "support/moody_disk.h"
 #include "support/real_criu.h"
 
@@ -223,36 +226,110 @@ TEST_F(KeptProfilesTest, AllOfACgroupIsKeptAndNothingElse) {
   EXPECT_GT(shown("process:functions")["profile"]["samples"], 50);
 }
 
-TEST_F(KeptProfilesTest, AContainerOfPodmanIsKeptByItsName) {
+// A container whose shell uses a CPU.
+std::vector<std::string> busy_container_shell() {
+  return {"/bin/busybox", "sh", "-c", "while :; do :; done"};
+}
+
+// What is kept of one container, which is named as its runtime knows it, and of one that there is not.
+class KeptContainerTest : public KeptProfilesTest {
+ protected:
+  // `run_words`: with them kymo starts the container as this job.
+  void expect_kept_by_name(const std::string& runtime, const std::string& name,
+                           const std::string& job, const std::vector<std::string>& run_words,
+                           const std::vector<std::string>& kymod_flags = {}) {
+    std::vector<std::string> all{"--profiles", directory_, "--profiles-rate=999",
+                                 "--profiles-only=" + runtime + ":" + name,
+                                 "--profiles-only=" + runtime + ":kymo-none"};
+    all.insert(all.end(), kymod_flags.begin(), kymod_flags.end());
+    Kymod kymod(all);
+    kymod.start();
+    ASSERT_TRUE(kymod.logs("stack profiles are kept in")) << kymod.log();
+    EXPECT_TRUE(kymod.logs("stack profiles of " + runtime + ":kymo-none: none are kept now: "))
+        << kymod.log();
+    const pid_t pid = kymod.kymo_json(run_words)["pid"];
+    // It is looked for every ten seconds.
+    const std::string found =
+        "stack profiles of " + runtime + ":" + name + ": those of its cgroup ";
+    EXPECT_TRUE(eventually([&] { return kymod.log().find(found) != std::string::npos; },
+                           std::chrono::seconds(120)))
+        << kymod.log();
+    const double before = cpu_seconds(pid);
+    // The keeper is told of the cgroup in the next second.
+    EXPECT_TRUE(eventually([&] { return cpu_seconds(pid) >= before + 5 * kUsed; },
+                           std::chrono::seconds(120)));
+    EXPECT_EQ(kymod.stop(SIGTERM), 0);
+    wait_for_keeper();
+    const json list = json::parse(
+        run({KYMO_PROGRAM, "profiles", "--directory", directory_, "--json"}).out, nullptr, false);
+    ASSERT_TRUE(list.is_object());
+    ASSERT_EQ(list["services"].size(), 1U) << list;
+    EXPECT_EQ(list["services"][0]["service"], "job:" + job);
+  }
+};
+
+TEST_F(KeptContainerTest, ARuncContainer) {
+  KYMO_NEEDS_RUNC();
+  const RuncFolder runc;
+  const std::string bundle = make_bundle(runc.folder(), "bundle", busy_container_shell());
+  expect_kept_by_name(
+      "runc", "kymo-web", "kymo-kept",
+      {"run", "runc", "--bundle", bundle, "--id", "kymo-web", "--name", "kymo-kept"},
+      {"--runc-root", runc.path()});
+}
+
+TEST_F(KeptContainerTest, APodmanContainer) {
   KYMO_NEEDS_PODMAN();
   PodmanContainers podman;
-  Kymod kymod({"--profiles", directory_, "--profiles-rate=999", "--profiles-only=podman:kymo-e2e",
-               "--profiles-only=podman:kymo-none", "--podman-flags=" + PodmanContainers::flags()});
-  kymod.start();
-  ASSERT_TRUE(kymod.logs("stack profiles are kept in")) << kymod.log();
-  EXPECT_TRUE(kymod.logs("stack profiles of podman:kymo-none: none are kept now: ")) << kymod.log();
   std::vector<std::string> words{"run", "podman", "--name", "kymo-e2e", "--"};
-  for (const std::string& word :
-       podman.arguments("kymo-e2e", {"/bin/busybox", "sh", "-c", "while :; do :; done"})) {
+  for (const std::string& word : podman.arguments("kymo-e2e", busy_container_shell()))
     words.push_back(word);
+  expect_kept_by_name("podman", "kymo-e2e", "kymo-e2e", words,
+                      {"--podman-flags=" + PodmanContainers::flags()});
+}
+
+TEST_F(KeptContainerTest, ADockerContainer) {
+  KYMO_NEEDS_DOCKER();
+  const Docker docker(fs::path(criu_path()).parent_path());
+  std::vector<std::string> words{"run", "docker", "--name", "kymo-kept", "--"};
+  for (const std::string& word : Docker::arguments(busy_container_shell())) words.push_back(word);
+  expect_kept_by_name("docker", "kymo-kept", "kymo-kept", words);
+}
+
+TEST_F(KeptContainerTest, AContainerdContainer) {
+  KYMO_NEEDS_CONTAINERD();
+  const Containerd containerd(fs::path(criu_path()).parent_path());
+  std::vector<std::string> words{"run",       "containerd", "--name",
+                                 "kymo-kept", "--",         Containerd::image()};
+  for (const std::string& word : busy_container_shell()) words.push_back(word);
+  expect_kept_by_name("containerd", "kymo-kept", "kymo-kept", words);
+}
+
+// Whoever may run a program chooses what is in the files that its child reads.
+TEST_F(KeptProfilesTest, WhoReadsProgramsHasNoRightsAndCannotAnswerForTheKeeper) {
+  Kymod kymod(flags());
+  kymod.start();
+  ASSERT_TRUE(kymod.logs("stack profiles are kept in"));
+  const pid_t keeper = keeper_of(kymod.pid());
+  const auto has_reader = [&] { return !probe::children_of(keeper).value().empty(); };
+  ASSERT_TRUE(eventually(has_reader));
+  const pid_t reader = probe::children_of(keeper).value().front();
+  const std::string status = read_file("/proc/" + std::to_string(reader) + "/status");
+  EXPECT_NE(status.find("\nUid:\t65534\t65534\t65534\t0\n"), std::string::npos) << status;
+  EXPECT_NE(status.find("\nSeccomp:\t2\n"), std::string::npos) << status;
+  for (const pid_t pid : {keeper, reader}) {
+    EXPECT_EQ(fs::read_symlink("/proc/" + std::to_string(pid) + "/fd/1"), "/dev/null");
   }
-  const pid_t pid = kymod.kymo_json(words)["pid"];
-  // It is looked for every ten seconds.
-  const std::string found = "stack profiles of podman:kymo-e2e: those of its cgroup ";
-  EXPECT_TRUE(eventually([&] { return kymod.log().find(found) != std::string::npos; },
-                         std::chrono::seconds(120)))
-      << kymod.log();
-  const double before = cpu_seconds(pid);
-  // The keeper is told of the cgroup in the next second.
-  EXPECT_TRUE(eventually([&] { return cpu_seconds(pid) >= before + 5 * kUsed; },
-                         std::chrono::seconds(120)));
-  EXPECT_EQ(kymod.stop(SIGTERM), 0);
-  wait_for_keeper();
-  const json list = json::parse(
-      run({KYMO_PROGRAM, "profiles", "--directory", directory_, "--json"}).out, nullptr, false);
-  ASSERT_TRUE(list.is_object());
-  ASSERT_EQ(list["services"].size(), 1U) << list;
-  EXPECT_EQ(list["services"][0]["service"], "job:kymo-e2e");
+  const fs::directory_iterator keepers("/proc/" + std::to_string(keeper) + "/fd");
+  std::set<std::string> pipes;
+  for (const auto& entry : keepers) {
+    const std::string target = fs::read_symlink(entry.path());
+    if (target.starts_with("pipe:")) pipes.insert(target);
+  }
+  EXPECT_GE(pipes.size(), 2U) << "of orders and of answers";
+  for (const auto& entry : fs::directory_iterator("/proc/" + std::to_string(reader) + "/fd")) {
+    EXPECT_FALSE(pipes.contains(fs::read_symlink(entry.path()))) << entry.path();
+  }
 }
 
 TEST_F(KeptProfilesTest, AKeeperThatIsKilledIsStartedAgain) {

@@ -15,6 +15,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
+#include <future>
 #include <iostream>
 #include <random>
 #include <span>
@@ -22,9 +23,9 @@
 
 #include "base/file.h"
 #include "base/sanitizers.h"
-#include "breakable_criu.h"
 #include "probe/process.h"
 #include "programs.h"
+#include "support/breakable_criu.h"
 #include "support/real_criu.h"
 #include "support/stop_child.h"
 
@@ -326,6 +327,30 @@ TEST_F(KillsTest, KilledWithItsCriuDuringARestoreItLeavesNothingHalfRestored) {
     if (HasFailure()) return;
   }
   EXPECT_GT(halves, 0) << "no kill left a half restored process: nothing was tested";
+}
+
+// It said only that the connection was closed, and the dump was thought to have failed.
+TEST(KilledDaemonTest, ItsClientIsToldThatTheDumpMayEndWell) {
+  KYMO_NEEDS_CRIU();
+  const OrphansComeHere orphans;
+  const BreakableCriu criu;
+  Kymod kymod({"--criu", criu.path()});
+  kymod.start();
+  static_cast<void>(kymod.churn(4, "work"));
+  criu.break_at("Dumping pages (type", SIGSTOP);
+  auto dumped = std::async(std::launch::async, [&] {
+    return kymod.kymo({"dump", "process", "work"});
+  });
+  const pid_t stopped = criu.stopped();
+  EXPECT_NE(stopped, 0);
+  criu.mend();
+  EXPECT_EQ(kymod.stop(SIGKILL), -1);
+  kill(stopped, SIGCONT);
+  const Outcome outcome = dumped.get();
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_NE(outcome.err.find("the dump may still go on and end well"), std::string::npos)
+      << outcome.err;
+  kymod.start();  // it looks after what is left
 }
 
 }  // namespace

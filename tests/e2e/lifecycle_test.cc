@@ -12,8 +12,8 @@
 #include <thread>
 
 #include "base/file.h"
-#include "breakable_criu.h"
 #include "programs.h"
+#include "support/breakable_criu.h"
 #include "support/real_criu.h"
 
 namespace kymo::test {
@@ -214,7 +214,7 @@ TEST(LifecycleTest, ADumpCutShortByAKillHarmsNothing) {
   kymod.start();
   const nlohmann::json job = kymod.churn(16, "work");
   const std::string dir = kymod.state() + "/checkpoints/work-1";
-  criu.kill_kymod_when_pages_are_dumped(kymod, {"dump", "process", "work"});
+  kymod.kill_when_pages_are_dumped(criu, {"dump", "process", "work"});
   kymod.start();
   EXPECT_FALSE(fs::exists(dir + "/images"));
   EXPECT_TRUE(kymod.logs("kymod stopped during the dump")) << kymod.log();

@@ -187,8 +187,8 @@ TEST(OtlpTest, OpenTelemetrysDecoderReadsTheSpansOfADumpAndOfAFailure) {
 }
 
 // The dumps are as fast as without, and what is lost is counted. If requests waited for a collector
-// that hangs, each would take two seconds longer. One of three that does not shows that they do not
-// wait, also on a busy machine.
+// that hangs, each would take two seconds longer. One that does not shows that they do not wait, also on
+// a busy machine.
 TEST(OtlpTest, ACollectorThatHangsOrIsAwayDelaysNoRequest) {
   KYMO_NEEDS_CRIU();
   for (const bool hangs : {true, false}) {
@@ -199,17 +199,15 @@ TEST(OtlpTest, ACollectorThatHangsOrIsAwayDelaysNoRequest) {
     static_cast<void>(kymod.churn(8, "work"));
     std::uint64_t spans = 0;  // of `run`, by now the only tree
     EXPECT_TRUE(eventually([&] { return (spans = counted(kymod, "otlp_spans_dropped")) != 0; }));
-    std::chrono::nanoseconds waited = std::chrono::hours(1);  // the least of them
-    for (int i = 0; i < 3; ++i) {
+    EXPECT_TRUE(eventually([&] {
       const auto began = Clock::now();
       const json dump = kymod.kymo_json({"dump", "process", "work", "--leave-running"});
       const std::chrono::nanoseconds took = Clock::now() - began;
       const json& timing = dump["timing"];
-      waited = std::min(
-          waited, took - std::chrono::nanoseconds(timing["duration_ns"].get<std::uint64_t>()));
       spans += scopes_of(timing);
-    }
-    EXPECT_LT(waited, std::chrono::seconds(2));
+      return took - std::chrono::nanoseconds(timing["duration_ns"].get<std::uint64_t>()) <
+             std::chrono::seconds(2);
+    }));
     EXPECT_TRUE(eventually([&] { return counted(kymod, "otlp_spans_dropped") == spans; },
                            std::chrono::seconds(30)))
         << counted(kymod, "otlp_spans_dropped") << " of " << spans;

@@ -7,8 +7,8 @@
 #include <thread>
 #include <vector>
 
-#include "breakable_criu.h"
 #include "programs.h"
+#include "support/breakable_criu.h"
 #include "support/real_criu.h"
 
 namespace kymo::test {

@@ -161,6 +161,18 @@ int Kymod::stop(int signal) {
   return code;
 }
 
+void Kymod::kill_when_pages_are_dumped(const BreakableCriu& criu,
+                                       const std::vector<std::string>& dump) {
+  criu.break_at("Dumping pages (type", SIGSTOP);
+  std::thread client([&] { static_cast<void>(kymo(dump)); });
+  const pid_t stopped = criu.stopped();
+  EXPECT_NE(stopped, 0) << log();
+  criu.mend();
+  EXPECT_EQ(stop(SIGKILL), -1);
+  if (stopped != 0) kill(stopped, SIGCONT);
+  client.join();
+}
+
 Outcome Kymod::kymo(std::vector<std::string> args) const {
   args.insert(args.begin(), {KYMO_PROGRAM, "--socket", socket()});
   return run(args);
@@ -233,7 +245,7 @@ std::string token_of(const Kymod& kymod) {
 }
 
 Answer ask(const Kymod& kymod, const std::string& path, const std::string& method) {
-  std::vector<std::string> command{"curl", "-sS", "--max-time", "20", "-w", "\n%{http_code}"};
+  std::vector<std::string> command{"curl", "-sS", "--max-time", "60", "-w", "\n%{http_code}"};
   if (method == "POST") command.insert(command.end(), {"--data", ""});
   command.insert(command.end(),
                  {"-H", "Authorization: Bearer " + token_of(kymod), "-H",

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "support/breakable_criu.h"
 #include "support/temporary_directory.h"
 
 namespace kymo::test {
@@ -40,6 +41,9 @@ class Kymod {
   void start_and_kill(std::chrono::microseconds after);
   // Sends the signal and returns the exit code, or -1 where the signal ended it.
   int stop(int signal);
+  // Dumps with this command of kymo by a kymod that has this criu, and kills kymod when CRIU is about to write the
+  // pages. CRIU goes on alone then.
+  void kill_when_pages_are_dumped(const BreakableCriu& criu, const std::vector<std::string>& dump);
   [[nodiscard]] bool running() const { return pid_ > 0; }
   [[nodiscard]] pid_t pid() const { return pid_; }
 

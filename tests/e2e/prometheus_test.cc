@@ -9,6 +9,7 @@
 #include <regex>
 #include <set>
 
+#include "kymo/version.h"
 #include "programs.h"
 #include "support/real_criu.h"
 
@@ -16,7 +17,7 @@ namespace kymo::test {
 namespace {
 
 Outcome get(const std::string& url) {
-  return run({"curl", "-sS", "--max-time", "10", url});
+  return run({"curl", "-sS", "--max-time", "60", url});
 }
 
 TEST(PrometheusTest, TheTextIsCleanAndTellsNothingPrivate) {
@@ -33,6 +34,9 @@ TEST(PrometheusTest, TheTextIsCleanAndTellsNothingPrivate) {
   EXPECT_NE(metrics.find("kymo_dumps_total{result=\"ok\"} 1\n"), std::string::npos) << metrics;
   const std::string pages = std::to_string(dump["stats"]["pages_written"].get<std::uint64_t>());
   EXPECT_NE(metrics.find("kymo_pages_written_total " + pages + "\n"), std::string::npos) << metrics;
+  EXPECT_NE(metrics.find("kymo_stood_still_seconds_count 1\n"), std::string::npos) << metrics;
+  const std::string info = "kymo_build_info{version=\"" KYMO_VERSION "\",criu=\"";
+  EXPECT_NE(metrics.find(info), std::string::npos) << metrics;
   EXPECT_EQ(metrics.find(kymod.folder().path()), std::string::npos);
   EXPECT_EQ(metrics.find("churn"), std::string::npos);
   EXPECT_EQ(metrics.find("work\""), std::string::npos) << "a job's name is a label";
@@ -50,7 +54,7 @@ TEST(PrometheusTest, AnybodyMayReadItUnderLoopbacksNamesAndNothingElse) {
   static_cast<void>(kymod.churn(8, "work"));
   const auto as_nobody = [&](const std::string& path, const std::string& host) {
     return run({"setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "curl", "-sS",
-                "--path-as-is", "--max-time", "10", "-w", "%{http_code}", "-H", "Host: " + host,
+                "--path-as-is", "--max-time", "60", "-w", "%{http_code}", "-H", "Host: " + host,
                 "http://" + kymod.http() + path})
         .out;
   };
@@ -144,9 +148,10 @@ TEST(PrometheusTest, DashboardAndAlertsAskForWhatIsServedAndNothingElse) {
       run({"promtool", "check", "rules", kymod.folder().file("dashboard.yml", rules)});
   EXPECT_EQ(parsed.exit_code, 0) << parsed.out << parsed.err;
   // And the other way: whatever kymod counts can be seen somewhere.
-  static const std::regex kType(R"(# TYPE (kymo_\w+))");
+  static const std::regex kType(R"(# TYPE (kymo_\w+) (\w+))");
   for (std::sregex_iterator it(metrics.begin(), metrics.end(), kType), end; it != end; ++it) {
-    EXPECT_NE(all.find((*it)[1].str() + "{"), all.npos) << (*it)[1] << " is on no panel";
+    const std::string name = (*it)[1].str() + ((*it)[2] == "histogram" ? "_bucket" : "");
+    EXPECT_NE(all.find(name + "{"), all.npos) << name << " is on no panel";
   }
 }
 

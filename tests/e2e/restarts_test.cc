@@ -5,8 +5,8 @@
 
 #include <filesystem>
 
-#include "breakable_criu.h"
 #include "programs.h"
+#include "support/breakable_criu.h"
 #include "support/real_criu.h"
 
 namespace kymo::test {
@@ -28,7 +28,7 @@ TEST(RestartsTest, TheDaemonWideRecordingOfAnEarlierStartDoesNotKeepItFromStarti
   kymod.start();
   EXPECT_NE(kymod.log().find(folder.path() + "/all-2.tsv"), std::string::npos) << kymod.log();
   const std::string dir = kymod.path("c");
-  criu.kill_kymod_when_pages_are_dumped(kymod, {"dump", "process", "work", "--dir", dir});
+  kymod.kill_when_pages_are_dumped(criu, {"dump", "process", "work", "--dir", dir});
 
   kymod.start();
   EXPECT_NE(kymod.log().find(folder.path() + "/all-3.tsv"), std::string::npos) << kymod.log();

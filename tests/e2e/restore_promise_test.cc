@@ -5,16 +5,17 @@
 #include <signal.h>
 #include <sys/mount.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <thread>
 
-#include "breakable_criu.h"
 #include "counting.h"
 #include "probe/process.h"
 #include "programs.h"
+#include "support/breakable_criu.h"
 #include "support/moody_disk.h"
 #include "support/real_criu.h"
 
@@ -64,8 +65,14 @@ constexpr RestoreTrouble kRestoreTroubles[] = {
     {"TheDiskStallsForAWhile", RestoreDeed::stall_for_a_while},
     {"TheDiskOfTheStateStalls", RestoreDeed::stall_state},
     {"CriuIsKilled", RestoreDeed::kill_criu},
-    {"KymodIsKilled", RestoreDeed::kill_kymod},
-    {"AllAreKilled", RestoreDeed::kill_all}};
+    {"KymodIsKilled", RestoreDeed::kill_kymod}};
+// Not for containerd and Docker: if their runc is killed, they have it delete the container by themselves, before
+// anybody else can act. It then deletes the files of the root, too (docs/faults.md).
+const RestoreWay kKilledWays[] = {{"AProcess", Kind::process, {}},
+                                  {"AConnection", Kind::connected, {"--tcp-established"}},
+                                  {"Runc", Kind::runc, {}}};
+const RestoreWay kPodman{"Podman", Kind::podman, {}};
+constexpr RestoreTrouble kAllAreKilled[] = {{"AllAreKilled", RestoreDeed::kill_all}};
 
 using RestoreCase = std::tuple<RestoreWay, RestorePoint, RestoreTrouble>;
 
@@ -133,7 +140,8 @@ class RestorePromiseTest : public ::testing::TestWithParam<RestoreCase> {
 
 void RestorePromiseTest::dump() {
   static_cast<void>(kymod_->kymo_json(counting_->run()));
-  ASSERT_TRUE(counting_->counts());
+  // The program of a container begins after `runc start` has ended: there is no copy of it before.
+  ASSERT_TRUE(eventually([&] { return counting_->counts(); })) << kymod_->log();
   number_ = counting_->number();
   std::vector<std::string> words{"dump", "process", counting_->name(), "--dir", dir()};
   words.insert(words.end(), way().flags.begin(), way().flags.end());
@@ -184,14 +192,24 @@ void RestorePromiseTest::make_trouble(pid_t criu) {
   client_.join();
 }
 
-// CRIU, and the runc that has started it.
+// kymod with its children, CRIU, and those that have started it: runc, and for podman conmon. None of them can clean
+// up. What CRIU has restored lives on.
 void RestorePromiseTest::kill_all_of_it(pid_t criu) {
-  const Result<probe::Process> seen = probe::read_process(criu);
-  ASSERT_TRUE(seen.ok());
-  const pid_t kymod = kymod_->pid();
+  std::vector<pid_t> all{kymod_->pid()};
+  const std::vector<pid_t> children = probe::children_of(kymod_->pid()).value();
+  for (const pid_t child : children) {
+    if (child != criu) all.push_back(child);
+  }
+  std::vector<pid_t> chain{criu};
+  for (pid_t one = criu; one > 1 && std::find(all.begin(), all.end(), one) == all.end();) {
+    if (one != criu) chain.push_back(one);
+    const Result<probe::Process> seen = probe::read_process(one);
+    ASSERT_TRUE(seen.ok());
+    one = seen->parent;
+  }
+  all.insert(all.end(), chain.rbegin(), chain.rend());  // CRIU after those that would see its end
+  for (const pid_t one : all) kill(one, SIGKILL);
   kymod_->stop(SIGKILL);
-  if (seen->parent != kymod) kill(seen->parent, SIGKILL);
-  kill(criu, SIGKILL);
 }
 
 // The runtime of a kymod that was killed goes on.
@@ -248,6 +266,63 @@ INSTANTIATE_TEST_SUITE_P(Restores, RestorePromiseTest,
                                             ::testing::ValuesIn(kRestorePoints),
                                             ::testing::ValuesIn(kRestoreTroubles)),
                          name_of_restore);
+INSTANTIATE_TEST_SUITE_P(KilledRestores, RestorePromiseTest,
+                         ::testing::Combine(::testing::ValuesIn(kKilledWays),
+                                            ::testing::ValuesIn(kRestorePoints),
+                                            ::testing::ValuesIn(kAllAreKilled)),
+                         name_of_restore);
+// At the later points the container runs on, but podman, whose conmon was killed, takes it for ended.
+INSTANTIATE_TEST_SUITE_P(KilledPodman, RestorePromiseTest,
+                         ::testing::Combine(::testing::Values(kPodman),
+                                            ::testing::Values(kRestorePoints[0], kRestorePoints[1]),
+                                            ::testing::ValuesIn(kAllAreKilled)),
+                         name_of_restore);
+
+// CRIU hangs in the restore of a container.
+void expect_end_at_deadline(Kind kind) {
+  KYMO_NEEDS_CRIU();
+  if (!why_not(kind).empty()) GTEST_SKIP() << why_not(kind);
+  const BreakableCriu criu;
+  const std::unique_ptr<Counting> counting = Counting::make(kind, criu);
+  std::vector<std::string> flags = counting->flags();
+  flags.insert(flags.end(), {"--criu", criu.path()});
+  Kymod kymod(flags);
+  kymod.start();
+  static_cast<void>(kymod.kymo_json(counting->run()));
+  ASSERT_TRUE(counting->counts());
+  const std::string dir = kymod.path("c");
+  const Outcome dumped = kymod.kymo({"dump", "process", counting->name(), "--dir", dir});
+  ASSERT_EQ(dumped.exit_code, 0) << dumped.err;
+  counting->forget();
+  ASSERT_TRUE(eventually([&] { return counting->copies().empty(); }));
+  criu.break_at("pre-restore", SIGSTOP);
+  const Outcome ended = kymod.kymo({"restore", dir, "--deadline", "3s"});
+  EXPECT_EQ(ended.exit_code, 1);
+  EXPECT_NE(ended.err.find("did not end within its deadline of 3 s"), std::string::npos)
+      << ended.err;
+  EXPECT_TRUE(eventually([&] { return counting->copies().empty(); })) << kymod.log();
+  criu.mend();
+  Outcome restored;
+  EXPECT_TRUE(eventually([&] {
+    restored = kymod.kymo({"restore", dir});
+    return restored.exit_code == 0;
+  })) << restored.err
+      << kymod.log();
+  EXPECT_TRUE(counting->counts()) << kymod.log();
+}
+
+TEST(ContainerRestoreTest, OfRuncEndsAtItsDeadlineAndCanBeMadeAgain) {
+  expect_end_at_deadline(Kind::runc);
+}
+TEST(ContainerRestoreTest, OfPodmanEndsAtItsDeadlineAndCanBeMadeAgain) {
+  expect_end_at_deadline(Kind::podman);
+}
+TEST(ContainerRestoreTest, OfContainerdEndsAtItsDeadlineAndCanBeMadeAgain) {
+  expect_end_at_deadline(Kind::containerd);
+}
+TEST(ContainerRestoreTest, OfDockerEndsAtItsDeadlineAndCanBeMadeAgain) {
+  expect_end_at_deadline(Kind::docker);
+}
 
 }  // namespace
 }  // namespace kymo::test

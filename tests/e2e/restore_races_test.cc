@@ -9,9 +9,9 @@
 #include <future>
 #include <memory>
 
-#include "breakable_criu.h"
 #include "probe/process.h"
 #include "programs.h"
+#include "support/breakable_criu.h"
 #include "support/real_criu.h"
 
 namespace kymo::test {

@@ -59,16 +59,30 @@ TEST_F(RestoredFilesTest, AnotherFileTakesItsPlaceIfTheImagesComeThroughKymod) {
   expect_another_file({"--compression", "zstd"});
 }
 
-TEST_F(RestoredFilesTest, AFileThatCannotBeInheritedIsNamedAndTheImagesStay) {
+// Such a refusal left a recording in the checkpoint, and counted as a failure, for which somebody is
+// called.
+TEST_F(RestoredFilesTest, WhatTheOptionsNameAndIsMissingIsRefusedBeforeAnythingIsWritten) {
   const std::string old = kymod_.path("old.log");
   start({"log", old});
   dump();
-  for (const std::string& other : {kymod_.path("missing"), kymod_.folder().path()}) {
-    const Outcome refused =
-        kymod_.kymo({"restore", checkpoint(), "--inherit-fd", old.substr(1) + "=" + other});
+  const std::string missing = kymod_.path("missing");
+  const std::string folder = kymod_.folder().path();
+  using Words = std::vector<std::string>;
+  for (const auto& [words, named] : std::vector<std::pair<Words, std::string>>{
+           {{"--inherit-fd", old.substr(1) + "=" + missing}, missing},
+           {{"--inherit-fd", old.substr(1) + "=" + folder}, folder},
+           {{"--external", "mnt[data]:" + missing}, missing},
+           {{"--root", missing}, missing}}) {
+    Words all{"restore", checkpoint()};
+    all.insert(all.end(), words.begin(), words.end());
+    const Outcome refused = kymod_.kymo(all);
     EXPECT_EQ(refused.exit_code, 1);
-    EXPECT_NE(refused.err.find(other), std::string::npos) << refused.err;
+    EXPECT_NE(refused.err.find(named), std::string::npos) << refused.err;
   }
+  EXPECT_FALSE(fs::exists(checkpoint() + "/recordings/restore.tsv"));
+  const std::string metrics = ask(kymod_, "/metrics").text;
+  EXPECT_NE(metrics.find("kymo_restores_total{result=\"refused\"} 4"), std::string::npos)
+      << metrics;
   restore();
 }
 
@@ -131,6 +145,70 @@ TEST_F(RestoredFilesTest, AnotherTerminalTakesThePlaceOfTheOneThatTheProcessHad)
   kill(*started, SIGKILL);
 }
 
+// The next line that comes out of a pipe; empty if none comes.
+std::string next_line(int fd) {
+  std::string line;
+  for (char c = 0; c != '\n'; line.push_back(c)) {
+    pollfd readable{fd, POLLIN, 0};
+    if (::poll(&readable, 1, 30'000) <= 0 || ::read(fd, &c, 1) != 1) return {};
+  }
+  return line;
+}
+
+// A pipe, one end of which a program has.
+struct Pipe {
+  FileDescriptor reads;
+  FileDescriptor writes;
+
+  Pipe() {
+    std::array<int, 2> ends{};
+    EXPECT_EQ(::pipe2(ends.data(), O_CLOEXEC), 0);
+    reads = FileDescriptor(ends[0]);
+    writes = FileDescriptor(ends[1]);
+  }
+  // In the words of CRIU's options.
+  [[nodiscard]] std::string name() const {
+    return fs::read_symlink("/proc/self/fd/" + std::to_string(reads.get()));
+  }
+};
+
+// A pipe that has a path, and is open here.
+struct NamedPipe {
+  std::string path;
+  FileDescriptor fd;
+
+  explicit NamedPipe(std::string at) : path(std::move(at)) {
+    EXPECT_EQ(::mkfifo(path.c_str(), 0600), 0);
+    fd = FileDescriptor(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+  }
+};
+
+TEST_F(RestoredFilesTest, OtherPipesTakeThePlaceOfThoseThatTheProcessHad) {
+  const Pipe asks;
+  const Pipe answers;
+  const FileDescriptor nothing(::open("/dev/null", O_RDWR | O_CLOEXEC));
+  const Result<pid_t> started =
+      spawn({.file = "/bin/sh",
+             .words = {"sh", "-c", "while read -r line; do echo \"heard $line\"; done"},
+             .descriptors = {asks.reads.get(), answers.writes.get(), nothing.get()},
+             .leads = Program::Leads::session});
+  ASSERT_TRUE(started.ok());
+  ASSERT_EQ(::write(asks.writes.get(), "one\n", 4), 4);
+  EXPECT_EQ(next_line(answers.reads.get()), "heard one\n");
+  const Outcome dumped =
+      kymod_.kymo({"dump", "process", std::to_string(*started), "--dir", checkpoint()});
+  waitpid(*started, nullptr, 0);
+  ASSERT_EQ(dumped.exit_code, 0) << dumped.err;
+  const NamedPipe other_asks(kymod_.path("asks"));
+  const NamedPipe other_answers(kymod_.path("answers"));
+  static_cast<void>(kymod_.kymo_json({"restore", checkpoint(),  //
+                                      "--inherit-fd", asks.name() + "=" + other_asks.path,
+                                      "--inherit-fd", answers.name() + "=" + other_answers.path}));
+  ASSERT_EQ(::write(other_asks.fd.get(), "two\n", 4), 4);
+  EXPECT_EQ(next_line(other_answers.fd.get()), "heard two\n");
+  kill(*started, SIGKILL);
+}
+
 // A copy of a program, whose build id can be changed.
 class ProgramTest : public SubjectsTest {
  protected:
@@ -162,6 +240,10 @@ class ProgramTest : public SubjectsTest {
 TEST_F(ProgramTest, AnotherBuildIsRestoredIfOnlyItsSizeIsCompared) {
   dump();
   change_build_id();
+  const Outcome checked = kymod_.kymo({"check", checkpoint(), "--criu", criu_path()});
+  EXPECT_EQ(checked.exit_code, 1) << checked.out;
+  EXPECT_NE(checked.out.find("(failure file-buildid)"), std::string::npos) << checked.out;
+  EXPECT_NE(checked.out.find(program()), std::string::npos) << checked.out;
   const Outcome refused = kymod_.kymo({"restore", checkpoint()});
   EXPECT_EQ(refused.exit_code, 1);
   EXPECT_NE(refused.err.find("(failure file-buildid"), std::string::npos) << refused.err;

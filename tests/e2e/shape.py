@@ -2,6 +2,7 @@
 
     shape.py mappings N P  has N mappings of P pages
     shape.py scattered M   has M MiB of memory in single pages that do not touch
+    shape.py huge M        has touched the same pages, in an area with huge pages
     shape.py files N       has N files open
 """
 
@@ -34,9 +35,14 @@ def mappings(count, pages):
     return memory
 
 
-def scattered(mib):
+def huge(mib):
+    return scattered(mib, mmap.MADV_HUGEPAGE)
+
+
+def scattered(mib, advice=mmap.MADV_NOHUGEPAGE):
     pages = 2 * int(mib) * 2**20 // PAGE
     memory, _ = anonymous(pages)
+    memory.madvise(advice)
     for page in range(0, pages, 2):
         memory[page * PAGE] = 1
     return memory

@@ -217,6 +217,30 @@ TEST(StackProfilesTest, WithoutTheRightToUseBpfADumpSucceedsWithAWarning) {
   }
 }
 
+TEST(StackProfilesTest, WithoutTheRightToUseBpfWhatHappensInsideIsStillSeenByFilesOfTheKernel) {
+  KYMO_NEEDS_CRIU();
+  Kymod kymod({}, {WITHOUT_BPF_PROGRAM});
+  kymod.start();
+  EXPECT_TRUE(kymod.logs("--inside: dumps and restores have no columns of system calls"));
+  const Result<pid_t> pid = spawn({.file = "/bin/sleep",
+                                   .words = {"sleep", "1000"},
+                                   .descriptors = {kDevNull, kDevNull, kDevNull},
+                                   .leads = Program::Leads::session});
+  ASSERT_TRUE(pid.ok());
+  const nlohmann::json dump =
+      kymod.kymo_json({"dump", "process", std::to_string(*pid), "--leave-running"});
+  ::kill(*pid, SIGKILL);
+  ::waitpid(*pid, nullptr, 0);
+  EXPECT_TRUE(dump["warnings"].empty()) << dump["warnings"];
+  const nlohmann::json inside = ended_metadata(dump["recording"])["about"]["inside"];
+  const std::string missing = inside["missing"].dump();
+  EXPECT_NE(missing.find("system calls and exact times"), std::string::npos) << missing;
+  EXPECT_NE(missing.find("CAP_BPF and CAP_PERFMON"), std::string::npos) << missing;
+  const auto columns = read_recording(dump["recording"]);
+  EXPECT_EQ(columns.count("criu_run_ns"), 0U);
+  EXPECT_EQ(columns.count("criu_cpu_ns"), 1U);
+}
+
 TEST(StackProfilesTest, AKymodThatIsKilledLeavesNoCollector) {
   KYMO_NEEDS_CRIU();
   Kymod kymod({kOften});

@@ -4,6 +4,7 @@ holds what CRIU does not take, or `cannot: WHY` where this kernel lets it not, a
 import ctypes
 import mmap
 import os
+import select
 import socket
 import subprocess
 import sys
@@ -28,7 +29,9 @@ def tcp_established():
 
 def tcp_in_flight():
     server = socket.create_server(("127.0.0.1", 0))
-    return server, socket.create_connection(server.getsockname())
+    client = socket.create_connection(server.getsockname())
+    select.select([server], [], [])  # only then is it a connection on the server's side, too
+    return server, client
 
 
 def socket_proto():

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "programs.h"
+#include "support/breakable_criu.h"
 #include "support/real_criu.h"
 
 namespace kymo::test {
@@ -70,7 +71,8 @@ class SubjectsTest : public testing::Test {
     EXPECT_EQ(kymod_.job("subject")["state"], "running");
   }
 
-  Kymod kymod_;
+  const BreakableCriu criu_;
+  Kymod kymod_{{"--criu", criu_.path()}};
   nlohmann::json job_;
 };
 

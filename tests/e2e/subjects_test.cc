@@ -121,13 +121,11 @@ struct Lock {
   // Prints the rules of CRIU (iptables: those with its mark) for packets of the port that follows.
   const char* rules;
   const char* log_mark;  // what CRIU writes into its log for each connection
-  int connections;       // so many that CRIU is at them for longer than it takes to see that it is
 };
-constexpr Lock kIptables{"iptables", "iptables -w -S | grep -- '--mark 0xc114 .*port ", "Locked ",
-                         12};
+constexpr Lock kIptables{"iptables", "iptables -w -S | grep -- '--mark 0xc114 .*port ", "Locked "};
 constexpr Lock kNftables{"nftables",
                          "nft -n list ruleset inet | grep -A20 '^table inet CRIU-' | grep ' ",
-                         "Running nftables [add element", 200};
+                         "Running nftables [add element"};
 
 bool is_locked(const Lock& lock, int port) {
   const std::string command = lock.rules + std::to_string(port) + " ' >/dev/null";
@@ -139,25 +137,20 @@ class HeldConnectionsTest : public SubjectsTest, public testing::WithParamInterf
  protected:
   void begin() {
     port_ = start({"listen"})["port"];
-    for (int i = 0; i < GetParam().connections; ++i) {
+    for (int i = 0; i < 5; ++i) {
       connections_.emplace_back(port_);
       EXPECT_EQ(connections_.back().ask("before"), "BEFORE");
     }
     ASSERT_FALSE(is_locked(GetParam(), port_));
+    // At the second mark: what the first announces is then done.
+    criu_.break_at(GetParam().log_mark, SIGSTOP, 1);
     client_ = std::thread([this] {
       outcome_ =
           kymod_.kymo({"dump", "process", "subject", "--dir", checkpoint(), "--tcp-established",
-                       "--deadline", "5s", "--log-level", "4", "--network-lock", GetParam().name});
+                       "--log-level", "4", "--network-lock", GetParam().name});
     });
-    // The second mark: what the first announces is then done.
-    ASSERT_TRUE(eventually([&] {
-      const std::string text = dump_log(checkpoint(), job_["pid"].get<pid_t>());
-      return text.find(GetParam().log_mark) != text.rfind(GetParam().log_mark);
-    })) << kymod_.log();
-    const Result<probe::Process> held = probe::read_process(job_["pid"].get<pid_t>());
-    ASSERT_TRUE(held.ok());
-    ASSERT_NE(held->tracer, 0) << "the dump was over too soon";
-    ASSERT_EQ(kill(held->tracer, SIGSTOP), 0);
+    ASSERT_NE(criu_.stopped(), 0) << kymod_.log();
+    criu_.mend();
     EXPECT_TRUE(is_locked(GetParam(), port_));
   }
   void TearDown() override {
@@ -179,8 +172,9 @@ class HeldConnectionsTest : public SubjectsTest, public testing::WithParamInterf
 };
 
 // The process ran on, but every send failed with EPERM, and no packet came through.
-TEST_P(HeldConnectionsTest, ADeadlineGivesThemBack) {
-  begin();
+TEST_P(HeldConnectionsTest, ACancellationGivesThemBack) {
+  ASSERT_NO_FATAL_FAILURE(begin());
+  EXPECT_EQ(kymod_.kymo({"cancel", "subject"}).exit_code, 0);
   client_.join();
   EXPECT_EQ(outcome_.exit_code, 1);
   EXPECT_NE(outcome_.err.find("the process runs on"), std::string::npos) << outcome_.err;
@@ -188,7 +182,7 @@ TEST_P(HeldConnectionsTest, ADeadlineGivesThemBack) {
 }
 
 TEST_P(HeldConnectionsTest, AKymodThatWasKilledGivesThemBackWhenItIsStartedAgain) {
-  begin();
+  ASSERT_NO_FATAL_FAILURE(begin());
   EXPECT_EQ(kymod_.stop(SIGKILL), -1);
   kymod_.start();
   expect_connections_go_on();
@@ -196,6 +190,47 @@ TEST_P(HeldConnectionsTest, AKymodThatWasKilledGivesThemBackWhenItIsStartedAgain
 
 INSTANTIATE_TEST_SUITE_P(Lock, HeldConnectionsTest, testing::Values(kIptables, kNftables),
                          [](const auto& lock) { return std::string(lock.param.name); });
+
+// How CRIU keeps packets away, and what its log has of each way if it is that.
+class NetworkLockTest : public SubjectsTest, public testing::WithParamInterface<const char*> {};
+
+TEST_P(NetworkLockTest, AConnectionGoesOnAfterADumpWithIt) {
+  const int port = start({"listen"})["port"];
+  const Connection connection(port);
+  EXPECT_EQ(connection.ask("before"), "BEFORE");
+  dump({"--tcp-established", "--log-level", "4", "--network-lock", GetParam()});
+  const std::string log = read_file(checkpoint() + "/work/dump.log");
+  for (const Lock& lock : {kIptables, kNftables}) {
+    EXPECT_EQ(log.find(lock.log_mark) != std::string::npos, GetParam() == std::string(lock.name))
+        << lock.name;
+  }
+  restore();
+  EXPECT_EQ(connection.ask("after"), "AFTER");
+  EXPECT_FALSE(is_locked(kIptables, port) || is_locked(kNftables, port));
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, NetworkLockTest, testing::Values("iptables", "nftables", "skip"),
+                         [](const auto& lock) { return std::string(lock.param); });
+
+TEST_F(SubjectsTest, TheLogHasTheLevelThatWasAskedFor) {
+  // What CRIU writes from this level on.
+  const std::string kInformation = "Dumping processes (pid: ";
+  const std::string kDebugging = "Daemon waits for command";
+  start({"listen"});
+  for (const char level : {'1', '3', '4'}) {
+    const std::string folder = kymod_.path(std::string("at-") + level);
+    const Outcome dumped = kymod_.kymo(
+        {"dump", "process", "subject", "--dir", folder, "--leave-running", "--log-level", {level}});
+    EXPECT_EQ(dumped.exit_code, 0) << dumped.err;
+    const std::string log = read_file(folder + "/work/dump.log");
+    EXPECT_EQ(log.find(kInformation) != std::string::npos, level >= '3') << level;
+    EXPECT_EQ(log.find(kDebugging) != std::string::npos, level >= '4') << level;
+  }
+  dump();
+  restore({"--log-level", "2"});
+  EXPECT_EQ(read_file(checkpoint() + "/work/restore.log").find("Reading image tree"),
+            std::string::npos);
+}
 
 TEST_F(SubjectsTest, ConnectionsThatAreNotKeptAreClosedAndOthersCome) {
   const int port = start({"listen"})["port"];
@@ -450,18 +485,18 @@ TEST_F(SubjectsTest, FortyProcessesGoOnInTheMemoryThatTheyShare) {
   }
 }
 
-// Kills the process once CRIU's log says so much, and returns how the dump ended.
-Outcome dump_and_kill(const Kymod& kymod, const std::string& directory, const std::string& mark,
-                      pid_t victim) {
-  const pid_t root = kymod.job("subject")["pid"].get<pid_t>();
+// Kills the process when CRIU is about to write the mark to its log, and returns how the dump ended.
+Outcome dump_and_kill(const Kymod& kymod, const BreakableCriu& criu, const std::string& directory,
+                      const std::string& mark, pid_t victim) {
+  criu.break_at(mark, SIGSTOP);
   auto dump = std::async(std::launch::async, [&] {
     return kymod.kymo({"dump", "process", "subject", "--dir", directory});
   });
-  const auto over = [&] {
-    return dump.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
-  };
-  eventually([&] { return over() || dump_log(directory, root).find(mark) != std::string::npos; });
+  const pid_t stopped = criu.stopped();
+  EXPECT_NE(stopped, 0) << kymod.log();
+  criu.mend();
   kill(victim, SIGKILL);
+  if (stopped != 0) kill(stopped, SIGCONT);
   return dump.get();
 }
 
@@ -489,8 +524,8 @@ TEST_P(DeathTest, OneOfManyThatDiesDuringTheDumpLeavesACheckpointOrTheOthersRunn
   const json ready = start({"share", std::to_string(kProcesses)});
   constexpr std::size_t kVictim = 17;
   ASSERT_TRUE(all_go_on(output(), std::vector<std::uint64_t>(kProcesses)));
-  const Outcome dump =
-      dump_and_kill(kymod_, checkpoint(), GetParam(), ready["children"][kVictim].get<pid_t>());
+  const Outcome dump = dump_and_kill(kymod_, criu_, checkpoint(), GetParam(),
+                                     ready["children"][kVictim].get<pid_t>());
   std::vector<std::size_t> ended{kVictim};
   if (dump.exit_code == 0) {
     restore();
@@ -515,7 +550,8 @@ TEST_P(DeathTest, OneOfManyThatDiesDuringTheDumpLeavesACheckpointOrTheOthersRunn
 TEST_P(DeathTest, AProcessThatDiesDuringItsDumpEndsAsAJobThatWasKilledOrDumped) {
   start({"share", std::to_string(kProcesses)});
   ASSERT_TRUE(all_go_on(output(), std::vector<std::uint64_t>(kProcesses)));
-  const Outcome dump = dump_and_kill(kymod_, checkpoint(), GetParam(), job_["pid"].get<pid_t>());
+  const Outcome dump =
+      dump_and_kill(kymod_, criu_, checkpoint(), GetParam(), job_["pid"].get<pid_t>());
   if (dump.exit_code == 0) {
     EXPECT_EQ(kymod_.job("subject")["state"], "dumped");
     restore();

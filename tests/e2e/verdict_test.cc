@@ -50,6 +50,7 @@ class VerdictTest : public testing::Test {
     kymod_.start();
   }
   void TearDown() override {
+    keep_what_was_seen();
     ::setpriority(PRIO_PROCESS, 0, 0);
     for (const pid_t pid : busy_) ::kill(pid, SIGKILL);
     for (const pid_t pid : busy_) ::waitpid(pid, nullptr, 0);
@@ -80,13 +81,26 @@ class VerdictTest : public testing::Test {
     const nlohmann::json reply = kymod_.kymo_json({"restore", "process", directory_});
     return ended_metadata(reply["recording"])["about"];
   }
-  // What the tests beside this one take of the CPUs is true as well, but not what is tested.
+  // What others do to CPUs, disks and memory is true as well, but not what is tested.
   static void expect_first(const nlohmann::json& record, const std::string& rule) {
     std::vector<std::string> rules = rules_in(record["verdict"]);
-    if (rule != "cpu-wait") std::erase(rules, "cpu-wait");
-    std::erase(rules, "steal");
+    for (const char* const of_others : {"cpu-wait", "steal", "disk-wait", "dirty-throttled", "swap",
+                                        "memory-pressure", "cross-cpu"}) {
+      if (rule != of_others) std::erase(rules, of_others);
+    }
     ASSERT_FALSE(rules.empty()) << shown(record);
     EXPECT_EQ(rules.front(), rule) << shown(record);
+  }
+  // KYMO_TEST_KEEP=FOLDER: what kymo says and what CRIU alone has left, for the table of docs/phases.md.
+  void keep_what_was_seen() const {
+    const char* const folder = std::getenv("KYMO_TEST_KEEP");
+    if (folder == nullptr || directory_.empty()) return;
+    const std::string to =
+        std::string(folder) + "/" + testing::UnitTest::GetInstance()->current_test_info()->name();
+    fs::create_directories(to);
+    std::ofstream(to + "/kymo") << kymod_.kymo({"explain", directory_}).out;
+    std::ofstream(to + "/criu.log") << read_file(directory_ + "/work/dump.log");
+    std::ofstream(to + "/criu.stats") << kymod_.kymo({"stats", directory_}).out;
   }
   void keep_cpus_busy(unsigned loops) {
     for (unsigned i = 0; i < loops; ++i) {

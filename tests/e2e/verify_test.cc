@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <thread>
@@ -183,10 +184,15 @@ TEST_F(VerifyCheckpointTest, ImagesAreReadInAProcessWithoutRights) {
   const SlowMount reads(checkpoint_, slow, "8M", SlowMount::Slow::reading);
   ASSERT_TRUE(reads.mounted());
   Outcome seen;
-  std::thread client([&] { seen = kymod_.kymo({"verify", slow}); });
+  std::atomic<bool> over{false};
+  std::thread client([&] {  // again, until this test has seen who reads
+    do seen = kymod_.kymo({"verify", slow});
+    while (!over);
+  });
   std::string status;
   EXPECT_TRUE(eventually(
       [&] { return !(status = status_of_reader(slow + "/images/pages-1.img")).empty(); }));
+  over = true;
   client.join();
   EXPECT_TRUE(has_no_rights(status)) << status;
   EXPECT_EQ(seen.exit_code, 0) << seen.err;
@@ -199,7 +205,7 @@ TEST_F(VerifyCheckpointTest, WithoutItsReaderKymodReadsNothingForeignAndSaysSo) 
   for (const pid_t child : readers) kill(child, SIGKILL);
   EXPECT_NE(refusal().find("(kymod-reader) is gone: restart kymod"), std::string::npos);
   const Outcome health =
-      run({"curl", "--silent", "--max-time", "10", "--output", "/dev/null", "--write-out",
+      run({"curl", "--silent", "--max-time", "60", "--output", "/dev/null", "--write-out",
            "%{http_code}", "http://" + kymod_.http() + "/healthz"});
   EXPECT_EQ(health.out, "503") << health.err;
   EXPECT_EQ(kymod_.stop(SIGTERM), 0);
@@ -258,6 +264,20 @@ TEST(ContainersVerifyTest, OneOfPodmanIsVerifiedBeforeItIsRestored) {
   kymod.start();
   expect_verified(kymod, "podman", "kymo-e2e");
   EXPECT_TRUE(counts_on(root));
+}
+
+// "Whole", verify said of a folder that a restore refused.
+TEST_F(VerifyCheckpointTest, AFolderWithoutItsRecordIsNotCalledWhole) {
+  dump({});
+  fs::remove(checkpoint_ + "/checkpoint.json");
+  const nlohmann::json seen = verify(1);
+  EXPECT_NE(seen["faults"].dump().find("checkpoint.json is missing"), std::string::npos)
+      << seen.dump(1);
+  EXPECT_NE(
+      refusal().find("its checkpoint.json is missing: kymo restore " + checkpoint_ + "/images"),
+      std::string::npos);
+  checkpoint_ += "/images";
+  EXPECT_TRUE(verify(0)["whole"].get<bool>());
 }
 
 }  // namespace

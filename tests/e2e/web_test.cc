@@ -399,10 +399,10 @@ TEST(WebStreamTest, WhatHasGatheredComesInPiecesAndEachRowOnce) {
   kymod.start();
   ASSERT_TRUE(eventually([&] { return now_ns(kymod) > 2'000'000'000; }));
   const Outcome curl =
-      run({"curl", "-sSgN", "--max-time", "2", "-H", "Authorization: Bearer " + token_of(kymod),
+      run({"sh", "-c", "curl -sSgN -H \"$0\" \"$1\" | head -c 1000000",
+           "Authorization: Bearer " + token_of(kymod),
            "http://" + kymod.http() +
                "/api/live?per_second=0&back_ns=10000000000&columns=" + all_columns(kymod)});
-  EXPECT_EQ(curl.exit_code, 28) << "it ends by curl's limit alone: " << curl.err;
   std::istringstream lines(curl.out);
   std::vector<std::uint64_t> times;
   std::size_t largest = 0;
@@ -412,7 +412,7 @@ TEST(WebStreamTest, WhatHasGatheredComesInPiecesAndEachRowOnce) {
     if (line.rfind("event: ", 0) == 0) samples = line == "event: samples";
     if (!samples || line.rfind("data: ", 0) != 0) continue;
     const nlohmann::json data = nlohmann::json::parse(line.substr(6), nullptr, false);
-    if (data.is_discarded()) break;  // the last, cut by the limit
+    if (data.is_discarded()) break;  // the last, which was cut
     largest = std::max(largest, data["time"].size() * data["columns"].size());
     ++pieces;
     for (const std::uint64_t time : data["time"]) times.push_back(time);
@@ -467,7 +467,7 @@ TEST(WebStalledTest, FiftyStreamsThatStandStillLeaveMetricsAndHealthAnswering) {
   // All are answered, by a stream or by 429.
   for (const FileDescriptor& client : clients) {
     pollfd waits{client.get(), POLLIN, 0};
-    EXPECT_EQ(poll(&waits, 1, 10'000), 1);
+    EXPECT_EQ(poll(&waits, 1, 60'000), 1);
   }
   for (int i = 0; i < 20; ++i) {
     for (const char* path : {"/metrics", "/healthz"}) {

@@ -7,7 +7,6 @@ import json
 import os
 import pathlib
 import re
-import socket
 import subprocess
 import threading
 import time
@@ -19,6 +18,8 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
 from exporting import ExportTest, read_recording
+
+WATCHDOG = 60  # seconds, for hangs alone
 
 
 def quantile(buckets, rank):
@@ -35,17 +36,14 @@ class Prometheus:
     """A real one, with its data in `folder`, which scrapes `target` (host:port) where there is one."""
 
     def __init__(self, folder, target=None):
-        with socket.socket() as probe:  # it does not say which port it got
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
         config = pathlib.Path(str(folder) + ".yml")
-        jobs = [{"job_name": "test", "scrape_interval": "200ms", "scrape_timeout": "200ms",
+        jobs = [{"job_name": "test", "scrape_interval": "2s", "scrape_timeout": "2s",
                  "static_configs": [{"targets": [target]}]}] if target else []
         config.write_text(json.dumps({"scrape_configs": jobs}))
         self.process = subprocess.Popen(
             ["prometheus", f"--config.file={config}", f"--storage.tsdb.path={folder}", "--storage.tsdb.retention.time=50y",
-             f"--web.listen-address=127.0.0.1:{port}"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        self.address = f"http://127.0.0.1:{port}"
+             "--web.listen-address=127.0.0.1:0"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.address = f"http://{self.wait_for_listener()}"
 
     def __enter__(self):
         return self
@@ -54,15 +52,26 @@ class Prometheus:
         self.process.terminate()
         self.process.wait()
 
+    def wait_for_listener(self):
+        """Port 0 is its own choice, and not all versions say which it was."""
+        until = time.monotonic() + WATCHDOG
+        while time.monotonic() < until:
+            listening = subprocess.run(["ss", "-Hltnp"], capture_output=True, text=True, check=True).stdout
+            for line in listening.splitlines():
+                if f"pid={self.process.pid}," in line:
+                    return line.split()[3]
+            time.sleep(0.05)
+        raise AssertionError("Prometheus does not listen")
+
     def ask(self, query, at=None):
         """The one value of a query; None where there is none."""
         words = {"query": query, **({} if at is None else {"time": at})}
-        with urllib.request.urlopen(f"{self.address}/api/v1/query?{urllib.parse.urlencode(words)}", timeout=10) as answer:
+        with urllib.request.urlopen(f"{self.address}/api/v1/query?{urllib.parse.urlencode(words)}", timeout=WATCHDOG) as answer:
             result = json.load(answer)["data"]["result"]
         return float(result[0]["value"][1]) if result else None
 
     def wait_for(self, query, at=None):
-        until = time.monotonic() + 60
+        until = time.monotonic() + WATCHDOG
         while time.monotonic() < until:
             try:
                 value = self.ask(query, at)

@@ -51,6 +51,24 @@ TEST(Explain, KnowsFailuresOfKymodByTheirError) {
   EXPECT_EQ(of_error({Code::not_found, "there is no job x"}).id, "unknown");
 }
 
+// It was said to be a full disk.
+TEST(Explain, KnowsThatACgroupWithoutSpaceIsNoDisk) {
+  EXPECT_EQ(explain(root_at("Error (criu/cgroup.c:1): cg: Can't move 1 into cpuset//a/cgroup.procs "
+                            "(-1/14): No space left on device"))
+                .id,
+            "cgroup-restore");
+  EXPECT_EQ(explain(root_at("Error (criu/image.c:1): write: No space left on device")).id,
+            "no-space");
+}
+
+TEST(Explain, KnowsATestOfTheKernelFromARestore) {
+  Root root =
+      root_at("Error (criu/libnetlink.c:54): -1 reported by netlink: Operation not permitted");
+  EXPECT_EQ(explain(root).id, "net-restore");
+  root.probe = true;
+  EXPECT_EQ(explain(root).id, "kerndat");
+}
+
 TEST(Explain, SaysThatCriuDiedIfTheLogHasNoEnd) {
   EXPECT_EQ(explain(Root{}).id, "criu-died");
 }

@@ -77,6 +77,21 @@ TEST(RootLine, IsAProbeOnlyIfLookingAtTheKernelFailed) {
             std::string::npos);
 }
 
+// The kernel refuses a test of CRIU's in the same words as the work of a restored process.
+TEST(RootLine, IsWhatTheKernelRefusedToARestoredProcess) {
+  const Root root = root_of(
+      "2026-04-20T20:18:39.88Z b'(00.1)      7: Error (criu/libnetlink.c:54): -1 reported by "
+      "netlink'\n"
+      "2026-04-20T20:18:39.88Z b\"(00.2)      7: Error (criu/net.c:1823): net: Can't restore "
+      "link\"\n");
+  EXPECT_NE(root.line.find("reported by netlink"), std::string::npos) << root.line;
+  EXPECT_FALSE(root.probe);
+  EXPECT_EQ(root.pid, 7U);
+  EXPECT_TRUE(root_of("(00.1) Error (criu/libnetlink.c:54): -1 reported by netlink\n"
+                      "(00.2) Error (criu/kerndat.c:1): x failed when initializing kerndat.\n")
+                  .probe);
+}
+
 TEST(RootLine, IsAStepOrASilentLineIfThereIsNothingElse) {
   const std::string step = "(00.1) Error (criu/cr-dump.c:1): Collect mappings (pid: 4) failed\n";
   EXPECT_TRUE(root_of(step).only_step);

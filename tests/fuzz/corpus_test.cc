@@ -71,11 +71,14 @@ constexpr Target kTargets[] = {
     {"past", past},
 #endif
 #if KYMO_FUZZ_PROFILES
+    {"bodies", bodies},
     {"targets", targets},
 #endif
 #if KYMO_FUZZ_STACKS
+    {"elf", elf},
     {"folded", folded},
     {"pprof", pprof},
+    {"rows", rows},
     {"symbols", symbols},
 #endif
 };

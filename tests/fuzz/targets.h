@@ -26,8 +26,11 @@ void recover(Bytes data);    // a ring left behind, and the recording that it be
 void ring(Bytes data);       // ring files, looked at from without
 void rule(Bytes data);       // the flight recorder's rules
 void streamer(Bytes data);   // CRIU's requests for images, and compressed images
+void bodies(Bytes data);     // the rows of a store of stack profiles
+void elf(Bytes data);        // programs and libraries, as stacks are unwound and named by them
 void folded(Bytes data);     // folded stacks, and what a reader says of a stack profile
 void pprof(Bytes data);      // profiles in the format of pprof
+void rows(Bytes data);       // what the process says that reads programs for the unwinder
 void symbols(Bytes data);    // perf maps, and the kernel's list of symbols
 void targets(Bytes data);    // whose profiles are pulled, and what was pulled
 void tsv(Bytes data);        // plain recordings

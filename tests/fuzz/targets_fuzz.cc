@@ -17,8 +17,8 @@ void targets(Bytes data) {
   } else {
     require(read.error().message.starts_with("f"), "an error names the file");
   }
-  if (const auto listed = profiles::listed_in(text, "api")) {
-    const auto again = profiles::listed_in(profiles::list_text(*listed), "api");
+  if (const auto listed = profiles::listed_in(text, "http://api")) {
+    const auto again = profiles::listed_in(profiles::list_text(*listed), "http://api");
     require(again.ok() && *again == *listed, "a list that is written is read as it was");
   }
   const profiles::Pulled pulled = profiles::pulled_in(text);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -18,6 +19,7 @@
 #include "base/spawn.h"
 #include "inside/sampler.h"
 #include "inside/task_group.h"
+#include "probe/process.h"
 #include "support/temporary_directory.h"
 
 namespace kymo::inside {
@@ -144,7 +146,6 @@ TEST(TargetSource, SaysWhetherItRunsOrIsStoppedOrTracedOrGone) {
 
 TEST(TargetSource, CountsTheCpuTimeFromTheFirstLookOn) {
   Child child({"sh", "-c", "while :; do :; done"});
-  std::this_thread::sleep_for(std::chrono::milliseconds(100));  // not to be counted
   const auto cpu_ns = [&] {
     clockid_t clock{};
     timespec time{};
@@ -152,14 +153,19 @@ TEST(TargetSource, CountsTheCpuTimeFromTheFirstLookOn) {
     ::clock_gettime(clock, &time);
     return to_nanos(time);
   };
+  ASSERT_TRUE(test::eventually([&] { return cpu_ns() > 100'000'000; }));  // not to be counted
+  // It goes on while it is looked at, for how long nobody knows: so its time is taken before and after each look.
   const auto source = make_target_source(child.pid());
+  const std::uint64_t before_first = cpu_ns();
   read(*source);
-  const std::uint64_t began = cpu_ns();
-  std::this_thread::sleep_for(std::chrono::milliseconds(500));
-  const std::uint64_t counted = read(*source).at("target_cpu_ns");
-  const std::uint64_t used = cpu_ns() - began;
+  const std::uint64_t after_first = cpu_ns();
   constexpr std::uint64_t kTick = 10'000'000;  // a running task's schedstat moves at a tick
-  EXPECT_NEAR(static_cast<double>(counted), static_cast<double>(used), 2.0 * kTick);
+  ASSERT_TRUE(test::eventually([&] { return cpu_ns() > after_first + 10 * kTick; }));
+  const std::uint64_t before_last = cpu_ns();
+  const std::uint64_t counted = read(*source).at("target_cpu_ns");
+  const std::uint64_t after_last = cpu_ns();
+  EXPECT_GE(counted + 2 * kTick, before_last - after_first);
+  EXPECT_LE(counted, after_last - before_first + 2 * kTick);
 }
 
 TEST(TargetSource, AProcessThatBeginsLaterCountsFromItsBirth) {
@@ -341,17 +347,15 @@ TEST(CriuSource, FollowsTheProgramsThatTheThreadStarts) {
   const Result<pid_t> shell = spawn({.file = "sh", .words = {"sh", "-c", "sleep 30 & wait"}});
   spawn_listener = nullptr;
   ASSERT_TRUE(shell.ok());
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
-  while (read(*source).at("criu_tasks") != 2 && std::chrono::steady_clock::now() < deadline) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(11));
-  }
-  EXPECT_EQ(read(*source).at("criu_tasks"), 2U) << "the shell and its child";
+  EXPECT_TRUE(test::eventually([&] { return read(*source).at("criu_tasks") == 2; }))
+      << "the shell and its child";
+  const std::vector<pid_t> children = probe::children_of(*shell).value();
   ::kill(*shell, SIGKILL);
   ::waitpid(*shell, nullptr, 0);
   const Result<pid_t> unseen = spawn({.file = "true", .words = {"true"}});
   ::waitpid(*unseen, nullptr, 0);
   EXPECT_LE(read(*source).at("criu_tasks"), 1U);
-  ::system("pkill -KILL -f 'sleep 3[0]'");  // NOLINT(cert-env33-c,concurrency-mt-unsafe)
+  for (const pid_t child : children) ::kill(child, SIGKILL);
 }
 
 // A source of two columns that counts how often it is read.
@@ -375,9 +379,12 @@ TEST(Sampler, CountersBeginAtZeroAndGaugesAsTheyAre) {
   Sampler sampler(std::move(sources));
   EXPECT_EQ(sampler.values(), (std::vector<std::uint64_t>{0, 7}));
   std::vector<std::uint64_t> last;
-  sampler.start(std::chrono::milliseconds(1),
-                [&](auto values) { last.assign(values.begin(), values.end()); });
-  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  std::atomic<int> looks{0};
+  sampler.start(std::chrono::milliseconds(1), [&](auto values) {
+    last.assign(values.begin(), values.end());
+    ++looks;
+  });
+  EXPECT_TRUE(test::eventually([&] { return looks > 12; }));
   sampler.stop();
   ASSERT_EQ(last.size(), 2U);
   EXPECT_GT(last[0], 10U) << "it reads on a thread of its own";

@@ -109,6 +109,7 @@ const std::vector<Case>& cases() {
       {kTarget, "main-thread-ends", kRefuses, "cannot-attach", "others run on"},
       {kTarget, "nested-names", kRefuses, "nested-ns", "uts:["},
       {kTarget, "lost-mount", kRefuses, "mount-lookup", "descriptor 3, "},
+      {kTarget, "covered-mount", kRefuses, "overmounted", "/covered/file"},
       {kTarget, "inherited-files", kRefuses, "mount-lookup", "descriptor 100, /dev/null"},
       {kTarget, "slave-mount", kWarns, "mnt-sharing", "/shared"},
       {kTarget, "chrooted", kWarns, "mnt-chroot", "root /usr"},
@@ -380,7 +381,8 @@ TEST(PreflightLimits, ALookThatTakesTooLongGivesUp) {
                        "print('ready', flush=True)\n"
                        "time.sleep(600)"});
   ASSERT_TRUE(target.is_ready());
-  const Result<Report> late = look_at(target.pid(), {}, {.time = std::chrono::milliseconds(1)});
+  const Result<Report> late =
+      look_at(target.pid(), {}, {.time = std::chrono::milliseconds(-1)});  // over already
   ASSERT_FALSE(late.ok());
   EXPECT_EQ(late.error().code, Code::resource_exhausted) << late.error().message;
   EXPECT_TRUE(look_at(target.pid(), {}, {.time = std::chrono::minutes(5)}).ok());

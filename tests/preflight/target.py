@@ -116,6 +116,15 @@ def lost_mount():
     return file
 
 
+def covered_mount():
+    own_mounts()
+    os.mkdir(path("covered"))
+    call("mount", b"covered", path("covered").encode(), b"tmpfs", 0, None)
+    file = open(path("covered/file"), "w")
+    call("mount", b"cover", path("covered").encode(), b"tmpfs", 0, None)
+    return file
+
+
 def slave_mount():
     own_mounts()
     os.mkdir(path("shared"))

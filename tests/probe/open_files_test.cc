@@ -106,12 +106,9 @@ TEST(OpenFilesTest, AFileOfThisNameOnADiskThatStallsHoldsNobodyUp) {
   const FileDescriptor writer(open(path.c_str(), O_WRONLY | O_CLOEXEC));
   std::this_thread::sleep_for(1100ms);  // what the kernel remembers of the file is forgotten
   disk.stop();
-  const auto began = std::chrono::steady_clock::now();
-  const std::vector<pid_t> found = processes_writing(path);
-  const auto took = std::chrono::steady_clock::now() - began;
+  // If each waited for the disk, they would together take longer than a test may.
+  for (int i = 0; i < 200; ++i) EXPECT_EQ(processes_writing(path), std::vector<pid_t>{getpid()});
   disk.go_on();
-  EXPECT_EQ(found, std::vector<pid_t>{getpid()});
-  EXPECT_LT(took, 1s);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sqlite3.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -130,6 +131,25 @@ TEST_F(MinuteWriterTest, OneThatCouldNotBeWrittenIsTriedAgainWithTheNext) {
   EXPECT_EQ(extent().newest, 11);
 }
 
+// As by another program that looks at the file.
+TEST_F(MinuteWriterTest, AStoreThatIsLockedIsSaidAndNothingIsLost) {
+  std::filesystem::create_directory(order_.directory);
+  writer_.add(taken(10, 3));
+  write();
+  EXPECT_EQ(answer(), "kept 3 0");
+  sqlite3* db = nullptr;
+  ASSERT_EQ(sqlite3_open((order_.directory + "/profiles.db").c_str(), &db), SQLITE_OK);
+  ASSERT_EQ(sqlite3_exec(db, "BEGIN IMMEDIATE", nullptr, nullptr, nullptr), SQLITE_OK);
+  writer_.add(taken(11, 4));
+  write();
+  EXPECT_NE(answer().find("profiles.db: database is locked"), std::string::npos);
+  sqlite3_close(db);
+  writer_.add(taken(12, 5));
+  write();
+  EXPECT_EQ(answer(), "kept 9 0");
+  EXPECT_EQ(extent().samples, 12U);
+}
+
 // The writer waits for room in the pipe, to say what it has written.
 TEST_F(MinuteWriterTest, AMinuteWhoseWriterIsKilledBeforeItCouldSayItCountsOnce) {
   std::filesystem::create_directory(order_.directory);
@@ -195,6 +215,12 @@ TEST(KeeperTextTest, AnOrderIsReadAgain) {
   EXPECT_EQ(containers_in(containers_text(cgroups)), cgroups);
   EXPECT_FALSE(jobs_in(containers_text(cgroups)));
   EXPECT_FALSE(containers_in(jobs_text(jobs)));
+}
+
+TEST(KeeperTextTest, AClockThatGoesBackIsSaid) {
+  EXPECT_EQ(clock_note(100, 101), "");
+  EXPECT_EQ(clock_note(100, 99), "") << "a correction by seconds";
+  EXPECT_TRUE(clock_note(100, 40).starts_with("the clock of the machine went back by 60 minutes"));
 }
 
 TEST(KeeperTextTest, OtherLinesAreNone) {

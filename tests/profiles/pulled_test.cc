@@ -122,21 +122,29 @@ TEST(PullTargetsTest, ArePods) {
 // Whoever writes it may have been taken over.
 TEST(PullTargetsTest, AListIsCheckedWhenItIsRead) {
   const PullTargets targets{{{"pod:shop/a", "10.0.0.1", 7070, ""}}, "one is left out"};
-  const auto same = listed_in(list_text(targets), "api");
+  const auto same = listed_in(list_text(targets), "http://api");
   ASSERT_TRUE(same) << same.error().message;
   EXPECT_EQ(*same, targets);
-  const auto failed = listed_in(list_text(Error{Code::unavailable, "it is away"}), "api");
-  EXPECT_EQ(failed.error().message, "api: it is away");
+  const auto failed = listed_in(list_text(Error{Code::unavailable, "it is away"}), "http://api");
+  EXPECT_EQ(failed.error().message, "http://api: it is away");
   const auto some = listed_in(
       R"({"trouble":"","targets":[["job:web","h",1,""],["pod:a/b","",1,""],["pod:a/b","h",0,""],["pod:a/b","h",80,""]]})",
-      "api");
+      "http://api");
   ASSERT_TRUE(some) << some.error().message;
   EXPECT_EQ(some->all, (std::vector<PullTarget>{{"pod:a/b", "h", 80, ""}}));
   for (const char* const other : {"", "{}", "[]", R"({"trouble":"","targets":[[]]})",
                                   R"({"trouble":"","targets":[[1,2,3,4]]})"}) {
-    EXPECT_EQ(listed_in(other, "api").error().message, "api: its list of pods could not be read")
+    EXPECT_EQ(listed_in(other, "http://api").error().message,
+              "http://api: its list of targets could not be read")
         << other;
   }
+}
+
+TEST(PullTargetsTest, AListOfAFileHasAlsoTargets) {
+  const PullTargets targets{{{"target:web", "h", 80, "/x"}, {"pod:a/b", "h", 80, ""}}, ""};
+  EXPECT_EQ(*listed_in(list_text(targets), "/etc/targets"), targets);
+  const Error wrong{Code::invalid_argument, "/etc/targets, line 2: give NAME"};
+  EXPECT_EQ(listed_in(list_text(wrong), "/etc/targets").error().message, wrong.message);
 }
 
 TEST(PulledTest, WhatIsNotWholeIsAFailure) {

@@ -259,6 +259,25 @@ TEST_F(SqliteStoreTest, ItStaysWithinItsSpace) {
   EXPECT_LE(fs::file_size(path_), kLimit) << "the file itself";
 }
 
+// The clock was wrong for a minute, or the machine was off for years.
+TEST_F(SqliteStoreTest, AMinuteFarAwayDoesNotCostTheOthers) {
+  constexpr std::int64_t kFar = 50'000'000;
+  constexpr std::uint64_t kLimit = 256 * 1024;
+  add(SomeMinute(kFar).stack("process:a", {"f"}, 1));
+  for (std::int64_t minute = 0; minute < 100; ++minute) {
+    SomeMinute filled(minute);
+    for (int i = 0; i < 50; ++i) {
+      filled.stack("process:a",
+                   {"f", std::to_string(minute) + "-" + std::to_string(i), std::string(100, 'x')},
+                   1);
+    }
+    add(filled);
+    keep({0, kLimit}, minute);
+  }
+  EXPECT_GT(extent().minutes, 10U);
+  EXPECT_EQ(extent().newest, kFar);
+}
+
 // Each minute is there as a whole, or not at all.
 TEST_F(SqliteStoreTest, AWriterThatIsKilledLeavesNoHalfMinute) {
   const pid_t writer = fork();
@@ -295,7 +314,7 @@ TEST_F(SqliteStoreTest, OtherFilesAreRefused) {
   change("PRAGMA application_id = 7");
   const auto other = SqliteStore::open(path_);
   EXPECT_EQ(other.error().code, Code::invalid_argument);
-  EXPECT_NE(other.error().message.find("none of stack profiles"), std::string::npos);
+  EXPECT_NE(other.error().message.find("does not hold stack profiles"), std::string::npos);
 }
 
 TEST_F(SqliteStoreTest, ALaterVersionIsRefused) {

@@ -14,7 +14,7 @@ HistoryRun one(std::uint64_t duration_ms, std::uint64_t writing_ms = 0) {
   HistoryRun run;
   run.duration_ns = duration_ms * kMilli;
   run.image_bytes = 64U << 20U;
-  run.frozen_ns = run.duration_ns / 2;
+  run.stood_still_ns = run.duration_ns / 2;
   run.warmth = "warm";
   run.phases = {{"criu starts", 5 * kMilli},
                 {"memory, writing", (writing_ms != 0 ? writing_ms : duration_ms / 2) * kMilli}};
@@ -63,6 +63,36 @@ TEST(HistoryTest, AStepIsFoundWithWhatMovedThere) {
   EXPECT_NE(text.find("Pettitt's test of 22 runs: K = 120, p = 0.0001"), std::string::npos) << text;
   EXPECT_NE(text.find("            ^\n"), std::string::npos) << text;
   EXPECT_NE(text.find("and 17 older ones"), std::string::npos) << text;
+}
+
+TEST(HistoryTest, AChangeSaysFirstWhichPhaseMadeItAndWhatCriuDidThen) {
+  std::vector<HistoryRun> runs;
+  for (std::size_t i = 0; i < 20; ++i) {
+    const std::uint64_t slower = i < 10 ? 0 : 690 * kMilli;
+    HistoryRun run;
+    run.checkpoint = "c" + std::to_string(i);
+    run.duration_ns = 400 * kMilli + (i % 3) * kMilli + slower;
+    run.phases = {{"memory: writing pages", 300 * kMilli + slower},
+                  {"freeze", 2 * kMilli},
+                  {"CRIU: waited for a CPU", 12 * kMilli + slower / 2},
+                  {"CRIU: waited for the disk", 5 * kMilli}};
+    runs.push_back(std::move(run));
+  }
+  History history = analyse_history(runs, {});
+  ASSERT_EQ(history.changes.size(), 1U);
+  EXPECT_EQ(
+      history.changes[0].because,
+      (std::vector<std::string>{"Most of it: memory: writing pages, 990 ms after 300 ms (+690 ms).",
+                                "CRIU waited for a CPU for 357 ms after 12 ms (+345 ms)."}));
+  const std::string text = text_of(history, "web: dumps", 5);
+  EXPECT_NE(text.find("    Most of it: memory: writing pages"), std::string::npos) << text;
+  EXPECT_EQ(json_of(history)["changes"][0]["because"].size(), 2U);
+  EXPECT_FALSE(json_of(history)["runs"][0]["phases_ns"].contains("CRIU: waited for a CPU"));
+  // Runs of an older kymod do not have these states: then nothing is said of them.
+  runs.front().phases.resize(2);
+  history = analyse_history(runs, {});
+  ASSERT_EQ(history.changes.size(), 1U);
+  EXPECT_EQ(history.changes[0].because.size(), 1U);
 }
 
 TEST(HistoryTest, ADriftIsCalledOne) {

@@ -159,6 +159,39 @@ TEST_F(RecordingDiffReport, AnImprovementIsNoIncrease) {
   EXPECT_EQ(json_of(better, increase)["fail_on_change"]["only_increases"], true);
 }
 
+// It said that a rate had fallen by up to 1,200 %.
+TEST_F(RecordingDiffReport, NothingFallsByMoreThanAllOfIt) {
+  std::vector<std::string> before;
+  std::vector<std::string> after;
+  for (const unsigned bytes : {100U, 200U, 300U, 50'000U, 90'000U}) {
+    before.push_back(record({.name = "a" + std::to_string(bytes), .bytes_a_row = bytes}));
+    after.push_back(record({.name = "b" + std::to_string(bytes), .bytes_a_row = 0}));
+  }
+  const analysis::RecordingDiff made = diff(before, after, {.metrics = {"written_bytes"}});
+  const analysis::MetricDiff& metric = made.metrics.front();
+  EXPECT_LT(metric.shift.low, 0);
+  EXPECT_GE(metric.shift.low, -*metric.before);
+  EXPECT_GE(metric.shift.median, metric.shift.low);
+}
+
+TEST_F(RecordingDiffReport, WhatTellsNothingIsOnlyCounted) {
+  analysis::RecordingDiff made = diff({record({.name = "old"})}, {record({.name = "new"})});
+  analysis::MetricDiff seldom;
+  seldom.name = "seldom";
+  seldom.before = 1;
+  seldom.after = 0;
+  seldom.reason = "too few events: it moves in 1 of 16 and 0 of 20 blocks";
+  seldom.tells_nothing = true;
+  made.metrics.push_back(seldom);
+  const std::string text = text_of(made, 20, {});
+  EXPECT_EQ(text.find("too few events: it moves in 1 of 16"), std::string::npos) << text;
+  // frozen_time_us grew once in each, by the same.
+  EXPECT_NE(text.find("2 metrics move too seldom to be tested (-v lists them)"), std::string::npos)
+      << text;
+  EXPECT_NE(text_of(made, 20, {}, true).find("too few events: it moves in 1 of 16"),
+            std::string::npos);
+}
+
 TEST_F(RecordingDiffReport, JsonHasWhatTheTextHasExactly) {
   const std::string before = record({.name = "old"});
   const std::string after = record({.name = "new", .bytes_a_row = 5120});

@@ -1,9 +1,12 @@
 #include "runtime/aftermath.h"
 
 #include <gtest/gtest.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -174,6 +177,91 @@ TEST_F(FailedDump, AProcessThatIsStillTracedIsNotSaidToRunOn) {
       << outcome_.unconfirmed->message;
   EXPECT_TRUE(has("inventory.img"));
   ::ptrace(PTRACE_DETACH, child_, nullptr, nullptr);
+}
+
+// A child that has the other end of a TCP connection of this process, in CRIU's repair mode, and a tracer that is not
+// this process.
+class TracedByAnother : public FailedDump {
+ protected:
+  void SetUp() override {
+    FailedDump::SetUp();
+    end();
+    connection_ = a_connection();
+    ASSERT_GE(connection_, 0);
+    child_ = ::fork();
+    if (child_ == 0) {
+      for (;;) ::pause();
+    }
+    before_.process = probe::read_process(child_).value();
+    before_.tree = {{child_, before_.process.start_ticks}};
+    spec_.process = before_.tree.front();
+    spec_.work_dir = folder_.folder("work");
+    tracer_ = ::fork();
+    if (tracer_ == 0) {
+      ::ptrace(PTRACE_SEIZE, child_, nullptr, nullptr);
+      for (;;) ::pause();
+    }
+    ASSERT_TRUE(test::eventually([&] {
+      const auto seen = probe::read_process(child_);
+      return seen && seen->tracer == tracer_;
+    }));
+    const int on = 1;
+    if (::setsockopt(connection_, IPPROTO_TCP, TCP_REPAIR, &on, sizeof on) != 0) {
+      GTEST_SKIP() << "the repair mode needs CAP_NET_ADMIN";
+    }
+  }
+  void TearDown() override {
+    if (tracer_ > 0) {
+      ::kill(tracer_, SIGKILL);
+      ::waitpid(tracer_, nullptr, 0);
+    }
+    FailedDump::TearDown();
+    ::close(connection_);
+  }
+  static int a_connection() {
+    const int listener = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address;
+    auto* const at = reinterpret_cast<sockaddr*>(&address);
+    const int connection = ::socket(AF_INET, SOCK_STREAM, 0);
+    const bool connected = ::bind(listener, at, size) == 0 && ::listen(listener, 1) == 0 &&
+                           ::getsockname(listener, at, &size) == 0 &&
+                           ::connect(connection, at, size) == 0;
+    static_cast<void>(::accept(listener, nullptr, nullptr));  // stays open until this process ends
+    ::close(listener);
+    return connected ? connection : -1;
+  }
+  [[nodiscard]] bool in_repair() const {
+    int on = 0;
+    socklen_t size = sizeof on;
+    return ::getsockopt(connection_, IPPROTO_TCP, TCP_REPAIR, &on, &size) == 0 && on == 1;
+  }
+  void log(const std::string& text) { folder_.file("work/dump.log", text); }
+
+  int connection_ = -1;
+  pid_t tracer_ = 0;
+};
+
+// The second of two kymods repaired what the first one's CRIU had changed a moment before.
+TEST_F(TracedByAnother, NothingIsRepairedIfOurCriuNeverAttached) {
+  log("(00.001) Error: SEIZE 12 ptrace attach failed: Operation not permitted\n");
+  const Result<void> left = conclude();
+  ASSERT_FALSE(left.ok());
+  EXPECT_NE(left.error().message.find("nothing was changed in it"), std::string::npos)
+      << left.error().message;
+  EXPECT_FALSE(has("pages-1.img"));
+  EXPECT_TRUE(in_repair());
+}
+
+TEST_F(TracedByAnother, NothingIsRepairedAndTheImagesAreKeptIfItDid) {
+  write("inventory.img");
+  log("(00.001) Seized task 12, state 0\n");
+  EXPECT_TRUE(conclude().ok());
+  EXPECT_TRUE(outcome_.unconfirmed.has_value());
+  EXPECT_TRUE(has("inventory.img"));
+  EXPECT_TRUE(in_repair());
 }
 
 }  // namespace

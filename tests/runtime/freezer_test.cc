@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "probe/process.h"
 #include "runtime/aftermath.h"
+#include "runtime/container_calls.h"
 #include "runtimes/process/freeze.h"
 #include "support/real_criu.h"
 #include "support/temporary_directory.h"
@@ -110,6 +111,26 @@ TEST(FreezeProcessTest, ItselfAndTheGoneAreRefused) {
   EXPECT_EQ(freeze_process(identify(getpid())).error().code, Code::invalid_argument);
   EXPECT_EQ(freeze_process(identify(getppid())).error().code, Code::invalid_argument);
   EXPECT_EQ(freeze_process({getpid(), 1}).error().code, Code::not_found);
+}
+
+// runc gives up on a busy machine. Other failures are told at once.
+TEST(FreezeContainerTest, IsAskedAgainIfRuncGaveUp) {
+  const FreezeSpec self{identify(getpid()), "web"};
+  int calls = 0;
+  const auto freeze = [&](int failures, const char* message) {
+    calls = 0;
+    return freeze_container(self, true, "runc pause", [&]() -> Result<void> {
+      if (++calls <= failures) return Error{Code::failed_precondition, message};
+      return {};
+    });
+  };
+  EXPECT_TRUE(freeze(2, "unable to freeze").ok());
+  EXPECT_EQ(calls, 3);
+  EXPECT_EQ(freeze(100, "unable to freeze").error().message,
+            "freeze container web: unable to freeze");
+  EXPECT_EQ(calls, 5);
+  EXPECT_FALSE(freeze(1, "no such container").ok());
+  EXPECT_EQ(calls, 1);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <sys/mount.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 
@@ -43,6 +44,55 @@ TEST(BundleTest, AWritableRootIsLeftAlone) {
     EXPECT_FALSE(root->read_only) << config;
     EXPECT_FALSE(fs::exists(folder.path() + "/rootfs/tmp")) << config;
   }
+}
+
+TEST(BundleTest, APathOfAContainerIsInItsRootOrInABindMount) {
+  const test::TemporaryDirectory folder;
+  folder.file("config.json", R"({"root": {"path": "rootfs"}, "mounts": [
+    {"destination": "/tmp", "type": "tmpfs", "source": "tmpfs"},
+    {"destination": "/data", "source": "/srv/data", "options": ["ro", "rbind"]},
+    {"destination": "/data/own", "type": "bind", "source": "own"}]})");
+  const criu::PlaceOfGhost place_of = places_in_bundle(folder.path());
+  const auto place = [&](const std::string& path) {
+    const auto at = place_of(path);
+    return at ? at->folder + ":" + at->name : "nowhere";
+  };
+  EXPECT_EQ(place("/var/a"), folder.path() + "/rootfs:var/a");
+  EXPECT_EQ(place("/tmp/a"), "nowhere");
+  EXPECT_EQ(place("/data/b/a"), "/srv/data:b/a");
+  EXPECT_EQ(place("/data/own/a"), folder.path() + "/own:a");
+  folder.file("config.json", "{");
+  EXPECT_FALSE(places_in_bundle(folder.path())("/a").has_value());
+}
+
+// What a container could not be removed of was forgotten when kymod was killed.
+TEST(RuncMemoryTest, ANewRuntimeRemovesWhatTheLastOneCouldNot) {
+  const test::TemporaryDirectory folder;
+  folder.file("config.json", "{}");
+  const std::string left = folder.folder("root") + "/web";
+  RuncRuntimeOptions options;
+  options.root = folder.path() + "/root";
+  options.memory = folder.path() + "/left";
+  options.timeout = std::chrono::seconds(10);
+  // It makes the folder and fails, and deletes it only if it may.
+  options.program = folder.file("runc",
+                                "#!/bin/sh\ncd '" + folder.path() +
+                                    "'\ncase \"$*\" in *delete*) [ ! -e may ] || rmdir '" + left +
+                                    "';; *) mkdir '" + left + "'; exit 1;; esac\n",
+                                0755);
+  RunSpec spec;
+  spec.container = "web";
+  spec.bundle = folder.path();
+  spec.work_dir = folder.path();
+  EXPECT_FALSE(make_runc_runtime(options)->run(spec).ok());
+  EXPECT_TRUE(fs::exists(left));
+  folder.file("may", "");
+  static_cast<void>(make_runc_runtime(options));
+  EXPECT_FALSE(fs::exists(left));
+  // Somebody else's container of that name stays.
+  fs::create_directory(left);
+  static_cast<void>(make_runc_runtime(options));
+  EXPECT_TRUE(fs::exists(left));
 }
 
 // It made the folder, open to everybody, in whatever folder the link led to.

@@ -6,13 +6,10 @@
 
 #include <filesystem>
 
-#include "base/clock.h"
 #include "runtimes/containerd/containerd_runtime.h"
 #include "runtimes/table.h"
 #include "server_runtime.h"
 #include "support/containers.h"
-#include "support/instants.h"
-#include "support/real_criu.h"
 #include "support/shell.h"
 
 namespace kymo::runtime {
@@ -25,7 +22,7 @@ class ContainerdTest : public ServerRuntimeTest<test::Containerd> {
  protected:
   void SetUp() override {
     KYMO_NEEDS_CONTAINERD();
-    server_.emplace(fs::path(test::criu_path()).parent_path().string());
+    server_.emplace(criu_.folder());
     runtime_ = make_containerd_runtime({.timeout = seconds(60)});
   }
   // Starts a container that counts.
@@ -96,7 +93,8 @@ TEST_F(ContainerdTest, LeftRunningItGoesOn) {
 TEST_F(ContainerdTest, IsFrozenAndLetGo) {
   const ProcessId process = start("web");
   const FreezeSpec freeze{process, "default/web"};
-  ASSERT_TRUE(runtime_->freeze(freeze).ok());
+  const Result<std::string> frozen = runtime_->freeze(freeze);
+  ASSERT_TRUE(frozen.ok()) << frozen.error().message;
   EXPECT_EQ(server_->status("web"), "PAUSED");
   EXPECT_TRUE(runtime_->find("web")->frozen);
   EXPECT_EQ(runtime_->freeze(freeze).error().code, Code::failed_precondition);
@@ -125,8 +123,8 @@ TEST_F(ContainerdTest, AContainerdThatHangsHoldsNobodyUp) {
 }
 
 // As the tests of runc and podman do it.
-TEST_F(ContainerdTest, AtWhateverInstantADeadlineEndsItTheContainerRunsOn) {
-  expect_it_runs_on_at_whatever_instant(start("web"), "RUNNING");
+TEST_F(ContainerdTest, AtWhateverStepItsDumpIsEndedTheContainerRunsOn) {
+  expect_it_runs_on_at_whatever_step(start("web"), "RUNNING");
 }
 
 TEST_F(ContainerdTest, AFailedDumpLeavesItRunning) {

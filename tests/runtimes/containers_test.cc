@@ -12,15 +12,11 @@
 #include <filesystem>
 #include <fstream>
 
-#include "base/clock.h"
-#include "base/sanitizers.h"
 #include "base/spawn.h"
 #include "runtimes/podman/podman_runtime.h"
 #include "runtimes/runc/runc_runtime.h"
-#include "support/cancel_after.h"
-#include "support/instants.h"
 #include "support/real_criu.h"
-#include "support/slow_mount.h"
+#include "support/stop_points.h"
 
 namespace kymo::runtime {
 namespace {
@@ -159,89 +155,77 @@ TEST_F(RuncTest, ADumpThatTakesTooLongIsEndedAndTheContainerRunsOn) {
   EXPECT_TRUE(test::counts_on(bundle + "/rootfs"));
 }
 
-// Whatever a deadline cuts short, the container runs on; and what it does not is whole.
-TEST_F(RuncTest, AtWhateverInstantADeadlineEndsItTheContainerRunsOn) {
+TEST_F(RuncTest, ADeadlineEndsItAndTheContainerRunsOn) {
   KYMO_NEEDS_RUNC();
   const std::string bundle = runc_.start("web");
-  const auto runtime = this->runtime();
-  int cut_short = 0;
-  int done = 0;
-  for (int ms = 1; done < 2 && ms < test::kLastInstantMs;
-       ms = test::next_instant(ms, ms < 60 ? 20 : 11)) {
-    SCOPED_TRACE(std::to_string(ms) + " ms");
+  const test::BreakableCriu criu;
+  const auto runtime = this->runtime(criu.folder());
+  DumpSpec dump;
+  test::late_at(
+      criu, "Dumping pages (type",
+      [&](std::uint64_t deadline_ns) {
+        dump = spec(*runtime, "web", true);
+        dump.deadline_ns = deadline_ns;
+        return runtime->dump(dump, {});
+      },
+      [&](const Result<DumpOutcome>& dumped) {
+        ASSERT_FALSE(dumped.ok());
+        EXPECT_EQ(dumped.error().code, Code::deadline_exceeded) << dumped.error().message;
+        EXPECT_NE(dumped.error().message.find("; the container runs on"), std::string::npos)
+            << dumped.error().message;
+        EXPECT_FALSE(has_images(dump.images_dir));
+        EXPECT_EQ(runc_.status("web"), "running");
+        EXPECT_TRUE(test::counts_on(bundle + "/rootfs"));
+        EXPECT_FALSE(test::has_criu_code(dump.process.pid));
+      });
+}
+
+TEST_F(RuncTest, AtWhateverStepADumpIsCancelledTheContainerRunsOn) {
+  KYMO_NEEDS_RUNC();
+  const std::string bundle = runc_.start("web");
+  const test::BreakableCriu criu;
+  const auto runtime = this->runtime(criu.folder());
+  for (const char* const step : test::kDumpSteps) {
+    SCOPED_TRACE(test::name_of_step(step));
     DumpSpec dump = spec(*runtime, "web", true);
-    dump.deadline_ns = monotonic_ns() + static_cast<std::uint64_t>(ms) * 1'000'000;
-    const Result<DumpOutcome> dumped = runtime->dump(dump, {});
-    dumped ? ++done : ++cut_short;
-    EXPECT_EQ(has_images(dump.images_dir), dumped.ok());
-    if (!dumped) {
-      EXPECT_EQ(dumped.error().code, Code::deadline_exceeded) << dumped.error().message;
-      EXPECT_NE(dumped.error().message.find("; the container runs on"), std::string::npos)
-          << dumped.error().message;
-    }
+    const Result<DumpOutcome> dumped =
+        test::cancelled_at(criu, step, [&](const Cancellation* cancel) {
+          dump.cancel = cancel;
+          return runtime->dump(dump, {});
+        });
+    ASSERT_FALSE(dumped.ok());
+    EXPECT_EQ(dumped.error().code, Code::cancelled) << dumped.error().message;
+    EXPECT_FALSE(has_images(dump.images_dir));
     ASSERT_EQ(runc_.status("web"), "running");
     ASSERT_TRUE(test::counts_on(bundle + "/rootfs"));
     EXPECT_FALSE(test::has_criu_code(dump.process.pid));
   }
-  EXPECT_GT(cut_short, 2);  // a dump may be quick
-  EXPECT_EQ(done, 2);
 }
 
-TEST_F(RuncTest, AtWhateverInstantADumpIsCancelledTheContainerRunsOn) {
+TEST_F(RuncTest, AtWhateverStepARestoreIsCancelledNothingOfItIsLeft) {
   KYMO_NEEDS_RUNC();
   const std::string bundle = runc_.start("web");
-  const auto runtime = this->runtime();
-  bool done = false;
-  for (int ms = 0; !done && ms < test::kLastInstantMs; ms = test::next_instant(ms, 70)) {
-    SCOPED_TRACE(std::to_string(ms) + " ms");
-    DumpSpec dump = spec(*runtime, "web", true);
-    const test::CancelAfter cancel{std::chrono::milliseconds(ms)};
-    dump.cancel = cancel.get();
-    const Result<DumpOutcome> dumped = runtime->dump(dump, {});
-    done = dumped.ok();
-    EXPECT_EQ(has_images(dump.images_dir), done);
-    if (!done) {
-      EXPECT_EQ(dumped.error().code, Code::cancelled) << dumped.error().message;
-    }
-    ASSERT_EQ(runc_.status("web"), "running");
-    ASSERT_TRUE(test::counts_on(bundle + "/rootfs"));
-    EXPECT_FALSE(test::has_criu_code(dump.process.pid));
-  }
-  EXPECT_TRUE(done);
-}
-
-TEST_F(RuncTest, AtWhateverInstantARestoreIsCancelledNothingOfItIsLeft) {
-  KYMO_NEEDS_RUNC();
-  const std::string bundle = runc_.start("web");
-  const auto runtime = this->runtime();
+  const test::BreakableCriu criu;
+  const auto runtime = this->runtime(criu.folder());
   const DumpSpec dump = spec(*runtime, "web");
   ASSERT_TRUE(runtime->dump(dump, {}).ok());
-  const std::string images = runc_.folder().folder("slowly-read");
-  int cancelled = 0;
-  bool done = false;
-  for (int ms = 0; !done && ms < test::kLastInstantMs; ms = test::next_instant(ms, 40)) {
-    SCOPED_TRACE(std::to_string(ms) + " ms");
+  for (const char* const step : test::kRestoreSteps) {
+    SCOPED_TRACE(test::name_of_step(step));
     RestoreSpec restore = restore_of(dump, bundle);
-    restore.images_dir = images;
-    // Read slowly, so that a restore takes longer than it takes to see that it has begun; mounted
-    // anew, so that nothing of the images is in memory from the restore before.
-    const test::SlowMount mount(dump.images_dir, images, "1M", test::SlowMount::Slow::reading);
-    ASSERT_TRUE(mount.mounted());
-    const test::CancelAfter cancel{std::chrono::milliseconds(ms)};
-    restore.cancel = cancel.get();
-    const Result<RestoreOutcome> restored = runtime->restore(restore, {});
-    done = restored.ok();
-    if (!done) {
-      ++cancelled;
-      EXPECT_EQ(restored.error().code, Code::cancelled) << restored.error().message;
-      ASSERT_EQ(runc_.status("web"), "");
-      ASSERT_TRUE(has_images(dump.images_dir));
-      ASSERT_TRUE(fs::exists(bundle + "/rootfs/bin")) << "its root was emptied";
-      ASSERT_EQ(left_of_criu(dump.work_dir), "");
-    }
+    const Result<RestoreOutcome> restored =
+        test::cancelled_at(criu, step, [&](const Cancellation* cancel) {
+          restore.cancel = cancel;
+          return runtime->restore(restore, {});
+        });
+    ASSERT_FALSE(restored.ok());
+    EXPECT_EQ(restored.error().code, Code::cancelled) << restored.error().message;
+    ASSERT_EQ(runc_.status("web"), "");
+    ASSERT_TRUE(has_images(dump.images_dir));
+    ASSERT_TRUE(fs::exists(bundle + "/rootfs/bin")) << "its root was emptied";
+    ASSERT_EQ(left_of_criu(dump.work_dir), "");
   }
-  ASSERT_TRUE(done);
-  EXPECT_GT(cancelled, 2);
+  const Result<RestoreOutcome> restored = runtime->restore(restore_of(dump, bundle), {});
+  ASSERT_TRUE(restored.ok()) << restored.error().message;
   EXPECT_TRUE(test::counts_on(bundle + "/rootfs"));
 }
 
@@ -454,7 +438,7 @@ TEST_F(PodmanTest, AFailedDumpLeavesItRunningAndPodmansFolderAsItWas) {
   EXPECT_FALSE(fs::is_symlink(link));
 }
 
-// Dumps of a container, each ended at another instant until one is done.
+// Dumps of a container, each ended at another step.
 class PodmanCutShortTest : public PodmanTest {
  protected:
   void begin() {
@@ -463,95 +447,86 @@ class PodmanCutShortTest : public PodmanTest {
     ASSERT_TRUE(found.ok()) << found.error().message;
     container_ = *found;
   }
-  // A dump into folders of this name, after which the container runs on.
-  [[nodiscard]] DumpSpec spec(const std::string& name) const {
+  // A dump into new folders, after which the container runs on.
+  [[nodiscard]] DumpSpec spec() {
+    const std::string name = std::to_string(++dumps_);
     return {container_.process, folder_.folder(name + "-images"), folder_.folder(name + "-work"),
             true, container_.id};
   }
-  // Dumps so, and looks at what that left.
-  Result<DumpOutcome> dump(const DumpSpec& spec) {
-    Result<DumpOutcome> dumped = runtime_->dump(spec, {});
-    EXPECT_EQ(has_images(spec.images_dir), dumped.ok());
+  // Looks at what a dump has left that was ended with this code.
+  void expect_it_runs_on(const Result<DumpOutcome>& dumped, Code code) {
+    ASSERT_FALSE(dumped.ok());
+    EXPECT_EQ(dumped.error().code, code) << dumped.error().message;
+    EXPECT_FALSE(has_images(folder_.path() + "/" + std::to_string(dumps_) + "-images"));
     EXPECT_EQ(podman_.status("kymo-rt"), "running");
-    EXPECT_TRUE(test::counts_on(root_));
-    EXPECT_FALSE(test::has_criu_code(spec.process.pid));
-    return dumped;
+    ASSERT_TRUE(test::counts_on(root_));
+    EXPECT_FALSE(test::has_criu_code(container_.process.pid));
   }
 
-  std::unique_ptr<Runtime> runtime_ = PodmanTest::runtime();
+  const test::BreakableCriu criu_;
+  std::unique_ptr<Runtime> runtime_ = PodmanTest::runtime(criu_.folder());
   Container container_;
   std::string root_;
+  int dumps_ = 0;
 };
 
-TEST_F(PodmanCutShortTest, AtWhateverInstantADeadlineEndsItTheContainerRunsOn) {
+TEST_F(PodmanCutShortTest, ADeadlineEndsItAndTheContainerRunsOn) {
   KYMO_NEEDS_PODMAN();
   ASSERT_NO_FATAL_FAILURE(begin());
-  bool done = false;
-  for (int ms = 1; !done && ms < test::kLastInstantMs && !HasFailure();
-       ms = test::next_instant(ms, 30)) {
-    SCOPED_TRACE(std::to_string(ms) + " ms");
-    DumpSpec cut = spec(std::to_string(ms));
-    cut.deadline_ns = monotonic_ns() + static_cast<std::uint64_t>(ms) * 1'000'000;
-    done = dump(cut).ok();
-  }
-  EXPECT_TRUE(done);
+  test::late_at(
+      criu_, "Dumping pages (type",
+      [&](std::uint64_t deadline_ns) {
+        DumpSpec dump = spec();
+        dump.deadline_ns = deadline_ns;
+        return runtime_->dump(dump, {});
+      },
+      [&](const Result<DumpOutcome>& dumped) {
+        expect_it_runs_on(dumped, Code::deadline_exceeded);
+      });
 }
 
-TEST_F(PodmanCutShortTest, AtWhateverInstantItIsCancelledTheContainerRunsOn) {
+TEST_F(PodmanCutShortTest, AtWhateverStepItIsCancelledTheContainerRunsOn) {
   KYMO_NEEDS_PODMAN();
   ASSERT_NO_FATAL_FAILURE(begin());
-  int cancelled = 0;
-  bool done = false;
-  for (int ms = 0; !done && ms < test::kLastInstantMs && !HasFailure();
-       ms = test::next_instant(ms, 90)) {
-    SCOPED_TRACE(std::to_string(ms) + " ms");
-    DumpSpec cut = spec(std::to_string(ms));
-    const test::CancelAfter cancel{std::chrono::milliseconds(ms)};
-    cut.cancel = cancel.get();
-    const Result<DumpOutcome> dumped = dump(cut);
-    done = dumped.ok();
-    if (!done) {
-      ++cancelled;
-      EXPECT_EQ(dumped.error().code, Code::cancelled) << dumped.error().message;
-    }
+  for (const char* const step : test::kDumpSteps) {
+    SCOPED_TRACE(test::name_of_step(step));
+    const Result<DumpOutcome> dumped =
+        test::cancelled_at(criu_, step, [&](const Cancellation* cancel) {
+          DumpSpec dump = spec();
+          dump.cancel = cancel;
+          return runtime_->dump(dump, {});
+        });
+    ASSERT_NO_FATAL_FAILURE(expect_it_runs_on(dumped, Code::cancelled));
   }
-  EXPECT_TRUE(done);
-  EXPECT_GT(cancelled, 0);
 }
 
-TEST_F(PodmanTest, AtWhateverInstantARestoreIsCancelledItCanBeRestoredAgain) {
+TEST_F(PodmanTest, AtWhateverStepARestoreIsCancelledItCanBeRestoredAgain) {
   KYMO_NEEDS_PODMAN();
   const std::string root = podman_.start("kymo-rt");
-  const auto runtime = PodmanTest::runtime();
+  const test::BreakableCriu criu;
+  const auto runtime = PodmanTest::runtime(criu.folder());
   const Result<Container> found = runtime->find("kymo-rt");
   ASSERT_TRUE(found.ok()) << found.error().message;
   const DumpSpec dump{found->process, folder_.folder("images"), folder_.folder("work"), false,
                       found->id};
   ASSERT_TRUE(runtime->dump(dump, {}).ok());
-  const std::string images = folder_.folder("slowly-read");
-  int cancelled = 0;
-  bool done = false;
-  for (int ms = 0; !done && ms < test::kLastInstantMs; ms = test::next_instant(ms, 90)) {
-    SCOPED_TRACE(std::to_string(ms) + " ms");
-    RestoreSpec restore{images, dump.work_dir, found->id};
-    // As above: slowly, and anew each time. With a sanitizer it takes longer to find the CRIU.
-    const test::SlowMount mount(dump.images_dir, images, KYMO_SANITIZER ? "250k" : "1M",
-                                test::SlowMount::Slow::reading);
-    ASSERT_TRUE(mount.mounted());
-    const test::CancelAfter cancel{std::chrono::milliseconds(ms)};
-    restore.cancel = cancel.get();
-    const Result<RestoreOutcome> restored = runtime->restore(restore, {});
-    done = restored.ok();
-    if (!done) {
-      ++cancelled;
-      ASSERT_EQ(restored.error().code, Code::cancelled) << restored.error().message;
-      ASSERT_NE(podman_.status("kymo-rt"), "running");
-      ASSERT_TRUE(has_images(dump.images_dir));
-      ASSERT_EQ(left_of_criu("/" + found->id + "/userdata"), "");
-    }
+  for (const char* const step : test::kRestoreSteps) {
+    SCOPED_TRACE(test::name_of_step(step));
+    const Result<RestoreOutcome> restored =
+        test::cancelled_at(criu, step, [&](const Cancellation* cancel) {
+          RestoreSpec restore{dump.images_dir, dump.work_dir, found->id};
+          restore.cancel = cancel;
+          return runtime->restore(restore, {});
+        });
+    ASSERT_FALSE(restored.ok());
+    ASSERT_EQ(restored.error().code, Code::cancelled) << restored.error().message;
+    ASSERT_NE(podman_.status("kymo-rt"), "running");
+    ASSERT_TRUE(has_images(dump.images_dir));
+    ASSERT_EQ(left_of_criu("/" + found->id + "/userdata"), "");
   }
-  ASSERT_TRUE(done);
-  EXPECT_GT(cancelled, 2);
+  const Result<RestoreOutcome> restored =
+      runtime->restore({dump.images_dir, dump.work_dir, found->id}, {});
+  ASSERT_TRUE(restored.ok()) << restored.error().message;
   EXPECT_EQ(podman_.status("kymo-rt"), "running");
   EXPECT_TRUE(test::counts_on(root));
 }

@@ -16,10 +16,7 @@
 #include "runtimes/docker/docker_runtime.h"
 #include "runtimes/docker/docker_server.h"
 #include "server_runtime.h"
-#include "support/cancel_after.h"
 #include "support/containers.h"
-#include "support/instants.h"
-#include "support/real_criu.h"
 #include "support/shell.h"
 #include "support/temporary_directory.h"
 
@@ -33,7 +30,7 @@ class DockerTest : public ServerRuntimeTest<test::Docker> {
  protected:
   void SetUp() override {
     KYMO_NEEDS_DOCKER();
-    server_.emplace(fs::path(test::criu_path()).parent_path().string());
+    server_.emplace(criu_.folder());
     runtime_ = make_docker_runtime({.timeout = seconds(60)});
   }
   // Starts a container that counts, with further arguments of docker run.
@@ -247,20 +244,23 @@ TEST_F(DockerTest, ADockerThatHangsHoldsNobodyUp) {
 }
 
 // As the tests of runc, podman and containerd do it.
-TEST_F(DockerTest, AtWhateverInstantADeadlineEndsItTheContainerRunsOn) {
-  expect_it_runs_on_at_whatever_instant(start("web"), "running");
+TEST_F(DockerTest, AtWhateverStepItsDumpIsEndedTheContainerRunsOn) {
+  expect_it_runs_on_at_whatever_step(start("web"), "running");
 }
 
-TEST_F(DockerTest, AtWhateverInstantADeadlineEndsADumpItIsDumpedOrRunsOn) {
+TEST_F(DockerTest, AtWhateverStepADumpIsCancelledItIsDumpedOrRunsOn) {
   ProcessId process = start("web");
-  for (int ms = 1; ms < 1500 && !HasFailure(); ms += 150) {
-    SCOPED_TRACE(std::to_string(ms) + " ms");
-    DumpSpec cut = spec("web");
-    cut.deadline_ns = monotonic_ns() + static_cast<std::uint64_t>(ms) * 1'000'000;
-    const Result<DumpOutcome> dumped = runtime_->dump(cut, {});
+  for (const char* const step : test::kLoggedDumpSteps) {
+    SCOPED_TRACE(test::name_of_step(step));
+    DumpSpec dump = spec("web");
+    const Result<DumpOutcome> dumped =
+        test::cancelled_at(criu_, step, [&](const Cancellation* cancel) {
+          dump.cancel = cancel;
+          return runtime_->dump(dump, {});
+        });
     if (dumped.ok()) {
       EXPECT_EQ(server_->status("web"), "exited");
-      const Result<RestoreOutcome> restored = runtime_->restore(restore_of(cut), {});
+      const Result<RestoreOutcome> restored = runtime_->restore(restore_of(dump), {});
       ASSERT_TRUE(restored.ok()) << restored.error().message;
       process = restored->process;
     } else {
@@ -268,36 +268,34 @@ TEST_F(DockerTest, AtWhateverInstantADeadlineEndsADumpItIsDumpedOrRunsOn) {
           << dumped.error().message;
     }
     EXPECT_EQ(server_->status("web"), "running") << server_->log();
-    EXPECT_TRUE(counts_on(process));
+    ASSERT_TRUE(counts_on(process));
   }
 }
 
-TEST_F(DockerTest, AtWhateverInstantARestoreIsCancelledNothingOfItIsLeft) {
+TEST_F(DockerTest, AtWhateverStepARestoreIsCancelledNothingOfItIsLeft) {
   start("web");
   const DumpSpec dump = spec("web");
   ASSERT_TRUE(runtime_->dump(dump, {}).ok());
-  bool done = false;
-  for (int ms = 1; !done && ms < test::kLastInstantMs && !HasFailure();
-       ms = test::next_instant(ms, 120)) {
-    SCOPED_TRACE(std::to_string(ms) + " ms");
+  for (const char* const step : test::kLoggedRestoreSteps) {
+    SCOPED_TRACE(test::name_of_step(step));
     RestoreSpec restore = restore_of(dump);
-    const test::CancelAfter soon{std::chrono::milliseconds(ms)};
-    restore.cancel = soon.get();
-    const Result<RestoreOutcome> restored = runtime_->restore(restore, {});
-    done = restored.ok();
-    if (!done) {
-      EXPECT_EQ(restored.error().code, Code::cancelled) << restored.error().message;
-      EXPECT_EQ(server_->status("web"), "exited");
-      EXPECT_EQ(count_names(server_->temporary(), "checkpoint"), 0) << "a copy of the images";
-      const std::string folder = fs::path(server_->temporary()).parent_path();
-      EXPECT_EQ(read_file("/proc/self/mountinfo")->find(folder + "/root/io.containerd.runtime"),
-                std::string::npos)
-          << "a mount of CRIU is left";
-    } else {
-      EXPECT_TRUE(counts_on(restored->process));
-    }
+    const Result<RestoreOutcome> restored =
+        test::cancelled_at(criu_, step, [&](const Cancellation* cancel) {
+          restore.cancel = cancel;
+          return runtime_->restore(restore, {});
+        });
+    ASSERT_FALSE(restored.ok());
+    EXPECT_EQ(restored.error().code, Code::cancelled) << restored.error().message;
+    EXPECT_EQ(server_->status("web"), "exited");
+    EXPECT_EQ(count_names(server_->temporary(), "checkpoint"), 0) << "a copy of the images";
+    const std::string folder = fs::path(server_->temporary()).parent_path();
+    EXPECT_EQ(read_file("/proc/self/mountinfo")->find(folder + "/root/io.containerd.runtime"),
+              std::string::npos)
+        << "a mount of CRIU is left";
   }
-  EXPECT_TRUE(done);
+  const Result<RestoreOutcome> restored = runtime_->restore(restore_of(dump), {});
+  ASSERT_TRUE(restored.ok()) << restored.error().message;
+  EXPECT_TRUE(counts_on(restored->process));
 }
 
 // A copy is one of these images if both have the same inventory. Links could make it the same.
@@ -429,8 +427,7 @@ TEST_F(DockerTest, OnlyTheProgramsOfRootOutsideOfContainersAreBelieved) {
 
 TEST_F(DockerTest, WithoutItsExperimentalFeaturesItIsRefusedWithTheRemedy) {
   server_.reset();
-  server_.emplace(fs::path(test::criu_path()).parent_path().string(),
-                  test::Docker::Features::usual);
+  server_.emplace(criu_.folder(), test::Docker::Features::usual);
   runtime_ = make_docker_runtime({.timeout = seconds(60)});
   start("web");
   const Result<void> refused = runtime_->may_dump(spec("web"));

@@ -8,11 +8,11 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <thread>
 
 #include "base/file.h"
@@ -22,9 +22,8 @@
 #include "probe/directory_bytes.h"
 #include "probe/process.h"
 #include "runtime/process_checks.h"
-#include "support/cancel_after.h"
-#include "support/instants.h"
 #include "support/real_criu.h"
+#include "support/stop_points.h"
 #include "support/temporary_directory.h"
 
 namespace kymo::runtime {
@@ -222,8 +221,9 @@ TEST_F(ProcessRuntimeTest, ARestoreWaitsForAParentThatTakesItsTimeToReap) {
   use_criu(test::criu_path(), milliseconds(0));
   const Result<DumpOutcome> dump = runtime_->dump(dump_spec(churn.id()), {});
   ASSERT_TRUE(dump.ok()) << dump.error().message;
+  // It reaps after the restore has begun.
   std::thread parent([&] {
-    std::this_thread::sleep_for(std::chrono::seconds(4));
+    std::this_thread::sleep_for(std::chrono::seconds(2));
     EXPECT_EQ(waitpid(churn.id().pid, nullptr, 0), churn.id().pid);
   });
   const Result<RestoreOutcome> restore = runtime_->restore(restore_spec(), {});
@@ -313,28 +313,23 @@ TEST_F(ProcessRuntimeTest, ADumpCutShortWhileTheProcessIsFrozenLeavesItRunning) 
                           << " ms";
 }
 
-// Cut short at ever later instants: while it starts, seizes, injects, drains, writes.
-TEST_F(ProcessRuntimeTest, CriuKilledAtAnyInstantLeavesTheProcessRunning) {
+TEST_F(ProcessRuntimeTest, CriuKilledInAnyStepLeavesTheProcessRunning) {
   const Churn churn(*runtime_, folder_, 32);
-  const int step_ms = std::getenv("KYMO_TEST_LONG") != nullptr ? 1 : 8;
-  int killed = 0;
-  for (int after_ms = 1; after_ms <= 120; after_ms += step_ms) {
-    use_criu(test::criu_path(), milliseconds(after_ms));
-    const std::string base = "at-" + std::to_string(after_ms);
-    const std::string images = folder_.folder(base);
-    const Result<DumpOutcome> dump =
-        runtime_->dump({churn.id(), images, folder_.folder("work"), true}, {});
-    EXPECT_TRUE(probe::stopped_threads(churn.id().pid).empty()) << after_ms;
-    if (!dump) {
-      ++killed;
-      EXPECT_EQ(dump.error().code, Code::deadline_exceeded) << dump.error().message;
-      EXPECT_TRUE(std::filesystem::is_empty(images)) << after_ms;
-    }
-    ASSERT_TRUE(churn.goes_on()) << "killed after " << after_ms << " ms: " << churn.errors()
-                                 << how_it_ended(churn.id().pid) << "\nCRIU's log: " << log_end();
-    std::filesystem::remove_all(images);
+  const test::BreakableCriu criu;
+  use_criu(criu.path(), milliseconds(0));
+  for (const char* const step : std::span(test::kDumpSteps).subspan(1)) {
+    SCOPED_TRACE(step);
+    criu.break_at(step, SIGKILL);
+    const Result<DumpOutcome> dump = runtime_->dump(dump_spec(churn.id(), true), {});
+    ASSERT_FALSE(dump.ok());
+    EXPECT_NE(dump.error().message.find("was ended by signal 9 (SIGKILL)"), std::string::npos)
+        << dump.error().message;
+    EXPECT_TRUE(probe::stopped_threads(churn.id().pid).empty());
+    expect_no_images();
+    ASSERT_TRUE(churn.goes_on()) << churn.errors() << how_it_ended(churn.id().pid)
+                                 << "\nCRIU's log: " << log_end();
+    EXPECT_FALSE(test::has_criu_code(churn.id().pid));
   }
-  EXPECT_GE(killed, 3);
 }
 
 TEST_F(ProcessRuntimeTest, ImagesAreKeptWhenCriuDiesAfterItHasEndedTheProcess) {
@@ -404,60 +399,56 @@ TEST_F(ProcessRuntimeTest, AFailedRestoreLeavesNothingBehindAndCanBeRepeated) {
   EXPECT_TRUE(churn.goes_on());
 }
 
-TEST_F(ProcessRuntimeTest, AtWhateverInstantADumpIsCancelledTheProcessRunsOn) {
-  Churn churn(*runtime_, folder_, 32);
-  int cancelled = 0;
-  bool done = false;
-  for (int ms = 0; !done && ms < test::kLastInstantMs;
-       ms = test::next_instant(ms, ms < 200 ? 15 : 100)) {
-    SCOPED_TRACE(std::to_string(ms) + " ms");
-    std::filesystem::remove_all(folder_.path() + "/images");
+TEST_F(ProcessRuntimeTest, InWhateverStepADumpIsCancelledTheProcessRunsOn) {
+  const Churn churn(*runtime_, folder_, 32);
+  const test::BreakableCriu criu;
+  use_criu(criu.path(), milliseconds(0));
+  for (const char* const step : test::kDumpSteps) {
+    SCOPED_TRACE(test::name_of_step(step));
     DumpSpec dump = dump_spec(churn.id(), true);
-    const test::CancelAfter cancel{milliseconds(ms)};
-    dump.cancel = cancel.get();
-    const Result<DumpOutcome> outcome = runtime_->dump(dump, {});
-    done = outcome.ok();
-    if (!done) {
-      ++cancelled;
-      EXPECT_EQ(outcome.error().code, Code::cancelled) << outcome.error().message;
-      EXPECT_NE(outcome.error().message.find("the request was cancelled; the process runs on"),
-                std::string::npos)
-          << outcome.error().message;
-      expect_no_images();
-    }
+    const Result<DumpOutcome> outcome =
+        test::cancelled_at(criu, step, [&](const Cancellation* cancel) {
+          dump.cancel = cancel;
+          return runtime_->dump(dump, {});
+        });
+    ASSERT_FALSE(outcome.ok());
+    EXPECT_EQ(outcome.error().code, Code::cancelled) << outcome.error().message;
+    EXPECT_NE(outcome.error().message.find("the request was cancelled; the process runs on"),
+              std::string::npos)
+        << outcome.error().message;
+    expect_no_images();
     ASSERT_TRUE(churn.goes_on()) << how_it_ended(churn.id().pid);
     EXPECT_FALSE(test::has_criu_code(churn.id().pid));
   }
-  EXPECT_TRUE(done);
-  EXPECT_GT(cancelled, 2);
+  EXPECT_TRUE(runtime_->dump(dump_spec(churn.id(), true), {}).ok());
 }
 
-TEST_F(ProcessRuntimeTest, AtWhateverInstantARestoreIsCancelledNothingOfItIsLeft) {
+TEST_F(ProcessRuntimeTest, InWhateverStepARestoreIsCancelledNothingOfItIsLeft) {
   Churn churn(*runtime_, folder_, 32);
   const pid_t pid = churn.id().pid;
   ASSERT_TRUE(runtime_->dump(dump_spec(churn.id()), {}).ok());
   const Result<std::uint64_t> bytes = probe::directory_bytes(folder_.path() + "/images");
-  int cancelled = 0;
-  bool done = false;
-  for (int ms = 0; !done && ms < test::kLastInstantMs;
-       ms = test::next_instant(ms, ms < 200 ? 15 : 100)) {
-    SCOPED_TRACE(std::to_string(ms) + " ms");
+  const test::BreakableCriu criu;
+  use_criu(criu.path(), milliseconds(0));
+  std::vector<const char*> steps(std::begin(test::kRestoreSteps), std::end(test::kRestoreSteps));
+  // The runtime of a container has its answer by the last of these, and waits for the first.
+  steps.insert(steps.end(), {"Running post-resume scripts", nullptr});
+  for (const char* const step : steps) {
+    SCOPED_TRACE(test::name_of_step(step));
     RestoreSpec restore = restore_spec();
-    const test::CancelAfter cancel{milliseconds(ms)};
-    restore.cancel = cancel.get();
-    const Result<RestoreOutcome> outcome = runtime_->restore(restore, {});
-    done = outcome.ok();
-    if (done) {
-      churn.replace(outcome->process);
-    } else {
-      ++cancelled;
-      EXPECT_EQ(outcome.error().code, Code::cancelled) << outcome.error().message;
-      ASSERT_FALSE(probe::read_process(pid).ok()) << "something of the restore is left";
-      EXPECT_EQ(*probe::directory_bytes(folder_.path() + "/images"), *bytes);
-    }
+    const Result<RestoreOutcome> outcome =
+        test::cancelled_at(criu, step, [&](const Cancellation* cancel) {
+          restore.cancel = cancel;
+          return runtime_->restore(restore, {});
+        });
+    ASSERT_FALSE(outcome.ok());
+    EXPECT_EQ(outcome.error().code, Code::cancelled) << outcome.error().message;
+    ASSERT_FALSE(probe::read_process(pid).ok()) << "something of the restore is left";
+    EXPECT_EQ(*probe::directory_bytes(folder_.path() + "/images"), *bytes);
   }
-  ASSERT_TRUE(done);
-  EXPECT_GT(cancelled, 2);
+  const Result<RestoreOutcome> restored = runtime_->restore(restore_spec(), {});
+  ASSERT_TRUE(restored.ok()) << restored.error().message;
+  churn.replace(restored->process);
   EXPECT_TRUE(churn.goes_on());
 }
 

@@ -7,11 +7,10 @@
 #include <optional>
 #include <string>
 
-#include "base/clock.h"
 #include "runtime/runtime.h"
 #include "support/containers.h"
-#include "support/instants.h"
 #include "support/real_criu.h"
+#include "support/stop_points.h"
 #include "support/temporary_directory.h"
 
 namespace kymo::runtime {
@@ -40,25 +39,36 @@ class ServerRuntimeTest : public testing::Test {
     for (int i = 0; i < 1000; ++i) EXPECT_FALSE(runtime_->process_of(id).has_value());
     server_->answer_again();
   }
-  // Ends dumps of the container "web" by a deadline, at one instant after the other. The container must have this status
-  // after each.
-  void expect_it_runs_on_at_whatever_instant(const ProcessId& process, const std::string& status) {
-    bool done = false;
-    for (int ms = 1; !done && ms < test::kLastInstantMs && !HasFailure();
-         ms = test::next_instant(ms, 60)) {
-      SCOPED_TRACE(std::to_string(ms) + " ms");
-      DumpSpec cut = spec("web", true);
-      cut.deadline_ns = monotonic_ns() + static_cast<std::uint64_t>(ms) * 1'000'000;
-      const Result<DumpOutcome> dumped = runtime_->dump(cut, {});
-      done = dumped.ok();
-      SCOPED_TRACE(done ? std::string("done") : dumped.error().message);
+  // At whatever step its dump is cancelled, and where a deadline ends it, the container "web" has this status afterwards.
+  void expect_it_runs_on_at_whatever_step(const ProcessId& process, const std::string& status) {
+    const auto expect_it_runs_on = [&](const Result<DumpOutcome>& dumped, Code code) {
+      ASSERT_FALSE(dumped.ok());
+      EXPECT_EQ(dumped.error().code, code) << dumped.error().message;
       EXPECT_EQ(server_->status("web"), status) << server_->log();
-      EXPECT_TRUE(counts_on(process));
+      ASSERT_TRUE(counts_on(process)) << dumped.error().message;
       EXPECT_FALSE(test::has_criu_code(process.pid));
+    };
+    for (const char* const step : test::kLoggedDumpSteps) {
+      SCOPED_TRACE(test::name_of_step(step));
+      DumpSpec dump = spec("web", true);
+      const auto dumped = test::cancelled_at(criu_, step, [&](const Cancellation* cancel) {
+        dump.cancel = cancel;
+        return runtime_->dump(dump, {});
+      });
+      expect_it_runs_on(dumped, Code::cancelled);
+      if (HasFatalFailure()) return;
     }
-    EXPECT_TRUE(done);
+    const auto dump_until = [&](std::uint64_t deadline_ns) {
+      DumpSpec dump = spec("web", true);
+      dump.deadline_ns = deadline_ns;
+      return runtime_->dump(dump, {});
+    };
+    test::late_at(criu_, "Dumping pages (type", dump_until,
+                  [&](const auto& dumped) { expect_it_runs_on(dumped, Code::deadline_exceeded); });
   }
 
+  // The server's.
+  const test::BreakableCriu criu_;
   test::TemporaryDirectory folder_;
   std::optional<Server> server_;
   std::unique_ptr<Runtime> runtime_;

@@ -8,11 +8,11 @@
 namespace kymo::stacks {
 namespace {
 
-Dwarf_Op operation(unsigned atom, std::uint64_t number = 0, std::uint64_t number2 = 0) {
-  return {static_cast<std::uint8_t>(atom), number, number2, 0};
+Operation operation(unsigned atom, std::uint64_t number = 0, std::uint64_t number2 = 0) {
+  return {static_cast<std::uint8_t>(atom), number, number2};
 }
 
-std::optional<Evaluated> run(const std::vector<Dwarf_Op>& operations) {
+std::optional<Evaluated> run(const std::vector<Operation>& operations) {
   Registers registers{};
   registers[kStackPointer] = 0x1000;
   registers[kReturnAddress] = 0x40102b;
@@ -42,15 +42,15 @@ TEST(ExpressionTest, AnOffsetFromTheFrame) {
 
 // What linkers write for the table of calls to other libraries: 8 more in its second half.
 TEST(ExpressionTest, TheFrameOfAProcedureLinkageTable) {
-  const std::vector<Dwarf_Op> table{operation(DW_OP_breg0 + kStackPointer, 8),
-                                    operation(DW_OP_breg0 + kReturnAddress, 0),
-                                    operation(DW_OP_lit0 + 15),
-                                    operation(DW_OP_and),
-                                    operation(DW_OP_lit0 + 11),
-                                    operation(DW_OP_ge),
-                                    operation(DW_OP_lit0 + 3),
-                                    operation(DW_OP_shl),
-                                    operation(DW_OP_plus)};
+  const std::vector<Operation> table{operation(DW_OP_breg0 + kStackPointer, 8),
+                                     operation(DW_OP_breg0 + kReturnAddress, 0),
+                                     operation(DW_OP_lit0 + 15),
+                                     operation(DW_OP_and),
+                                     operation(DW_OP_lit0 + 11),
+                                     operation(DW_OP_ge),
+                                     operation(DW_OP_lit0 + 3),
+                                     operation(DW_OP_shl),
+                                     operation(DW_OP_plus)};
   EXPECT_EQ(run(table)->value, 0x1010U);
 }
 
@@ -63,7 +63,7 @@ TEST(ExpressionTest, WhatIsWrongOrNotKnownHasNoResult) {
   EXPECT_FALSE(run({}));
   EXPECT_FALSE(run({operation(DW_OP_plus)}));
   EXPECT_FALSE(run({operation(DW_OP_lit0), operation(DW_OP_piece, 1)}));
-  EXPECT_FALSE(run(std::vector<Dwarf_Op>(1000, operation(DW_OP_lit0))));
+  EXPECT_FALSE(run(std::vector<Operation>(1000, operation(DW_OP_lit0))));
 }
 
 }  // namespace

@@ -54,14 +54,55 @@ TEST_F(NamingTest, WhoeverTakesOverTheReaderOfNamesCanOnlyReadTheModules) {
   trace.frames = {{&module, 1}};
   profile.traces[trace] = {1, 1};
   const int given = module.file.get();
+  const NamingPlan plan(profile);
   const Result<std::string> done =
-      confine::read_confined(naming_bounds(profile), [&]() -> Result<std::string> {
+      confine::read_confined(naming_bounds(plan), [&]() -> Result<std::string> {
         std::string text(4, '\0');
         const bool reads = ::pread(given, text.data(), text.size(), 0) == 4 && text == "text";
         return do_harm(in_folder(""), given) + (reads ? "reads the module" : "");
       });
   ASSERT_TRUE(done.ok()) << done.error().message;
   EXPECT_EQ(*done, "reads the module");
+}
+
+// A module that ends its reader, with and without its debugging information.
+TEST_F(NamingTest, AModuleThatEndsItsReaderLosesItsNamesAlone) {
+  Module good;
+  good.path = "/proc/self/exe";
+  good.file = FileDescriptor(::open("/proc/self/exe", O_RDONLY | O_CLOEXEC));
+  Module bad;
+  bad.path = in_folder("bad");
+  Profile profile;
+  Trace trace;
+  trace.frames = {{&good, 1}, {&bad, 1}};
+  profile.traces[trace] = {1, 1};
+  NamingPlan plan(profile);
+  EXPECT_EQ(plan.files(), std::vector<int>{good.file.get()});
+  int tries = 0;
+  const auto read = [&](bool says_what_it_reads) {
+    ++tries;
+    return confine::read_confined(naming_bounds(plan), [&]() -> Result<std::string> {
+      if (says_what_it_reads) plan.reads(&good);
+      if (says_what_it_reads) plan.reads(&bad);
+      if (plan.of(bad) != NamingPlan::Detail::nothing) __builtin_trap();
+      return std::string("named");
+    });
+  };
+  Result<std::string> named = read(true);
+  while (!named && plan.blame()) named = read(true);
+  ASSERT_TRUE(named) << named.error().message;
+  EXPECT_EQ(tries, 3);
+  EXPECT_EQ(plan.of(good), NamingPlan::Detail::all);
+  EXPECT_EQ(plan.left_out(),
+            "the symbols of " + bad.path + " could not be read: its functions have no names");
+
+  // If it is not known which one it was, nothing is read.
+  NamingPlan blind(profile);
+  const Module other;
+  blind.reads(&other);
+  EXPECT_TRUE(blind.blame());
+  EXPECT_EQ(blind.of(good), NamingPlan::Detail::nothing);
+  EXPECT_FALSE(blind.blame()) << "and it is not tried for ever";
 }
 
 }  // namespace

@@ -141,6 +141,72 @@ TEST_F(PerfTruthTest, ChildrenThatLiveForMillisecondsHaveTheirShare) {
   expect_shares_of_children();
 }
 
+// The same programs, seen by perf.
+class LikePerfTest : public TruthTest {
+ protected:
+  // The shares of functions with what they call, or of threads, as perf has them. Empty: it takes no stacks here.
+  // Its lines are like "  49.76%  [.] (anonymous namespace)::half".
+  std::map<std::string, double> shares_by_perf(const std::vector<std::string>& command,
+                                               const std::string& columns) {
+    std::string words =
+        "perf record -q -F 999 --call-graph dwarf,8192 -o " + in_folder("data") + " --";
+    for (const std::string& word : command) words += " " + (word == "{}" ? "/dev/null" : word);
+    std::map<std::string, double> shares;
+    if (!test::shell(words + " >/dev/null 2>&1").second) return shares;
+    std::istringstream lines(test::shell("perf report -q -i " + in_folder("data") +
+                                         " --stdio -g none --no-inline " + columns + " 2>/dev/null")
+                                 .first);
+    const std::regex form(R"(\s*([0-9.]+)%.*?([\w-]+)(\(.*)?\s*)");
+    for (std::string line; std::getline(lines, line);) {
+      std::smatch found;
+      if (std::regex_match(line, found, form))
+        shares.try_emplace(found[2], std::stod(found[1]) / 100);
+    }
+    return shares;
+  }
+  void expect_shares_of_perf(const std::vector<std::string>& command) {
+    const auto perf = shares_by_perf(command, "--children -F overhead_children,sym");
+    if (perf.empty()) GTEST_SKIP() << "perf takes no stacks here";
+    PROFILE(command);
+    expect_own_shares();
+    for (const auto& [name, ns] : own_) {
+      if (name == "all") continue;
+      ASSERT_TRUE(perf.contains(name)) << name;
+      EXPECT_NEAR(share(name), perf.at(name), kTolerance) << name;
+    }
+  }
+};
+
+TEST_F(LikePerfTest, ThreeFunctionsHaveTheirShares) {
+  expect_shares_of_perf(functions("three"));
+}
+
+TEST_F(LikePerfTest, ARecursiveFunctionCountsOnce) {
+  expect_shares_of_perf(functions("recursion"));
+}
+
+TEST_F(LikePerfTest, ALibraryWithoutFramePointersHidesNoCaller) {
+  expect_shares_of_perf({program("caller"), "{}", kCpuMilliseconds});
+}
+
+TEST_F(LikePerfTest, EachThreadHasItsShare) {
+  const auto perf = shares_by_perf(functions("threads"), "--no-children -F overhead,comm");
+  if (perf.empty()) GTEST_SKIP() << "perf takes no stacks here";
+  PROFILE(functions("threads"));
+  expect_shares_of_threads();
+  EXPECT_NEAR(perf.at("seven-tenths"), own_share("seven-tenths"), kTolerance);
+}
+
+TEST_F(LikePerfTest, ChildrenThatLiveForMillisecondsHaveTheirShare) {
+  const auto perf = shares_by_perf(functions("children"), "--children -F overhead_children,sym");
+  if (perf.empty()) GTEST_SKIP() << "perf takes no stacks here";
+  PROFILE(functions("children"));
+  expect_shares_of_children();
+  const double both = share("half") + share("fifth");
+  EXPECT_NEAR(share("half") / both, perf.at("half") / (perf.at("half") + perf.at("fifth")),
+              kTolerance);
+}
+
 // Go's tool shows C++ functions without their parameters.
 std::string as_go_shows(const std::string& name) {
   static const std::regex kParameters(R"(\([^()]*\)|<[^<>]*>)");

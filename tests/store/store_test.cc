@@ -190,14 +190,14 @@ TEST_F(StoreTest, ADamagedPageIsFoundAndTheFileMovedAside) {
 TEST_F(StoreTest, RefusesANewerFormatByNameAndLeavesItAlone) {
   ASSERT_TRUE(store_->add_job(make_job("a")).ok());
   store_.reset();
-  sql("UPDATE about SET value = 3 WHERE key = 'format_version'");
+  sql("UPDATE about SET value = 4 WHERE key = 'format_version'");
   const auto newer = Store::open(path());
   ASSERT_FALSE(newer.ok());
   EXPECT_EQ(newer.error().code, Code::failed_precondition);
-  EXPECT_NE(newer.error().message.find("format_version 3, and this kymod reads up to 2"),
+  EXPECT_NE(newer.error().message.find("format_version 4, and this kymod reads up to 3"),
             std::string::npos)
       << newer.error().message;
-  sql("UPDATE about SET value = 2 WHERE key = 'format_version'");
+  sql("UPDATE about SET value = 3 WHERE key = 'format_version'");
   reopen();
   EXPECT_TRUE(store_->job("a").ok());
 }
@@ -268,10 +268,10 @@ TEST_F(StoreTest, WhatWasAcknowledgedOutlivesAKill) {
   EXPECT_TRUE(kept == acknowledged || kept == acknowledged + 1) << kept << " of " << acknowledged;
 }
 
-Run make_run(const std::string& id, const std::string& job_id, std::int64_t when) {
+Run make_run(const std::string& id, const std::string& owner, std::int64_t when) {
   Run run;
   run.id = id;
-  run.job_id = job_id;
+  run.owner = owner;
   run.checkpoint_id = "c-" + id;
   run.created_unix_ns = when;
   run.duration_ns = 5'000'000;
@@ -280,6 +280,9 @@ Run make_run(const std::string& id, const std::string& job_id, std::int64_t when
   run.warmth = "warm";
   run.stats_json = R"({"pages_written":1})";
   run.phases_json = R"({"criu starts":3})";
+  run.stood_still_ns = 4'000'000;
+  run.away_ns = 6'000'000;
+  run.disk = "ext4 /dev/sda1";
   return run;
 }
 
@@ -304,12 +307,19 @@ TEST_F(StoreTest, KeepsTheRunsOfAJobByKindOldestFirst) {
   EXPECT_EQ(first.warmth, "warm");
   EXPECT_EQ(first.stats_json, R"({"pages_written":1})");
   EXPECT_EQ(first.phases_json, R"({"criu starts":3})");
+  EXPECT_EQ(first.stood_still_ns, 4'000'000U);
+  EXPECT_EQ(first.away_ns, 6'000'000U);
+  EXPECT_EQ(first.disk, "ext4 /dev/sda1");
+  const Result<std::vector<store::Run>> newest = store_->runs({}, RunKind::dump, 2);
+  ASSERT_EQ(newest->size(), 2U);
+  EXPECT_EQ(newest->front().id, "2");
+  EXPECT_EQ(newest->back().id, "3");
   EXPECT_EQ(store_->runs("a", RunKind::restore)->at(0).error, "no");
 }
 
 TEST_F(StoreTest, TheThousandNewestRunsOfAJobStay) {
   sql("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1005) INSERT INTO"
-      " runs SELECT 'r' || i, 'dump', 'a', '', i, '', 1, 1, '', '', '', '' FROM n");
+      " runs SELECT 'r' || i, 'dump', 'a', '', i, '', 1, 1, '', '', '', '', 0, 0, '' FROM n");
   ASSERT_TRUE(store_->add_run(make_run("other", "b", 1)).ok());
   ASSERT_TRUE(store_->add_run(make_run("newest", "a", 2000)).ok());
   const Result<std::vector<store::Run>> runs = store_->runs("a", RunKind::dump);
@@ -331,11 +341,24 @@ TEST_F(StoreTest, ACheckpointAndItsRunAppearTogetherOrNotAtAll) {
   EXPECT_EQ(store_->checkpoint("c")->state, CheckpointState::complete);
 }
 
-TEST_F(StoreTest, AJobsRunsGoWithIt) {
+// The history of a job ended with its deletion, although the next job did the same work.
+TEST_F(StoreTest, AHistoryOutlivesItsJob) {
   ASSERT_TRUE(store_->add_job(make_job("a")).ok());
-  ASSERT_TRUE(store_->add_run(make_run("1", "a", 1)).ok());
+  ASSERT_TRUE(store_->add_run(make_run("1", "job:a", 1)).ok());
   ASSERT_TRUE(store_->remove_job("a").ok());
-  EXPECT_TRUE(store_->runs("a", RunKind::dump)->empty());
+  EXPECT_EQ(store_->runs("job:a", RunKind::dump)->size(), 1U);
+}
+
+TEST_F(StoreTest, TheHistoriesOfTheThousandNewestOwnersStay) {
+  sql("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000) INSERT INTO"
+      " runs SELECT 'r' || i, 'dump', 'job:' || i, '', i, '', 1, 1, '', '', '', '', 0, 0, ''"
+      " FROM n");
+  ASSERT_TRUE(store_->add_run(make_run("again", "job:1", 2000)).ok());
+  EXPECT_EQ(store_->runs("job:2", RunKind::dump)->size(), 1U) << "no owner was added";
+  ASSERT_TRUE(store_->add_run(make_run("new", "job:new", 2001)).ok());
+  EXPECT_TRUE(store_->runs("job:2", RunKind::dump)->empty());
+  EXPECT_EQ(store_->runs("job:1", RunKind::dump)->size(), 2U) << "it had a run since";
+  EXPECT_EQ(store_->runs("job:3", RunKind::dump)->size(), 1U);
 }
 
 // The tables as kymod 0.1 made them.
@@ -366,7 +389,7 @@ TEST_F(OlderFormat, IsBroughtUpToDateWithItsHistory) {
   EXPECT_EQ(store_->moved_aside(), "");
   EXPECT_EQ(store_->job("web")->state, JobState::dumped);
   EXPECT_EQ(store_->checkpoints("a").size(), 3U);
-  const Result<std::vector<store::Run>> runs = store_->runs("a", RunKind::dump);
+  const Result<std::vector<store::Run>> runs = store_->runs("job:web", RunKind::dump);
   ASSERT_TRUE(runs.ok()) << runs.error().message;
   ASSERT_EQ(runs->size(), 2U) << "a dump that has not ended is no run yet";
   EXPECT_EQ(runs->at(0).checkpoint_id, "c1");
@@ -375,7 +398,7 @@ TEST_F(OlderFormat, IsBroughtUpToDateWithItsHistory) {
   EXPECT_EQ(runs->at(0).warmth, "");
   EXPECT_EQ(runs->at(1).error, "no");
   reopen();  // nothing is left to be done
-  EXPECT_EQ(store_->runs("a", RunKind::dump)->size(), 2U);
+  EXPECT_EQ(store_->runs("job:web", RunKind::dump)->size(), 2U);
 }
 
 TEST_F(OlderFormat, StaysAsItWasWhereTheChangeFailsHalfWay) {
@@ -385,7 +408,7 @@ TEST_F(OlderFormat, StaysAsItWasWhereTheChangeFailsHalfWay) {
   sql("CREATE TABLE runs (x)");  // fails unless the first try's table was undone
   sql("DROP TABLE runs");
   reopen();
-  EXPECT_EQ(store_->runs("a", RunKind::dump)->size(), 2U);
+  EXPECT_EQ(store_->runs("job:web", RunKind::dump)->size(), 2U);
 }
 
 // The checkpoint stayed "started" for good, and a restored job "exited" while it ran.
@@ -407,7 +430,7 @@ TEST_F(StoreTest, WhatAFullDiskHasNoRoomForIsSeenAtOnceAndStoredLater) {
     checkpoint.stats_json = std::string(20'000, 'z');
     store::Run run;
     run.id = "r";
-    run.job_id = "a";
+    run.owner = "a";
     EXPECT_TRUE(store->update_checkpoint(checkpoint, &job, &run).ok());
     EXPECT_EQ(store->unstored(), 3U);
     EXPECT_EQ(store->job("a")->state, JobState::dumped);

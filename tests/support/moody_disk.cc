@@ -8,10 +8,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <vector>
 
+#include "base/file.h"
+#include "probe/process.h"
 #include "support/stop_child.h"
 
 namespace kymo::test {
@@ -58,6 +62,14 @@ void MoodyDisk::stop() const {
 
 void MoodyDisk::go_on() const {
   ::kill(pid_, SIGCONT);
+}
+
+bool waits_for_disk(pid_t process) {
+  const std::vector<pid_t> threads = probe::threads_of(process);
+  return std::any_of(threads.begin(), threads.end(), [](pid_t thread) {
+    const Result<std::string> where = read_file("/proc/" + std::to_string(thread) + "/wchan");
+    return where && *where == "request_wait_answer";
+  });
 }
 
 }  // namespace kymo::test

@@ -37,4 +37,7 @@ class MoodyDisk {
   bool mounted_ = false;
 };
 
+// Whether a thread of the process waits for an answer of such a disk.
+bool waits_for_disk(pid_t process);
+
 }  // namespace kymo::test

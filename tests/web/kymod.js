@@ -4,6 +4,7 @@ const { execFile, execFileSync, spawn } = require("node:child_process");
 const fs = require("node:fs");
 const os = require("node:os");
 const path = require("node:path");
+const { until } = require("./pages.js");
 
 const CRIU = [process.env.KYMO_TEST_CRIU, path.join(process.env.KYMO_SOURCE, ".deps/bin/criu"), "criu"].find(
   (one) => one && (!one.includes("/") || fs.existsSync(one)));
@@ -53,10 +54,7 @@ exports.Kymod = class {
   // A job that counts on, its memory all written.
   async run(name, mib = 64) {
     const job = JSON.parse(this.kymo("run", "process", "--json", "--name", name, "--", process.env.CHURN_PROGRAM, "--mib", String(mib)));
-    for (let i = 0; fs.statSync(job.stdout_path).size === 0; ++i) {
-      if (i > 500) throw new Error(fs.readFileSync(job.stderr_path, "utf8"));
-      await new Promise((resolve) => setTimeout(resolve, 20));
-    }
+    await until("the job counts", () => fs.statSync(job.stdout_path).size > 0);
     return job;
   }
 

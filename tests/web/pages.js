@@ -1,16 +1,17 @@
 // What the tests of pages share: they look at a page as its user does, by its text, its mouse and its pixels.
 "use strict";
 const assert = require("node:assert");
+const { WATCHDOG } = require("./browser.js");
 
 exports.settled = (page) => page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
 
-// Asks `look` again and again, until it gives something. Fails with `what` after 20 s.
+// Asks `look` again and again, until it gives something. Fails with `what` if it never does.
 exports.until = async (what, look) => {
-  const end = Date.now() + 20_000;
+  const end = Date.now() + WATCHDOG;
   for (;;) {
     const found = await look();
     if (found) return found;
-    if (Date.now() > end) throw new Error(`it did not come to pass in 20 s: ${what}`);
+    if (Date.now() > end) throw new Error(`it did not come to pass: ${what}`);
     await new Promise((resolve) => setTimeout(resolve, 30));
   }
 };

@@ -207,6 +207,27 @@ for (const [width, scheme] of [[390, "dark"], [390, "light"], [1280, "dark"]]) {
   });
 }
 
+// On a phone the last label of the time went beyond the edge.
+test("no label of the timeline's axis is cut, however the page is zoomed", async () => {
+  const page = await open(browser, file, faults, { viewport: { width: 390, height: 800 } });
+  let seen = 0;
+  for (let zoom = 0; zoom < 12; ++zoom) {
+    const cut = await page.evaluate(() => {
+      const plot = document.querySelector(".lane.axis .plot").getBoundingClientRect();
+      return [...document.querySelectorAll(".lane.axis .tick")].filter((tick) => tick.textContent).map((tick) => {
+        const box = tick.getBoundingClientRect();
+        return { text: tick.textContent, cut: box.left < plot.left - 1 || box.right > plot.right + 1 };
+      });
+    });
+    seen += cut.length;
+    assert.deepStrictEqual(cut.filter((one) => one.cut), [], `zoom ${zoom}`);
+    await page.keyboard.press("+");
+    await settled(page);
+  }
+  assert.ok(seen > 12, `${seen} labels`);
+  await page.close();
+});
+
 test("an older recording, without verdict, phases and columns of what is inside, opens", async () => {
   const { image_written_bytes, phase } = COLUMNS;
   const old = report("old", (meta) => {

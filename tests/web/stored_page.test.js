@@ -35,7 +35,7 @@ after(async () => {
 
 async function show(hash) {
   await page.goto(kymod.url + "#" + hash);
-  await page.waitForFunction((wanted) => document.getElementById("stored").dataset.shown === wanted, "#" + hash, { timeout: 20_000 });
+  await page.waitForFunction((wanted) => document.getElementById("stored").dataset.shown === wanted, "#" + hash);
 }
 // Once it is on the screen by a click.
 const shown = (start) => page.waitForFunction((wanted) => (document.getElementById("stored").dataset.shown || "").startsWith(wanted), "#" + start);
@@ -45,7 +45,13 @@ test("jobs and checkpoints are listed, and a new one comes by itself", { skip },
   assert.match(await page.textContent("#stored"), /web-1/);
   assert.strictEqual(await page.locator("#checkpoints tbody tr").count(), 2);
   await kymod.begin("dump", "process", "web-1", "--leave-running");
-  await page.waitForFunction(() => document.querySelectorAll("#checkpoints tbody tr").length === 3, null, { timeout: 20_000 });
+  await page.waitForFunction(() => document.querySelectorAll("#checkpoints tbody tr").length === 3);
+});
+
+test("the machine and the jobs that run are live", { skip }, async () => {
+  await show("jobs");
+  await page.waitForFunction(() => /\d of \d+ cores in use.* memory free/.test(document.getElementById("now").textContent), null, { timeout: 20_000 });
+  await page.waitForFunction(() => /(of a core|cores), .*MiB/.test(document.querySelector("#jobs tbody .now").textContent), null, { timeout: 20_000 });
 });
 
 test("a checkpoint's phases are a small bar, and its verdict stands in words", { skip }, async () => {
@@ -89,7 +95,7 @@ test("a checkpoint has its phases, statistics, timing tree and recording", { ski
   const scopes = await page.locator(".scope").evaluateAll((all) => all.map((one) => [one.offsetLeft, one.offsetLeft + one.offsetWidth, one.offsetTop]));
   assert.ok(scopes.length > 5 && scopes.every(([left, right]) => left >= 0 && right <= scopes[0][1] + 4), JSON.stringify(scopes));
   const frame = page.frameLocator("iframe").first();
-  await frame.locator(".lane").first().waitFor({ timeout: 20_000 });
+  await frame.locator(".lane").first().waitFor();
   assert.match(await frame.locator("#title").textContent(), /Dump of web-1/);
 });
 
@@ -109,7 +115,7 @@ async function setSizes(job, sizes) {
   await kymod.stop();
   const script = `import sqlite3, sys
 base = sqlite3.connect(sys.argv[1])
-rows = base.execute("SELECT r.id FROM runs r JOIN jobs j ON j.id = r.job_id WHERE j.name = ? ORDER BY r.created_unix_ns", (sys.argv[2],)).fetchall()
+rows = base.execute("SELECT id FROM runs WHERE owner = 'job:' || ? ORDER BY created_unix_ns", (sys.argv[2],)).fetchall()
 for (row,), size in zip(rows, sys.argv[3:], strict=True):
     base.execute("UPDATE runs SET image_bytes = ?, warmth = '' WHERE id = ?", (int(size), row))
 base.commit()`;
@@ -176,7 +182,7 @@ test("a snapshot is taken where kymod allows it, and opens", { skip }, async () 
   await page.waitForFunction(() => document.documentElement.dataset.state === "live");
   await page.click("#recorder summary");
   await page.click("#snapshot");
-  const [opened] = await Promise.all([page.context().waitForEvent("page"), page.locator("#taken a").click({ timeout: 20_000 })]);
+  const [opened] = await Promise.all([page.context().waitForEvent("page"), page.locator("#taken a").click()]);
   await opened.locator(".chart, .lane").first().waitFor();
   await opened.close();
 });
@@ -212,7 +218,7 @@ test("it fits a phone, in the dark", { skip }, async () => {
   const small = await (await browser.newContext(DARK_PHONE)).newPage();
   for (const hash of ["live", "jobs"]) {
     await small.goto(kymod.url + "#" + hash);
-    await small.waitForFunction(() => document.documentElement.dataset.state === "live", null, { timeout: 20_000 });
+    await small.waitForFunction(() => document.documentElement.dataset.state === "live");
     await small.locator(hash === "live" ? ".chart" : "#checkpoints tbody tr").first().waitFor();
     await assertFitsDarkPhone(small);
     // Without a scroll bar inside a table either.

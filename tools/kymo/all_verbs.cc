@@ -1,3 +1,4 @@
+#include "inside/bpf_source.h"
 #include "timing.h"
 #include "verbs.h"
 
@@ -15,12 +16,17 @@ constexpr Verb kVerbs[] = {
     {"explain", add_explain},   {"stats", add_stats},       {"record", add_record},
     {"profile", add_profile},   {"profiles", add_profiles}, {"recover", add_recover},
     {"watch", add_watch},       {"recorder", add_recorder}, {"snapshot", add_snapshot},
-    {"progress", add_progress}, {"web", add_web},           {"view", add_view}};
+    {"progress", add_progress}, {"web", add_web},           {"view", add_view},
+    {"status", add_status}};
 
 }  // namespace
 
 std::span<const Verb> verbs() {
   return kVerbs;
+}
+
+Result<std::unique_ptr<inside::Source>> bpf_source_of(int pid) {
+  return inside::bpf_source_of_process(pid);
 }
 
 void add_common_options(CLI::App& app, Context& context) {

@@ -2,11 +2,13 @@
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "check_checkpoint.h"
 #include "check_target.h"
+#include "client/client.h"
 #include "print.h"
 #include "runtimes/host_check.h"
 #include "verbs.h"
@@ -26,8 +28,40 @@ const char* state_name(runtime::Finding::State state) {
   return "BAD";
 }
 
-void check(Context& context, const std::string& criu, const std::string& fallback) {
-  const std::vector<runtime::Finding> findings = runtime::check_host(criu, fallback);
+// The CRIU programs to check, and who uses them.
+struct Crius {
+  std::string first;
+  std::string fallback;
+  std::optional<v1::HealthResponse> of_kymod;
+};
+
+Result<v1::HealthResponse> health_of(const std::string& socket) {
+  Result<client::Client> client = client::Client::connect(socket);
+  return client ? client->health() : client.error();
+}
+
+// Those of the kymod that runs, unless the user named one.
+Crius choose_crius(const Context& context, const CLI::App& verb, const std::string& criu,
+                   const std::string& fallback) {
+  Crius crius{criu, fallback, {}};
+  if (verb.count("--criu") != 0 || verb.count("--criu-fallback") != 0) return crius;
+  Result<v1::HealthResponse> health = health_of(context.socket);
+  client::end_threads();  // some checks fork
+  if (!health) return crius;
+  crius.first = health->criu_path();
+  crius.fallback = health->criu_fallback_path();
+  crius.of_kymod = *std::move(health);
+  return crius;
+}
+
+void check(Context& context, const Crius& crius) {
+  std::vector<runtime::Finding> findings = runtime::check_host(crius.first, crius.fallback);
+  if (crius.of_kymod) {
+    findings.insert(findings.begin(),
+                    {"kymod", runtime::Finding::State::good,
+                     crius.of_kymod->version() + " runs, pid " +
+                         std::to_string(crius.of_kymod->pid()) + "; its CRIU is checked"});
+  }
   nlohmann::json json = nlohmann::json::array();
   std::vector<std::vector<std::string>> rows;
   for (const runtime::Finding& finding : findings) {
@@ -61,9 +95,11 @@ void add_check(CLI::App& app, Context& context) {
                          "directory of CRIU images: list what would make its restore here fail");
   auto criu = std::make_shared<std::string>("criu");
   check_verb->fallthrough();
-  check_verb->add_option("--criu", *criu, "CRIU program to check: a path, or a name on PATH")
-      ->envname("KYMO_CRIU")
-      ->capture_default_str();
+  check_verb
+      ->add_option("--criu", *criu,
+                   "CRIU program to check: a path, or a name on PATH (default: that of the kymod "
+                   "that runs, else criu)")
+      ->envname("KYMO_CRIU");
   auto fallback = std::make_shared<std::string>();
   check_verb
       ->add_option("--criu-fallback", *fallback,
@@ -77,8 +113,11 @@ void add_check(CLI::App& app, Context& context) {
       if (checkpoint->empty()) return;
       throw CLI::ValidationError(*checkpoint, "there is one target only");
     }
-    if (!checkpoint->empty()) return check_checkpoint(context, *checkpoint, *criu, *fallback);
-    check(context, *criu, *fallback);
+    const Crius crius = choose_crius(context, *check_verb, *criu, *fallback);
+    if (!checkpoint->empty()) {
+      return check_checkpoint(context, *checkpoint, crius.first, crius.fallback);
+    }
+    check(context, crius);
   });
 }
 

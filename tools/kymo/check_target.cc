@@ -37,7 +37,7 @@ std::string forecast_text(const Looked& looked) {
   const v1::Forecast& forecast = looked.forecast;
   if (!looked.no_forecast.empty()) return "not known: " + looked.no_forecast;
   if (forecast.dumps() == 0) return "not known: there is no earlier dump to compare with";
-  std::string text = "frozen " + times_text(forecast.frozen_ns()) + ", in all " +
+  std::string text = "stands still " + times_text(forecast.stood_still_ns()) + ", in all " +
                      times_text(forecast.total_ns()) + ", judged by " +
                      std::to_string(forecast.dumps()) + " earlier " +
                      (forecast.dumps() == 1 ? "dump" : "dumps");
@@ -65,7 +65,7 @@ nlohmann::json json_of(const Looked& looked) {
   json["forecast"] = {{"dumps", forecast.dumps()}};
   if (forecast.dumps() == 0) return json;
   json["forecast"]["of_others"] = forecast.of_others();
-  json["forecast"]["frozen_ns"] = json_of(forecast.frozen_ns());
+  json["forecast"]["stood_still_ns"] = json_of(forecast.stood_still_ns());
   json["forecast"]["total_ns"] = json_of(forecast.total_ns());
   if (!forecast.of_others()) {
     json["forecast"]["written_bytes"] = json_of(forecast.written_bytes());

@@ -95,7 +95,8 @@ void compare_recordings(Context& context, const DiffArguments& arguments, const 
     print_json(json);
   } else {
     text += text.empty() ? "" : "\n";
-    std::cout << text << report::text_of(*diff, arguments.rows, allowed_by(arguments));
+    std::cout << text
+              << report::text_of(*diff, arguments.rows, allowed_by(arguments), context.verbose);
   }
   if (!arguments.page.empty()) make_diff_data(context, arguments, *diff, data);
   if (arguments.allowed_change) {
@@ -311,6 +312,8 @@ void add_diff(CLI::App& app, Context& context) {
   diff->add_option("--rows", arguments->rows, "Number of differences to print")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
+  diff->add_flag("-v,--verbose", context.verbose,
+                 "List also the metrics that move too seldom to be compared");
   diff->add_flag("--json", context.json, "Print JSON, with all differences");
   add_quiet_option(*diff, context);
   diff->callback([&context, arguments, diff] {

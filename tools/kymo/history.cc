@@ -77,7 +77,8 @@ void add_history(CLI::App& app, Context& context) {
       ->add_option_function<std::string>(
           "--metric",
           [arguments](const std::string& name) { arguments->options.metric = kMetrics.at(name); },
-          "Value to analyse: duration, frozen, bytes or throughput")
+          "Value to analyse: duration, frozen (how long the process stood still), bytes or "
+          "throughput")
       ->check(CLI::IsMember({"duration", "frozen", "bytes", "throughput"}))
       ->default_str("duration");
   history

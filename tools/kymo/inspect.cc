@@ -39,6 +39,7 @@ void print_job(const v1::InspectResponse& seen) {
   add_row(rows, "id", job.id());
   add_row(rows, "state", report::lower(v1::Job::State_Name(job.state())));
   add_row(rows, "pid", runs ? std::to_string(job.pid()) : "");
+  add_row(rows, "at this moment", job.pending());
   add_row(rows, "ended", ending_of(job));
   add_row(rows, "command", words(job.command()));
   add_row(rows, "created", local_time(job.created_unix_ns()));

@@ -40,7 +40,9 @@ template <class Response>
 std::string subject_of(const Response& response) {
   std::string pid = "pid " + std::to_string(response.pid());
   if (response.container().empty()) return pid;
-  return name_of(response.runtime()) + " container " + response.container() + ", " + pid;
+  const std::string& name =
+      response.container_name().empty() ? response.container() : response.container_name();
+  return name_of(response.runtime()) + " container " + report::printable(name) + ", " + pid;
 }
 
 template <class Response>
@@ -58,6 +60,7 @@ nlohmann::json common_json(const Response& response) {
       {"job", response.job()},
       {"runtime", name_of(response.runtime())},
       {"container", response.container()},
+      {"container_name", response.container_name()},
       {"directory", response.directory()},
       {"recording", response.recording()},
       {"stats", response.has_stats() ? report::to_json(response.stats()) : nlohmann::json()},
@@ -73,14 +76,14 @@ nlohmann::json common_json(const Response& response) {
 
 std::vector<std::string> checkpoint_row(const v1::Checkpoint& checkpoint) {
   const auto or_dash = [](bool known, const std::string& text) { return known ? text : "-"; };
-  const std::uint64_t frozen_us = checkpoint.stats().frozen_time_us();
+  const std::uint64_t still_ns = checkpoint.stood_still_ns();
   return {checkpoint.id(),
           or_dash(!checkpoint.job().empty(), checkpoint.job()),
           local_time(checkpoint.created_unix_ns()),
           report::lower(v1::Checkpoint::State_Name(checkpoint.state())),
           or_dash(checkpoint.image_bytes() != 0, report::bytes(checkpoint.image_bytes())),
           or_dash(checkpoint.duration_ns() != 0, report::duration(checkpoint.duration_ns())),
-          or_dash(checkpoint.has_stats(), report::duration(frozen_us * 1000)),
+          or_dash(still_ns != 0, report::duration(still_ns)),
           checkpoint.directory(),
           report::short_reason(checkpoint.error())};
 }
@@ -108,7 +111,7 @@ std::string ending_of(const v1::Job& job) {
 std::vector<std::vector<std::string>> rows_of(
     const google::protobuf::RepeatedPtrField<v1::Checkpoint>& checkpoints,
     const std::string& indent) {
-  Rows rows{{"ID", "JOB", "WHEN", "STATE", "SIZE", "DURATION", "FROZEN", "DIRECTORY", "NOTE"}};
+  Rows rows{{"ID", "JOB", "WHEN", "STATE", "SIZE", "DURATION", "STOOD STILL", "DIRECTORY", "NOTE"}};
   for (const v1::Checkpoint& checkpoint : checkpoints) rows.push_back(checkpoint_row(checkpoint));
   for (std::vector<std::string>& row : rows) row.front().insert(0, indent);
   return rows;
@@ -116,6 +119,7 @@ std::vector<std::vector<std::string>> rows_of(
 
 nlohmann::json to_json(const v1::DumpResponse& response) {
   nlohmann::json json = common_json(response);
+  json["stood_still_ns"] = response.stood_still_ns();
   json["images_directory"] = response.images_directory();
   json["image_bytes"] = response.image_bytes();
   json["streamed_bytes"] = response.streamed_bytes();
@@ -128,7 +132,9 @@ nlohmann::json to_json(const v1::DumpResponse& response) {
 }
 
 nlohmann::json to_json(const v1::RestoreResponse& response) {
-  return common_json(response);
+  nlohmann::json json = common_json(response);
+  json["away_ns"] = response.away_ns();
+  return json;
 }
 
 nlohmann::json failed_json(const Error& error, const v1::Failure& failure) {

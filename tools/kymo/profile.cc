@@ -7,7 +7,6 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,6 +22,7 @@
 #include "report/human.h"
 #include "report/stack_summary.h"
 #include "stacks/frame_tree.h"
+#include "stacks/naming_plan.h"
 #include "stacks/output.h"
 #include "stacks/session.h"
 #include "time_option.h"
@@ -90,27 +90,14 @@ void describe(const ProfileArguments& arguments, const Taken& taken,
   }
 }
 
-// The files of the modules in the profile, from which their names are read.
-std::vector<int> descriptors_of(const stacks::Profile& profile) {
-  std::set<int> files;
-  for (const auto& [trace, weight] : profile.traces) {
-    for (const stacks::Frame& frame : trace.frames) {
-      if (frame.module != nullptr && frame.module->file.valid()) {
-        files.insert(frame.module->file.get());
-      }
-    }
-  }
-  return {files.begin(), files.end()};
-}
-
 // What to print and what to write; empty if that failed. The names are read from files of other
 // users' programs, in a process without rights.
 std::vector<std::string> make(const ProfileArguments& arguments, const stacks::Profile& profile,
-                              bool debug_info, Context& context) {
+                              stacks::NamingPlan& plan, Context& context) {
   return make_confined(
       context, {"/usr/lib/debug/.build-id"}, 2,
       [&](std::vector<std::string>& texts) {
-        stacks::Symbols symbols(debug_info);
+        stacks::Symbols symbols(&plan);
         const Taken taken{profile.waits ? stacks::Quantity::wait : stacks::Quantity::cpu,
                           profile.period_ns, profile.duration_ns, profile.cpu_ns, profile.counts};
         describe(arguments, taken, stacks::named(profile, symbols), texts, context);
@@ -118,7 +105,7 @@ std::vector<std::string> make(const ProfileArguments& arguments, const stacks::P
         if (format == ProfileFormat::pprof) texts[1] = stacks::pprof(profile, symbols);
         if (format == ProfileFormat::folded) texts[1] = stacks::folded(profile, symbols);
       },
-      descriptors_of(profile));
+      plan.files());
 }
 
 // Prints and writes what was made.
@@ -128,17 +115,18 @@ void finish(const ProfileArguments& arguments, std::vector<std::string> made, st
   if (!arguments.output.empty()) write_profile(arguments.output, std::move(made[1]), context);
 }
 
-// Debugging information that is damaged can end the process that reads it. The profile is not lost.
+// A file that is damaged can end the process that reads it. The profile is not lost.
 void print_and_write(const ProfileArguments& arguments, const stacks::Profile& profile,
                      std::FILE* to, Context& context) {
-  std::vector<std::string> made = make(arguments, profile, true, context);
-  if (made[0].empty()) {
-    say("the debugging information of a program could not be read: inlined functions have no "
-        "names");
-    context.exit_code = 0;
-    made = make(arguments, profile, false, context);
+  stacks::NamingPlan plan(profile);
+  for (;;) {
+    const int exit_code = context.exit_code;
+    std::vector<std::string> made = make(arguments, profile, plan, context);
+    if (!made[0].empty()) return finish(arguments, std::move(made), to, context);
+    if (!plan.blame()) return;
+    context.exit_code = exit_code;
+    say(plan.left_out());
   }
-  if (!made[0].empty()) finish(arguments, std::move(made), to, context);
 }
 
 void profile_a_command(const ProfileArguments& arguments, Context& context) {

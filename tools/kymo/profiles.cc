@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/json_text.h"
+#include "base/own_folder.h"
 #include "client/client.h"
 #include "confined.h"
 #include "instant_option.h"
@@ -17,6 +18,7 @@
 #include "profile_file.h"
 #include "profile_text.h"
 #include "profiles/reading.h"
+#include "profiles/sqlite_store.h"
 #include "report/flame_page.h"
 #include "report/human.h"
 #include "report/kept_profiles.h"
@@ -68,6 +70,16 @@ Result<std::string> directory_of(const ProfilesArguments& arguments, const Conte
   return Error{Code::failed_precondition,
                "kymod keeps no profiles: start it with --profiles=FOLDER, or name a folder of "
                "profiles with --directory"};
+}
+
+// SQLite reads the file with all rights of this process. So nobody else may have made it, or have one beside it.
+// Errors: another user could change it. None if it does not exist or cannot be read: whoever opens it says so.
+Result<void> check_owner(const std::string& directory) {
+  const std::string path = directory + "/" + profiles::SqliteStore::kFileName;
+  const Result<void> own = check_own_path(path);
+  if (own || own.error().errno_value != 0) return {};
+  return Error{own.error().code, own.error().message + ": to look at foreign profiles, copy " +
+                                     path + " to a folder of your own"};
 }
 
 double share_of(const stacks::Weight& part, std::uint64_t whole_ns) {
@@ -359,6 +371,7 @@ void show(const ProfilesArguments& arguments, Context& context) {
                          : profiles::type_named(arguments.kind).value_or(profiles::Type::cpu);
   const Result<std::string> directory = directory_of(arguments, context);
   if (!directory) return fail(context, directory.error());
+  if (const Result<void> own = check_owner(*directory); !own) return fail(context, own.error());
   Result<std::unique_ptr<profiles::Store>> store = profiles::open_kept(*directory);
   if (!store) return fail(context, store.error());
   shown.store = *std::move(store);

@@ -17,13 +17,17 @@ std::string command_of(const v1::Job& job) {
   return out;
 }
 
-// What holds the job, how it ended, and why its newest dump failed. Empty if none is the case.
+// What holds the job, what goes on with it, how it ended, and why its newest dump failed. Empty if none is the
+// case.
 std::string note_of(const v1::Job& job) {
   if (!job.held().empty()) return job.held();
-  std::string note = ending_of(job);
+  std::string note = job.pending();
+  const auto add = [&note](const std::string& text) {
+    if (!text.empty()) note += (note.empty() ? "" : "; ") + text;
+  };
+  add(ending_of(job));
   if (!job.last_failure().empty()) {
-    note += (note.empty() ? "" : "; ") +
-            ("its newest dump failed: " + report::short_reason(job.last_failure()));
+    add("its newest dump failed: " + report::short_reason(job.last_failure()));
   }
   return note;
 }
@@ -39,7 +43,8 @@ void list_jobs(Context& context) {
   for (const v1::Job& job : response->jobs()) {
     json.push_back(report::to_json(job));
     const bool running = job.state() == v1::Job::RUNNING;
-    const char* const halted = !job.held().empty() ? "held" : job.frozen() ? "frozen" : nullptr;
+    const bool frozen = job.frozen() && job.pending().empty();  // a dump stops the process
+    const char* const halted = !job.held().empty() ? "held" : frozen ? "frozen" : nullptr;
     rows.push_back({job.name(),
                     halted != nullptr ? halted : json.back()["state"].get<std::string>(),
                     running ? std::to_string(job.pid()) : "-", local_time(job.created_unix_ns()),

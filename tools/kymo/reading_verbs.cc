@@ -22,7 +22,8 @@ constexpr Verb kVerbs[] = {
     {"metrics", add_missing},  {"check", add_missing},       {"diff", add_missing},
     {"explain", add_missing},  {"stats", add_missing},       {"profile", add_missing},
     {"profiles", add_missing}, {"watch", add_missing},       {"recorder", add_missing},
-    {"snapshot", add_missing}, {"progress", add_missing},    {"web", add_missing}};
+    {"snapshot", add_missing}, {"progress", add_missing},    {"web", add_missing},
+    {"status", add_missing}};
 
 void add_missing(CLI::App& app, Context& context) {
   for (const Verb& verb : kVerbs) {
@@ -45,6 +46,12 @@ void add_missing(CLI::App& app, Context& context) {
 
 std::span<const Verb> verbs() {
   return kVerbs;
+}
+
+Result<std::unique_ptr<inside::Source>> bpf_source_of(int /*pid*/) {
+  return Error{Code::unimplemented,
+               "--bpf: this kymo was built without BPF and gRPC; build Kymograph with "
+               "-DKYMO_BUILD_PROGRAMS=ON"};
 }
 
 void add_common_options(CLI::App& app, Context& /*context*/) {

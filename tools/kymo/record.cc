@@ -8,10 +8,12 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "analysis/summary.h"
 #include "base/json_text.h"
+#include "inside/latest.h"
 #include "print.h"
 #include "report/json_report.h"
 #include "report/text_report.h"
@@ -30,6 +32,7 @@ struct RecordArguments {
   std::string output;
   long long rate_us = 1000;
   bool no_realtime = false;
+  bool bpf = false;
   double duration_s = 0;
 };
 
@@ -75,6 +78,17 @@ Result<record::Outcome> record_it(const RecordArguments& arguments, record::Opti
   if (arguments.duration_s > 0) {
     process.duration = std::chrono::milliseconds(std::llround(arguments.duration_s * 1000));
   }
+  std::unique_ptr<inside::Latest> seen;  // also read at the end of the recording
+  process.more = [&](Registry& registry) {
+    auto sources = inside::sources_of_process(arguments.pid);
+    if (arguments.bpf) {
+      Result<std::unique_ptr<inside::Source>> more = bpf_source_of(arguments.pid);
+      if (!more) return Result<void>(more.error());
+      sources.push_back(*std::move(more));
+    }
+    seen = std::make_unique<inside::Latest>(std::move(sources), process.recording.interval);
+    return seen->add_to(registry);
+  };
   return record::record_process(process);
 }
 
@@ -82,8 +96,9 @@ void record_and_report(const RecordArguments& arguments, Context& context) {
   if (arguments.command.empty() == (arguments.pid == 0)) {
     return refuse(context, "record: name a process with -p, or a command after --");
   }
-  if (arguments.pid == 0 && (!arguments.counters.empty() || arguments.duration_s != 0)) {
-    return refuse(context, "record: use --counters and --duration only with -p");
+  if (arguments.pid == 0 &&
+      (!arguments.counters.empty() || arguments.duration_s != 0 || arguments.bpf)) {
+    return refuse(context, "record: use --counters, --duration and --bpf only with -p");
   }
   const ScratchFolder scratch;
   const bool kept = !arguments.output.empty();
@@ -133,6 +148,10 @@ void add_record(CLI::App& app, Context& context) {
   verb->add_option("-d,--duration", arguments->duration_s,
                    "Stop recording a process (-p) after this many seconds")
       ->check(CLI::Range(0.001, kMaxSeconds));
+  verb->add_flag(
+      "--bpf", arguments->bpf,
+      "With -p, also count system calls and exact times in the kernel; each system call of "
+      "the process then takes about 0.2 us longer");
   verb->add_option("-o,--output", arguments->output, "Keep the recording in this .tsv file");
   add_quiet_option(*verb, context);
   verb->add_flag("--json", context.json, "Print the report as JSON");

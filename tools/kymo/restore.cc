@@ -26,6 +26,10 @@ void print(const v1::RestoreResponse& response, bool verbose) {
   print_verdict(response);
   std::vector<std::vector<std::string>> rows{{"  directory", response.directory()}};
   if (!response.recording().empty()) rows.push_back({"  recording", response.recording()});
+  if (response.away_ns() != 0) {
+    rows.push_back(
+        {"  away for", report::duration(response.away_ns()) + ", since its dump stopped it"});
+  }
   print_table(rows);
   if (verbose && response.has_stats()) {
     std::cout << "CRIU's statistics\n";

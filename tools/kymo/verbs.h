@@ -1,10 +1,13 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 
+#include "inside/source.h"
+#include "kymo/result.h"
 #include "report/timing.h"
 
 namespace kymo::cli {
@@ -58,6 +61,9 @@ struct Verb {
 // The verbs of this program, in the order of the help, and the options that they share. There are
 // two implementations: all_verbs.cc, and reading_verbs.cc for a kymo without gRPC.
 std::span<const Verb> verbs();
+// What a BPF program counts of a process. Errors: those of inside::bpf_source_of_process();
+// unimplemented.
+Result<std::unique_ptr<inside::Source>> bpf_source_of(int pid);
 void add_common_options(CLI::App& app, Context& context);
 
 void add_run(CLI::App& app, Context& context);
@@ -87,6 +93,7 @@ void add_cancel(CLI::App& app, Context& context);
 void add_release(CLI::App& app, Context& context);
 void add_checkpoints(CLI::App& app, Context& context);
 void add_history(CLI::App& app, Context& context);
+void add_status(CLI::App& app, Context& context);
 void add_recorder(CLI::App& app, Context& context);
 void add_snapshot(CLI::App& app, Context& context);
 void add_progress(CLI::App& app, Context& context);

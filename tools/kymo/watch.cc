@@ -18,10 +18,12 @@
 #include "base/rate.h"
 #include "client/client.h"
 #include "print.h"
+#include "probe/process.h"
 #include "record/live.h"
 #include "report/human.h"
 #include "truncated.h"
 #include "verbs.h"
+#include "watched_process.h"
 
 namespace kymo::cli {
 namespace {
@@ -40,7 +42,16 @@ struct WatchArguments {
   bool once = false;
 };
 
-// The daemon's own metrics, read through its socket.
+// The name of a state by its number, from a help such as "Phase: 0 idle, 1 freeze". Empty: it has none.
+std::string state_name(const std::string& help, std::uint64_t number) {
+  const std::string key = " " + std::to_string(number) + " ";
+  const std::size_t at = help.find(key);
+  if (at == std::string::npos || at == 0 || (help[at - 1] != ':' && help[at - 1] != ',')) return "";
+  const std::size_t begin = at + key.size();
+  return help.substr(begin, help.find(',', begin) - begin);
+}
+
+// The daemon's own metrics, read through its socket, and what the kernel knows of its jobs.
 class DaemonSource : public LiveSource {
  public:
   explicit DaemonSource(client::Client client) : client_(std::move(client)) {}
@@ -58,19 +69,31 @@ class DaemonSource : public LiveSource {
         }
         row.values.push_back({fields.empty() ? metric.name() : metric.name() + "[" + fields + "]",
                               metric.kind() != v1::Metric::GAUGE, metric.unit(), value.value()});
+        if (metric.name() == "phase") {
+          row.values.back().shown = state_name(metric.help(), value.value());
+        }
       }
     }
+    // A daemon whose disk does not answer has no list, but its metrics are still worth seeing.
+    if (const Result<v1::ListResponse> jobs = client_.list(); jobs) jobs_.append_to(row, *jobs);
     return row;
   }
 
  private:
   client::Client client_;
+  WatchedJobs jobs_;
 };
 
 Result<std::unique_ptr<LiveSource>> open_source(const WatchArguments& arguments,
                                                 const Context& context) {
   if (!arguments.ring.empty()) return record::watch_ring(arguments.ring);
-  if (arguments.pid != 0) return record::watch_process(arguments.pid);
+  if (arguments.pid != 0) {
+    auto own = record::watch_process(arguments.pid);
+    if (own || own.error().code != Code::not_found || !probe::read_process(arguments.pid)) {
+      return own;
+    }
+    return std::unique_ptr<LiveSource>(new ProcessSource(arguments.pid));
+  }
   Result<client::Client> client = client::Client::connect(context.socket);
   if (!client) return client.error();
   return std::unique_ptr<LiveSource>(new DaemonSource(std::move(client).value()));
@@ -112,7 +135,9 @@ void print_line(const LiveRow& row, const LiveRow& before) {
     const LiveValue& value = row.values[i];
     const bool same = i < before.values.size() && before.values[i].name == value.name &&
                       before.values[i].value == value.value;
-    if (!same) line += "  " + value.name + "=" + std::to_string(value.value);
+    if (same) continue;
+    line += "  " + value.name + "=";
+    line += value.shown.empty() ? std::to_string(value.value) : value.shown;
   }
   std::printf("%s\n", line.c_str());
 }
@@ -132,7 +157,7 @@ std::vector<std::string> table_lines(const LiveRow& row,
   add("COLUMN", "NOW", "PER SECOND", "UNIT");
   for (const LiveValue& value : row.values) {
     const auto rate = rates.find(value.name);
-    add(value.name, report::with_commas(value.value),
+    add(value.name, value.shown.empty() ? report::with_commas(value.value) : value.shown,
         rate == rates.end()
             ? ""
             : report::with_commas(static_cast<std::uint64_t>(std::llround(rate->second))),
@@ -252,9 +277,10 @@ void add_watch(CLI::App& app, Context& context) {
       "watch", "Show the newest values and rates of a ring file, a process, or kymod (default)");
   verb->fallthrough();
   verb->add_option("RING", arguments->ring, "Ring file of a running recorder");
-  verb->add_option(
-          "-p,--pid", arguments->pid,
-          "PID of a process that has published its counters, or that records into a ring file")
+  verb->add_option("-p,--pid", arguments->pid,
+                   "PID of a process: the counters that it has published, or its ring file; if it "
+                   "has neither, "
+                   "what the kernel knows of it and the machine")
       ->check(CLI::Range(1, 1 << 22));
   verb->add_flag("--once", arguments->once, "Print one table and exit");
   verb->add_flag("--json", context.json, "Print a line of JSON for each refresh");

@@ -45,6 +45,9 @@ struct Adder {
         },
         flag.help);
   }
+  CLI::Option* operator()(const Flag::Words& words) const {
+    return app.add_flag(name() + ",!--no-" + flag.name, config.*words.member, flag.help);
+  }
   CLI::Option* operator()(const Flag::Converted& converted) const {
     const auto set = [&config = config, &refused = refused, converted](const std::string& text) {
       Result<void> good = converted.set(config, text);

@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/file_limit.h"
 #include "confine/descriptors.h"
 #include "confine/helper.h"
 #include "criu/breakpoints.h"
@@ -81,6 +82,7 @@ int serve(Config config) {
   // The helper is forked first, while this process has read nothing and has no other thread.
   const auto helper = kymo::confine::Helper::start(kymo::daemon::foreign_works());
   if (!helper) return fail(helper.error());
+  kymo::raise_file_limit();  // each request, client and page needs some
   const bool without_breakpoints = kymo::criu::avoid_broken_breakpoints();
   kymo::begin_log(config.log_level);
   for (const std::string& line : kymo::daemon::describe(config)) spdlog::info("{}", line);

@@ -263,6 +263,29 @@ Result<void> check_profiling(const Config& config) {
   return own_place("--profiling-metrics-log", log);
 }
 
+// What --inside asks for.
+Result<void> resolve_inside(Config& config) {
+  for (const std::string& given : config.inside_words) {
+    const auto is = [&given](const auto&... words) { return ((given == words) || ...); };
+    config.inside = !is("false", "off", "no", "0");
+    std::string_view rest;
+    if (config.inside && !is("true", "on", "yes", "1")) rest = given;
+    while (!rest.empty()) {
+      const std::string_view word = rest.substr(0, rest.find(','));
+      rest.remove_prefix(std::min(rest.size(), word.size() + 1));
+      if (word == "pages") {
+        config.inside_pages = true;
+      } else if (word == "offcpu") {
+        config.inside_off_cpu = true;
+      } else {
+        return invalid("--inside=" + given + ": " + std::string(word) +
+                       " is neither pages nor offcpu");
+      }
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<HostPort> parse_host_port(std::string_view text) {
@@ -337,6 +360,7 @@ Result<void> resolve_and_check(Config& config) {
   if (!config.profiling_ring.empty()) {
     config.profiling_ring = fs::absolute(config.profiling_ring).lexically_normal();
   }
+  if (Result<void> ok = resolve_inside(config); !ok) return ok;
   if (Result<void> ok = check_allowed_directories(config); !ok) return ok;
   if (Result<void> ok = check_socket(config); !ok) return ok;
   if (Result<HostPort> ok = parse_host_port(config.http); !ok) return ok.error();

@@ -32,8 +32,11 @@ struct Config {
   std::string runc_root = "/run/runc";      // where runc keeps the state of containers
   std::vector<std::string> podman_flags;    // put before podman's verb
   std::string log_level = "info";
-  bool inside = true;        // --inside: look at CRIU, the target and the machine
-  bool timing = true;        // --profiling: time the parts of each request
+  std::vector<std::string> inside_words;  // --inside, as given
+  bool inside = true;                     // look at CRIU, the target and the machine
+  bool inside_pages = false;              // and at the memory that the kernel gives out
+  bool inside_off_cpu = false;            // and keep the stacks of threads that wait
+  bool timing = true;                     // --profiling: time the parts of each request
   int profiling_stacks = 0;  // samples a second of each CPU during dumps and restores; 0: none
   std::string profiles;      // the folder in which stack profiles are kept; empty: none are
   int profiles_rate = 49;    // samples a second of each CPU

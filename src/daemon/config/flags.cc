@@ -109,9 +109,10 @@ std::vector<Flag> all_flags() {
       {"profiling", Flag::Switch{&Config::timing, true},
        "Measure the steps of each request, for checkpoint.json and for the caller",
        "KYMO_PROFILING"},
-      {"inside", Flag::Switch{&Config::inside, true},
+      {"inside", Flag::Words{&Config::inside_words, "on"},
        "Look at CRIU, the target, the disk and the machine during each dump and restore, and add "
-       "what is seen to its recording",
+       "what is seen to its recording (--no-inside: do not); --inside=pages,offcpu also looks at "
+       "the memory that the kernel gives out, and keeps the stacks of threads that wait",
        "KYMO_INSIDE"},
       {"profiling-stacks", Flag::Rate{&Config::profiling_stacks, 99},
        "Take the stacks of CRIU and of the target during each dump and restore, this many times a "
@@ -241,6 +242,10 @@ std::string value_of(const Flag& flag, const Config& config) {
           [&](const Flag::Bytes& bytes) { return size_as_flag_value(config.*bytes.member); },
           [&](const Flag::Rate& rate) -> std::string {
             return config.*rate.member == 0 ? "off" : std::to_string(config.*rate.member);
+          },
+          [&](const Flag::Words& words) -> std::string {
+            const auto& given = config.*words.member;
+            return given.empty() ? words.otherwise : joined(given, ",");
           },
           [&](const Flag::Converted& converted) { return converted.text(config); },
           member_text,

@@ -33,6 +33,12 @@ struct Flag {
     int Config::*member;
     int usual;
   };
+  // Words separated by commas that may be left out: the flag alone, or --no-NAME, is "true" or "false".
+  // resolve_and_check() reads them.
+  struct Words {
+    std::vector<std::string> Config::*member;
+    const char* otherwise;  // what it means if it is not given
+  };
   // A value whose text has a form of its own.
   struct Converted {
     Result<void> (*set)(Config&, std::string_view);
@@ -40,7 +46,7 @@ struct Flag {
   };
   // A list: the flag may be repeated.
   using List = std::vector<std::string> Config::*;
-  using Target = std::variant<std::string Config::*, List, Switch, SwitchOff, Bytes, Rate,
+  using Target = std::variant<std::string Config::*, List, Switch, SwitchOff, Bytes, Rate, Words,
                               Converted, std::uint64_t Config::*, int Config::*, double Config::*,
                               std::chrono::seconds Config::*, std::chrono::microseconds Config::*>;
   struct Range {

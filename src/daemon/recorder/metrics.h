@@ -11,6 +11,7 @@
 #include "criu/client.h"
 #include "criu/stats.h"
 #include "daemon/recorder/failure_counts.h"
+#include "daemon/recorder/standstills.h"
 #include "kymo/registry.h"
 #include "kymo/result.h"
 #include "profiles/keeper.h"
@@ -62,6 +63,8 @@ class Metrics {
   [[nodiscard]] Registry& registry() { return registry_; }
   // Failures by their reason, which are no metrics of the registry. Lives as long as anybody has it.
   [[nodiscard]] const std::shared_ptr<FailureCounts>& failures() const { return failures_; }
+  // How long dumps let their processes stand still. The same.
+  [[nodiscard]] const std::shared_ptr<Standstills>& standstills() const { return standstills_; }
   // The progress of the running requests, summed up.
   [[nodiscard]] ProgressSums& progress() { return progress_; }
 
@@ -149,6 +152,7 @@ class Metrics {
   std::atomic<std::uint64_t> held_{0};
   ProgressSums progress_;
   std::shared_ptr<FailureCounts> failures_ = std::make_shared<FailureCounts>();
+  std::shared_ptr<Standstills> standstills_ = std::make_shared<Standstills>();
 };
 
 }  // namespace kymo::daemon

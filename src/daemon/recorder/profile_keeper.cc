@@ -87,6 +87,7 @@ void ProfileKeeper::take(const std::string& line) {
   constexpr std::string_view kError = profiles::kError;
   constexpr std::string_view kTrouble = profiles::kTrouble;
   constexpr std::string_view kPulled = profiles::kPulled;
+  constexpr std::string_view kNote = profiles::kNote;
   std::string_view text = line;
   if (text == profiles::kReady) {
     ready_ = true;
@@ -109,6 +110,10 @@ void ProfileKeeper::take(const std::string& line) {
     text.remove_prefix(kTrouble.size());
     metrics_.profiles_failed(0);
     spdlog::warn("stack profiles (--profiles): {}; kymod tries again", text);
+  } else if (text.starts_with(kNote)) {
+    text.remove_prefix(kNote.size());
+    metrics_.profiles_failed(0);
+    spdlog::warn("stack profiles (--profiles): {}", text);
   } else if (text.starts_with(kError)) {
     text.remove_prefix(kError.size());
     metrics_.profiles_failed(0);

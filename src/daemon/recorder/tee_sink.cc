@@ -20,7 +20,7 @@ Result<void> TeeSink::write(const Rows& rows) {
 
 void TeeSink::gap(const Gap& gap) {
   file_->gap(gap);
-  // The cuts has the rows that the file could not keep, and so has no gap there.
+  // Memory has the rows that the file could not keep, and so has no gap there.
   if (gap.cause != MissCause::sink_error) cuts_->gap(gap);
 }
 

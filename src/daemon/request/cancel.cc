@@ -3,12 +3,16 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <chrono>
 #include <memory>
 #include <string>
 #include <vector>
 
 namespace kymo::daemon {
 namespace {
+
+// Nothing tells that the caller of a request was answered before its end.
+constexpr std::chrono::milliseconds kLookForEndEvery{50};
 
 using Requests = std::vector<std::shared_ptr<RequestProgress>>;
 
@@ -43,14 +47,20 @@ Result<v1::CancelResponse> cancel(const Parts& parts, const v1::CancelRequest& r
     return std::all_of(requests.begin(), requests.end(),
                        [](const auto& one) { return one->ended(); });
   };
+  const auto left = [&] {
+    return std::any_of(requests.begin(), requests.end(),
+                       [](const auto& one) { return one->left() && !one->ended(); });
+  };
   std::uint64_t seen = 0;
   while (!over()) {
-    if (std::chrono::steady_clock::now() >= until || parts.progress.stopped()) {
-      return Error{Code::deadline_exceeded,
-                   "cancel " + request.target() +
-                       ": it was cancelled, but has not ended yet: kymo progress shows it"};
+    const auto now = std::chrono::steady_clock::now();
+    if (now >= until || left() || parts.progress.stopped()) {
+      return Error{Code::deadline_exceeded, "cancel " + request.target() +
+                                                ": it was cancelled, but has not ended yet" +
+                                                (left() ? ", because a disk does not answer" : "") +
+                                                ": kymo progress shows it"};
     }
-    parts.progress.wait_until(until, seen);
+    parts.progress.wait_until(std::min(until, now + kLookForEndEvery), seen);
   }
   v1::CancelResponse out;
   for (const auto& one : requests) *out.add_requests() = one->view();

@@ -14,7 +14,8 @@ namespace kymo::daemon {
 // Threads: any; blocks the caller, usually for seconds.
 // Errors:  invalid_argument: no target was given.
 //          not_found: no dump or restore of the target runs.
-//          deadline_exceeded: a request did not end `within` this time, or kymod stops.
+//          deadline_exceeded: a request did not end `within` this time, or its own caller was answered
+//          before its end, because a disk does not answer, or kymod stops.
 Result<v1::CancelResponse> cancel(const Parts& parts, const v1::CancelRequest& request,
                                   std::chrono::milliseconds within = std::chrono::minutes(1));
 

@@ -6,11 +6,14 @@
 #include <chrono>
 #include <cstdlib>
 #include <optional>
+#include <string>
 #include <utility>
 
+#include "base/mounts.h"
 #include "base/patience.h"
 #include "daemon/request/forecast.h"
 #include "daemon/request/run_record.h"
+#include "failures/explain.h"
 #include "preflight/planned_dump.h"
 #include "preflight/preflight.h"
 #include "preflight/report_messages.h"
@@ -96,29 +99,28 @@ void set(const Range& range, v1::Forecast::Range& message) {
   message.set_high(range.high);
 }
 
-// Dumps of other containers say nothing about a container.
 void add_forecast(const Parts& parts, const Target& target, v1::CheckResponse& response) {
-  const auto kind = store::RunKind::dump;
   v1::Forecast& forecast = *response.mutable_forecast();
-  Result<std::vector<store::Run>> earlier = parts.store.runs(history_owner(target), kind);
+  const Result<EarlierDumps> earlier =
+      earlier_dumps(parts.store, history_owner(target), !target.id.empty());
   if (!earlier) return;
-  DumpTimes times = forecast_times(*earlier, response.memory_bytes());
-  if (times.dumps == 0 && target.id.empty()) {
-    if (earlier = parts.store.runs({}, kind); !earlier) return;
-    times = forecast_times(*earlier, response.memory_bytes());
-    forecast.set_of_others(times.dumps != 0);
-  }
+  // A dump goes to the state directory, unless its request names another.
+  const DumpTimes times =
+      forecast_times(*earlier, {response.memory_bytes(), disk_of(parts.config.state_dir)});
+  forecast.set_of_others(times.of_others);
   forecast.set_dumps(static_cast<std::uint32_t>(times.dumps));
   if (times.dumps == 0) return;
   if (!forecast.of_others()) set(times.written_bytes, *forecast.mutable_written_bytes());
-  set(times.frozen_ns, *forecast.mutable_frozen_ns());
+  set(times.stood_still_ns, *forecast.mutable_stood_still_ns());
   set(times.total_ns, *forecast.mutable_total_ns());
 }
 
 }  // namespace
 
-Result<void> refuse_if_sure_to_fail(const Target& target, const v1::CheckpointOptions& options) {
-  const Result<preflight::Report> report = look(target, options);
+Result<void> refuse_if_sure_to_fail(const Target& target, const v1::DumpRequest& request,
+                                    std::vector<preflight::Finding>& seen) {
+  if (request.force()) return {};
+  Result<preflight::Report> report = look(target, request.options());
   if (!report) {
     spdlog::info("dump {}: not checked before: {}", target.text(), report.error().message);
     return {};
@@ -129,7 +131,22 @@ Result<void> refuse_if_sure_to_fail(const Target& target, const v1::CheckpointOp
     }
     spdlog::debug("dump {}: may fail: {}", target.text(), report::printable(line_of(finding)));
   }
+  seen = std::move(report->findings);
   return {};
+}
+
+Error with_places(Error error, const std::vector<preflight::Finding>& seen_before) {
+  const std::string failure = failures::of_error(error).id;
+  for (const preflight::Finding& finding : seen_before) {
+    if (finding.failure != failure) continue;
+    error.message += "; seen before the dump: " + report::printable(places_of(finding));
+  }
+  return error;
+}
+
+Error also(Error error, const std::vector<std::string>& seen_before) {
+  for (const std::string& line : seen_before) error.message += "; also: " + line;
+  return error;
 }
 
 Result<v1::CheckResponse> check_target(const Parts& parts, const v1::CheckRequest& request) {

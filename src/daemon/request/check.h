@@ -1,19 +1,31 @@
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "api/kymo/v1/kymo.pb.h"
 #include "daemon/request/parts.h"
 #include "daemon/request/target.h"
 #include "kymo/result.h"
+#include "preflight/preflight.h"
 
 namespace kymo::daemon {
 
 // Looks at what a dump is about to stop, and refuses a dump that is sure to fail
-// (docs/preflight.md). If the target cannot be looked at, or not in time, nothing is refused.
+// (docs/preflight.md), unless it is forced. If the target cannot be looked at, or not in time, nothing
+// is refused. `seen` gets what may make the dump fail.
 //
 // Threads: any; blocks for at most a second.
 // Errors:  failed_precondition: the first finding that refuses, its remedy, and --force.
 // Cost:    as preflight::look_at(). It holds at most 64 MiB.
-Result<void> refuse_if_sure_to_fail(const Target& target, const v1::CheckpointOptions& options);
+Result<void> refuse_if_sure_to_fail(const Target& target, const v1::DumpRequest& request,
+                                    std::vector<preflight::Finding>& seen);
+
+// The error of a dump that failed, and where the look before it has seen what made it fail: CRIU's log
+// often names the process only.
+Error with_places(Error error, const std::vector<preflight::Finding>& seen_before);
+// The error of a request, and what else was seen before it that may be why.
+Error also(Error error, const std::vector<std::string>& seen_before);
 
 // Lists what would make the dump of a process or container fail.
 // Errors: those of find_target() and of preflight::look_at(); deadline_exceeded: the target's file

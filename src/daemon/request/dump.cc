@@ -5,14 +5,15 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
-#include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "base/mounts.h"
 #include "base/patience.h"
 #include "criu/checksums.h"
 #include "daemon/config/allowed_path.h"
 #include "daemon/request/check.h"
+#include "daemon/request/deadline.h"
 #include "daemon/request/dump_record.h"
 #include "daemon/request/forecast.h"
 #include "daemon/request/publish.h"
@@ -24,6 +25,7 @@
 #include "probe/memory_to_dump.h"
 #include "report/human.h"
 #include "runtime/aftermath.h"
+#include "runtime/dump_lock.h"
 #include "runtime/memory_images.h"
 #include "runtime/restore_checks.h"
 #include "runtime/scratch.h"
@@ -39,7 +41,8 @@ struct DumpContext : Request {
       : Request(all, store::RunKind::dump, timed, std::move(shown), to_caller), asked(request) {}
 
   const v1::DumpRequest& asked;
-  std::string asked_directory;  // empty: none
+  const std::uint64_t deadline_ns = deadline_from_now(asked.deadline_ns());  // 0: none
+  std::string asked_directory;                                               // empty: none
   std::optional<criu::Encoding> stream;
   Target target;
   std::shared_ptr<const Claims<std::string>::Claim> directory_claim;
@@ -49,10 +52,13 @@ struct DumpContext : Request {
   std::uint64_t memory_bytes = 0;  // estimate of what will be dumped
   std::string memory_images;       // runtime::DumpSpec::memory_images
   std::string forecast;
-  std::uint64_t streamed_bytes = 0;  // before compression
+  std::vector<preflight::Finding> seen_before;  // what may make the dump fail
+  std::uint64_t streamed_bytes = 0;             // before compression
   bool dumped = false;
   bool unconfirmed = false;  // DumpOutcome::unconfirmed, or its images could not be verified
   std::vector<diagnosis::Phase> concluded;  // when the outcome was saved
+  std::uint64_t stood_still_ns = 0;         // at that time; 0: not known, or it did not
+  std::string disk;                         // of the directory (disk_of())
   runtime::DumpOutcome outcome;
 };
 
@@ -75,12 +81,6 @@ Result<void> validate(DumpContext& c) {
   }
   const Result<std::optional<criu::Encoding>> asked = encoding_of(request);
   if (!asked) return asked.error();
-  if (request.pre_dumps() != 0 && *asked) {
-    return Error{Code::unimplemented,
-                 std::string("dump: --pre-dump and ") +
-                     (request.stream() ? "--stream" : "--compression") +
-                     " cannot be combined: CRIU's image streamer does not support parent images"};
-  }
   c.stream = *asked;
   return {};
 }
@@ -128,16 +128,13 @@ Result<void> claim_process(DumpContext& c) {
                  "dump " + c.target.text() + ": it is being dumped already: wait for that to end"};
   }
   c.handover.hold(std::move(claim));
-  if (c.job) c.handover.hold(c.parts.jobs.hold(c.job->id));
+  Result<FileDescriptor> lock = runtime::lock_for_dump(c.target.process);
+  if (!lock && lock.error().code == Code::failed_precondition) {
+    return Error{lock.error().code, "dump " + c.target.text() + ": " + lock.error().message};
+  }
+  if (lock) c.handover.hold(*std::move(lock));  // a process that cannot be opened is refused later
+  if (c.job) c.handover.hold(c.parts.jobs.hold(c.job->id, Jobs::Doing::dump));
   return {};
-}
-
-// The deadline as a time of monotonic_ns(). 0 if there is none.
-std::uint64_t deadline_of(const DumpContext& c) {
-  const std::uint64_t allowed_ns = c.asked.deadline_ns();
-  if (allowed_ns == 0) return 0;
-  constexpr std::uint64_t kNever = std::numeric_limits<std::uint64_t>::max();
-  return c.began_ns + std::min(allowed_ns, kNever - c.began_ns);
 }
 
 std::string checkpoint_id(const DumpContext& c) {
@@ -156,9 +153,10 @@ runtime::DumpSpec spec_of(const DumpContext& c) {
   spec.leave_running = c.asked.leave_running();
   spec.sync = c.asked.sync();
   spec.container = c.target.id;
+  spec.container_name = c.target.id.empty() ? "" : c.target.name;
   spec.options = to_options(c.asked.options());
   spec.stream = c.stream;
-  spec.deadline_ns = deadline_of(c);
+  spec.deadline_ns = c.deadline_ns;
   spec.pre_dumps = c.asked.pre_dumps();
   spec.frozen = c.target.frozen;
   spec.criu = c.criu;
@@ -172,28 +170,23 @@ Result<void> check_dumpable(DumpContext& c) {
 }
 
 Result<void> look_before(DumpContext& c) {
-  return c.asked.force() ? Result<void>() : refuse_if_sure_to_fail(c.target, c.asked.options());
+  return refuse_if_sure_to_fail(c.target, c.asked, c.seen_before);
 }
 
 Result<void> estimate_size(DumpContext& c) {
   c.memory_bytes = probe::memory_to_dump(c.target.process.pid);
+  c.disk = disk_of(c.asked_directory.empty() ? c.parts.config.state_dir : c.asked_directory);
   c.progress.expect(c.memory_bytes);
   return {};
 }
 
 // Says whether the dump is likely to meet its deadline. The dump is tried in any case.
 Result<void> forecast(DumpContext& c) {
-  const std::uint64_t deadline_ns = c.asked.deadline_ns();
-  if (deadline_ns == 0) return {};
-  const auto kind = store::RunKind::dump;
-  Result<std::vector<store::Run>> earlier = c.parts.store.runs(history_owner(c.target), kind);
+  if (c.asked.deadline_ns() == 0) return {};
+  const Result<EarlierDumps> earlier =
+      earlier_dumps(c.parts.store, history_owner(c.target), !c.target.id.empty());
   if (!earlier) return earlier.error();
-  Forecast said = forecast_dump(*earlier, c.memory_bytes, deadline_ns);
-  // If it has no history, use the dumps of all others. For a container, those say nothing.
-  if (said.verdict == Forecast::Verdict::unknown && c.target.id.empty()) {
-    if (earlier = c.parts.store.runs({}, kind); !earlier) return earlier.error();
-    said = forecast_dump(*earlier, c.memory_bytes, deadline_ns);
-  }
+  const Forecast said = forecast_dump(*earlier, {c.memory_bytes, c.disk}, c.asked.deadline_ns());
   c.forecast = said.text;
   c.progress.set_forecast(said.text);
   return {};
@@ -201,27 +194,20 @@ Result<void> forecast(DumpContext& c) {
 
 // If the deadline ended CRIU, returns an error that says so.
 Error explain_deadline(const DumpContext& c, Error error) {
-  const std::uint64_t deadline_ns = deadline_of(c);
-  if (error.code != Code::deadline_exceeded || deadline_ns == 0 ||
-      monotonic_ns() + 1'000'000 < deadline_ns) {
-    return error;
-  }
+  const bool over = c.deadline_ns != 0 && monotonic_ns() + 1'000'000 >= c.deadline_ns;
+  if (error.code != Code::deadline_exceeded || !over) return error;
   error.message = "dump " + c.target.text() + ": it did not end within its deadline of " +
                   report::duration(c.asked.deadline_ns()) + " (" + error.message + ")";
   return error;
 }
 
-// If CRIU failed because of a socket and is too old for the kernel, adds that to the error.
-Error explain_old_criu(const DumpContext& c, Error error) {
+// Adds to the error of CRIU that it is too old for the kernel's sockets, and what was seen before the dump.
+Error explain_criu(const DumpContext& c, Error error) {
   const std::string too_old = runtime::too_old_for_kernel(c.criu.version, c.parts.crius.kernel());
   if (!too_old.empty() && error.message.find("sockets: ") != std::string::npos) {
     error.message = "dump " + c.target.text() + ": " + too_old + ": " + error.message;
   }
-  return error;
-}
-
-bool is_compressed(const DumpContext& c) {
-  return c.stream && c.stream->compression != criu::Compression::none;
+  return with_places(std::move(error), c.seen_before);
 }
 
 // If the disk was full, adds to the error how much space the images need.
@@ -229,9 +215,17 @@ Error explain_full_disk(const DumpContext& c, Error error) {
   if (error.code != Code::resource_exhausted || c.memory_bytes == 0) return error;
   const std::string id = failures::of_error(error).id;
   if (id != "no-space" && id != "disk-full") return error;
-  error.message += "; about " + report::bytes(c.memory_bytes) +
-                   (is_compressed(c) ? ", before compression, are needed in " : " are needed in ") +
-                   c.dir->path();
+  error.message +=
+      "; about " + report::bytes(c.memory_bytes) +
+      (is_compressed(c.stream) ? ", before compression, are needed in " : " are needed in ") +
+      c.dir->path();
+  return error;
+}
+
+// The process runs on, and may have missed something meanwhile: adds to the error how long it stood still.
+Error add_standstill(const DumpContext& c, Error error) {
+  const std::uint64_t ns = diagnosis::stood_still_ns({}, c.phases());
+  if (ns != 0) error.message += "; it stood still for " + report::duration(ns);
   return error;
 }
 
@@ -255,8 +249,7 @@ std::string choose_directory(DumpContext& c) {
   for (int n = highest_number(folder, name) + 1;; ++n) {
     std::string path = folder + "/" + name + "-" + std::to_string(n);
     std::error_code error;
-    if (std::filesystem::exists(path, error)) continue;
-    if (claim_directory(c, path)) return path;
+    if (!std::filesystem::exists(path, error) && claim_directory(c, path)) return path;
   }
 }
 
@@ -264,11 +257,9 @@ Result<void> prepare_directory(DumpContext& c) {
   std::string path = c.asked_directory;
   if (path.empty()) {
     path = choose_directory(c);
-  } else {
-    if (!claim_directory(c, path)) {
-      return Error{Code::failed_precondition, "the checkpoint directory " + path +
-                                                  " is in use by another request: name a new one"};
-    }
+  } else if (!claim_directory(c, path)) {
+    return Error{Code::failed_precondition, "the checkpoint directory " + path +
+                                                " is in use by another request: name a new one"};
   }
   const CheckpointDir dir(path);
   if (Result<void> made = create_checkpoint_dir(dir); !made) return made;
@@ -379,7 +370,8 @@ Result<void> call_runtime(DumpContext& c) {
       });
   c.progress.finishing();
   if (!outcome) {
-    return explain_full_disk(c, explain_deadline(c, explain_old_criu(c, outcome.error())));
+    return add_standstill(
+        c, explain_full_disk(c, explain_deadline(c, explain_criu(c, outcome.error()))));
   }
   c.outcome = std::move(outcome).value();
   for (const std::string& warning : c.outcome.warnings) c.warnings.push_back(warning);
@@ -397,32 +389,40 @@ Result<void> count_statistics(DumpContext& c) {
   return {};
 }
 
-// The images are complete by now, so missing checksums are only a warning.
-Result<void> add_checksums(DumpContext& c) {
-  if (!c.asked.checksums()) return {};
-  if (Result<void> written = criu::write_checksums(c.dir->partial_images()); !written) {
-    c.warnings.push_back("the checkpoint has no checksums: " + written.error().message);
-  }
-  return {};
-}
-
-// If the disk does not answer until the deadline or a cancellation, the images are published as soon as
-// it does, and UnconfirmedDumps sees that. If the disk fails, UnconfirmedDumps tries again: the images may
-// be all that is left of the process.
-Result<void> publish(DumpContext& c) {
-  const DiskWait wait(&c.progress.cancellation(), deadline_of(c));
-  const auto done = publish_until(*c.dir, c.directory_claim, wait);
-  if (done && *done) return {};
+// The disk did not answer until the deadline or a cancellation. work_until() goes on with the images as soon as it
+// does, and UnconfirmedDumps sees to the rest.
+Error images_come_later(DumpContext& c, const DiskWait& wait) {
   c.unconfirmed = true;
-  if (done) {
-    Error failed = done->error();
-    failed.message += "; kymod lists the checkpoint as complete when the disk takes them";
-    return failed;
-  }
   return explain_deadline(
       c, Error{wait.code(),
                "the images are written, but their disk does not answer: kymod lists the checkpoint "
                "as complete when it does"});
+}
+
+// The images are complete by now, so missing checksums are only a warning.
+Result<void> add_checksums(DumpContext& c) {
+  if (!c.asked.checksums()) return {};
+  const DiskWait wait(&c.progress.cancellation(), c.deadline_ns);
+  const auto write = [images = c.dir->partial_images()] { return criu::write_checksums(images); };
+  const auto written = work_until(write, c.directory_claim, wait);
+  if (!written) return images_come_later(c, wait);
+  if (!*written) {
+    c.warnings.push_back("the checkpoint has no checksums: " + written->error().message);
+  }
+  return {};
+}
+
+// If the disk fails, UnconfirmedDumps tries again: the images may be all that is left of the process.
+Result<void> publish(DumpContext& c) {
+  const DiskWait wait(&c.progress.cancellation(), c.deadline_ns);
+  const auto rename = [dir = *c.dir] { return publish_images(dir); };
+  const auto done = work_until(rename, c.directory_claim, wait);
+  if (!done) return images_come_later(c, wait);
+  if (*done) return {};
+  c.unconfirmed = true;
+  Error failed = done->error();
+  failed.message += "; kymod lists the checkpoint as complete when the disk takes them";
+  return failed;
 }
 
 constexpr std::array<Step<DumpContext>, 16> kDumpSteps{{
@@ -448,6 +448,7 @@ json record_of(const DumpContext& c, const Result<void>& result, std::uint64_t d
   json record = entry_of(c, result ? "complete" : "failed");
   record["duration_ns"] = duration_ns;
   record["phases"] = diagnosis::to_json(c.concluded);
+  if (c.stood_still_ns != 0) record["stood_still_ns"] = c.stood_still_ns;
   if (!c.verdict.lines.empty()) record["verdict"] = diagnosis::to_json(c.verdict);
   c.add_timing(record);
   if (!result) {
@@ -469,30 +470,18 @@ json record_of(const DumpContext& c, const Result<void>& result, std::uint64_t d
   return record;
 }
 
-// The options that change how long a dump takes. Only runs with the same options are compared.
-std::string conditions_of(const DumpContext& c) {
-  std::string text = c.asked.leave_running() ? "leave running" : "";
-  if (is_compressed(c)) {
-    text += text.empty() ? "stream " : ", stream ";
-    text += criu::name_of(c.stream->compression);
-  }
-  if (!c.memory_images.empty()) text += text.empty() ? "memory first" : ", memory first";
-  if (c.asked.no_stream()) text += text.empty() ? "no stream" : ", no stream";
-  if (c.asked.pre_dumps() != 0) text += text.empty() ? "pre-dump" : ", pre-dump";
-  if (c.asked.sync()) text += text.empty() ? "sync" : ", sync";
-  if (c.asked.checksums()) text += text.empty() ? "checksums" : ", checksums";
-  if (c.stacks) text += text.empty() ? "stacks" : ", stacks";
-  return text;
-}
-
 store::Run run_of(const DumpContext& c, const Result<void>& result) {
   store::Run run = common_run(c, result, c.outcome);
   run.id = c.checkpoint.id;
-  run.job_id = history_owner(c.target);
+  run.owner = history_owner(c.target);
   run.checkpoint_id = c.checkpoint.id;
   run.duration_ns = c.checkpoint.duration_ns;
   run.image_bytes = c.checkpoint.image_bytes;
-  run.conditions = conditions_of(c);
+  run.conditions =
+      conditions_of(c.asked, is_compressed(c.stream) ? criu::name_of(c.stream->compression) : "",
+                    !c.memory_images.empty(), !c.stacks.empty());
+  run.stood_still_ns = c.stood_still_ns;
+  run.disk = c.disk;
   return run;
 }
 
@@ -504,8 +493,9 @@ void update_store(DumpContext& c, const Result<void>& result, std::uint64_t dura
   c.checkpoint.error = result ? "" : result.error().message;
   c.checkpoint.image_bytes = c.outcome.image_bytes;
   c.checkpoint.duration_ns = duration_ns;
+  c.checkpoint.stood_still_ns = c.stood_still_ns;
   if (c.outcome.stats) c.checkpoint.stats_json = json_text(to_json(*c.outcome.stats));
-  const bool gone = c.dumped && !c.asked.leave_running();
+  const bool gone = (c.dumped || c.outcome.whole_in_memory) && !c.asked.leave_running();
   if (c.job && gone) c.job->state = store::JobState::dumped;
   const store::Run run = run_of(c, result);
   c.warn_unless(
@@ -550,9 +540,9 @@ diagnosis::Facts facts_of(const DumpContext& c) {
   facts.ended = !c.asked.leave_running();
   if (const auto shape = c.parts.foreign.memory_shape(c.dir->images())) facts.shape = *shape;
   if (const std::optional<criu::Streamed>& streamed = c.outcome.streamed; streamed && c.stream) {
-    const bool compressed = c.stream->compression != criu::Compression::none;
     const std::uint64_t work_ns = std::min(streamed->work_ns, streamed->busy_ns);
-    facts.streaming = {compressed, work_ns, work_ns == 0 ? 0 : streamed->busy_ns - work_ns};
+    facts.streaming = {is_compressed(c.stream), work_ns,
+                       work_ns == 0 ? 0 : streamed->busy_ns - work_ns};
   }
   return facts;
 }
@@ -564,12 +554,17 @@ void conclude(DumpContext& c, const Result<void>& result) {
   c.concluded = c.phases();
   const std::uint64_t duration_ns =
       c.concluded.empty() ? c.duration_ns() : c.concluded.back().end_ns;
+  if (c.begun && !c.unconfirmed) {
+    c.stood_still_ns = diagnosis::stood_still_ns(c.outcome.stats, c.concluded);
+  }
+  if (c.stood_still_ns != 0) c.parts.metrics.standstills()->add(c.stood_still_ns);
   write_outcome(c, result, duration_ns);
   if (c.listed) update_store(c, result, duration_ns);
   if (c.unconfirmed) c.parts.unconfirmed.watch(c.checkpoint.id);
   json about = json::object();
   if (c.outcome.stats) about["stats"] = to_json(*c.outcome.stats);
   if (c.dumped) about["image_bytes"] = c.outcome.image_bytes;
+  if (c.stood_still_ns != 0) about["stood_still_ns"] = c.stood_still_ns;
   c.end_recording(result, std::move(about));
 }
 
@@ -581,10 +576,12 @@ v1::DumpResponse response_of(const DumpContext& c) {
   response.set_image_bytes(c.outcome.image_bytes);
   response.set_streamed_bytes(c.streamed_bytes);
   response.set_forecast(c.forecast);
+  response.set_stood_still_ns(c.stood_still_ns);
   for (const runtime::PreDumpRound& round : c.outcome.pre_dumps) {
     *response.add_pre_dumps() = to_api(round);
   }
   fill_response(response, c, c.outcome, c.target.kind, c.target.id);
+  if (!c.target.id.empty()) response.set_container_name(c.target.name);
   return response;
 }
 

@@ -26,6 +26,23 @@ json options_json(const v1::CheckpointOptions& options) {
           {"cgroups", criu::name_of(to_options(options).cgroups)}};
 }
 
+std::string conditions_of(const v1::DumpRequest& asked, std::string_view compression,
+                          bool memory_first, bool stacks) {
+  std::string text;
+  const auto add = [&text](bool given, const std::string& name) {
+    if (given) text += (text.empty() ? "" : ", ") + name;
+  };
+  add(asked.leave_running(), "leave running");
+  add(!compression.empty(), "stream " + std::string(compression));
+  add(memory_first, "memory first");
+  add(asked.no_stream(), "no stream");
+  add(asked.pre_dumps() != 0, "pre-dump");
+  add(asked.sync(), "sync");
+  add(asked.checksums(), "checksums");
+  add(stacks, "stacks");
+  return text;
+}
+
 const json& machine_json() {
   static const json kMachine = to_json(runtime::this_machine());
   return kMachine;

@@ -1,12 +1,14 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
 
 #include "daemon/request/target.h"
 
 namespace kymo::daemon {
 
-// Parts of the checkpoint.json of a dump.
+// Parts of the checkpoint.json of a dump, and of its entry in the history.
 
 // What a restore of the container needs to know.
 nlohmann::json container_json(const Target& target);
@@ -14,5 +16,10 @@ nlohmann::json container_json(const Target& target);
 nlohmann::json options_json(const v1::CheckpointOptions& options);
 // The machine. It does not change while kymod runs.
 const nlohmann::json& machine_json();
+
+// The options that change how long a dump takes, for store::Run::conditions. Only runs with the same ones
+// are compared. `compression`: its name; empty: the images are stored as they are.
+std::string conditions_of(const v1::DumpRequest& asked, std::string_view compression,
+                          bool memory_first, bool stacks);
 
 }  // namespace kymo::daemon

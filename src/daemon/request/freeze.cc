@@ -24,7 +24,8 @@ Result<v1::FreezeResponse> set_frozen(const Parts& parts, const v1::Target& aske
                  verb + " " + target->text() + ": it is being dumped: wait for that to end"};
   }
   runtime::Runtime& runtime = parts.runtimes.of(target->kind);
-  const runtime::FreezeSpec spec{target->process, target->id};
+  const runtime::FreezeSpec spec{target->process, target->id,
+                                 target->id.empty() ? "" : target->name};
   const Result<std::string> how = frozen ? runtime.freeze(spec) : runtime.unfreeze(spec);
   if (!how) return how.error();
   spdlog::info("{}: {} {}", verb, target->text(), *how);

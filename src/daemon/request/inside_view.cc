@@ -1,5 +1,7 @@
 #include "daemon/request/inside_view.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -10,10 +12,23 @@
 
 namespace kymo::daemon {
 
-void InsideView::add_columns(const inside::Target& target, std::shared_ptr<OwnColumns> columns) {
+void InsideView::add_columns(const inside::Target& target, const KernelView::Counts& kernel,
+                             const std::vector<pid_t>& restored,
+                             std::shared_ptr<OwnColumns> columns) {
   subjects_ = std::make_shared<inside::Subjects>();
   columns_ = std::move(columns);
-  sampler_.emplace(inside::make_sources(target, subjects_));
+  auto sources = inside::make_sources(target, subjects_);
+  auto view = kernel ? (*kernel)->begin(target.container, target.restores) : kernel.error();
+  if (view) {
+    auto bpf = std::make_unique<inside::BpfSource>(*std::move(view), target, subjects_,
+                                                   (*kernel)->pages());
+    bpf->expect(restored);
+    bpf_ = bpf.get();
+    sources.push_back(std::move(bpf));
+  } else {
+    no_bpf_ = view.error().message;
+  }
+  sampler_.emplace(std::move(sources));
   first_ = columns_->extend(sampler_->columns(), sampler_->values());
 }
 
@@ -26,6 +41,10 @@ void InsideView::start(std::chrono::nanoseconds interval) {
     columns_->set_all(first_, values);
     timeline_->add(monotonic_ns(), values);
   });
+}
+
+void InsideView::runtime_called() {
+  if (runs_ && bpf_ != nullptr) bpf_->follow(::gettid());
 }
 
 void InsideView::stop() {
@@ -59,9 +78,17 @@ void InsideView::add_signals(std::uint64_t began_ns, diagnosis::Facts& facts) co
     return facts.restore ? sum(criu, target) : seen(criu);
   };
   diagnosis::Signals& signals = facts.signals;
-  signals.cpu_ns = with_target("criu_cpu_ns", "target_cpu_ns");
-  signals.cpu_wait_ns = with_target("criu_cpu_wait_ns", "target_cpu_wait_ns");
-  signals.disk_wait_ns = seen("criu_disk_wait_ns");
+  if (bpf_ != nullptr) {
+    signals.cpu_ns = with_target("criu_run_ns", "target_run_ns");
+    signals.cpu_wait_ns = with_target("criu_runnable_ns", "target_runnable_ns");
+    signals.disk_wait_ns = std::max(seen("criu_off_disk_ns"), seen("criu_disk_wait_ns"));
+    signals.socket_wait_ns = seen("criu_off_socket_ns");
+    signals.process_wait_ns = seen("criu_off_process_ns");
+  } else {
+    signals.cpu_ns = with_target("criu_cpu_ns", "target_cpu_ns");
+    signals.cpu_wait_ns = with_target("criu_cpu_wait_ns", "target_cpu_wait_ns");
+    signals.disk_wait_ns = seen("criu_disk_wait_ns");
+  }
   signals.throttled_ns = seen("criu_throttled_ns");
   signals.machine_ns = seen("machine_cpu_ns");
   signals.kymod_gaps_ns = timeline_->gaps_ns(began_ns + window.begin_ns, began_ns + window.end_ns);
@@ -74,7 +101,8 @@ void InsideView::add_signals(std::uint64_t began_ns, diagnosis::Facts& facts) co
     signals.faults = seen("target_minor_faults");
     return;
   }
-  signals.target_ns = sum("target_cpu_ns", "target_cpu_wait_ns");
+  signals.target_ns = bpf_ != nullptr ? sum("target_run_ns", "target_runnable_ns")
+                                      : sum("target_cpu_ns", "target_cpu_wait_ns");
   for (const diagnosis::Phase& phase : facts.phases) {
     if (phase.name != criu::kFreezePhase) continue;
     const auto slept =
@@ -89,7 +117,9 @@ void InsideView::add_signals(std::uint64_t began_ns, diagnosis::Facts& facts) co
 std::optional<nlohmann::json> InsideView::end() {
   stop();
   if (!timeline_) return std::nullopt;
-  return nlohmann::json{{"missing", sampler_->missing()},
+  std::vector<std::string> missing = sampler_->missing();
+  if (!no_bpf_.empty()) missing.push_back("system calls and exact times: " + no_bpf_);
+  return nlohmann::json{{"missing", std::move(missing)},
                         {"cpu_ns", sampler_->cpu_ns()},
                         {"readings", sampler_->readings()}};
 }

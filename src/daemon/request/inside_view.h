@@ -6,9 +6,13 @@
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
 
+#include "daemon/request/kernel_view.h"
 #include "diagnosis/verdict.h"
+#include "inside/bpf_source.h"
 #include "inside/sampler.h"
 #include "inside/sources.h"
 #include "inside/subjects.h"
@@ -30,10 +34,14 @@ class InsideView {
   InsideView(const InsideView&) = delete;
   InsideView& operator=(const InsideView&) = delete;
 
-  // Adds the columns. To be called before the recording begins.
-  void add_columns(const inside::Target& target, std::shared_ptr<OwnColumns> columns);
+  // Adds the columns. To be called before the recording begins. `restored`: the pids that a restore
+  // will make, if they are known.
+  void add_columns(const inside::Target& target, const KernelView::Counts& kernel,
+                   const std::vector<pid_t>& restored, std::shared_ptr<OwnColumns> columns);
   // Starts to read, each `interval`. Does nothing without add_columns().
   void start(std::chrono::nanoseconds interval);
+  // From now on, what this thread starts is CRIU, or the runtime that starts CRIU.
+  void runtime_called();
   // Reads a last time, and stops. Does nothing if it does not run.
   void stop();
   // Adds to the facts of a request that began at `began_ns` on CLOCK_MONOTONIC what was seen in
@@ -50,6 +58,8 @@ class InsideView {
   std::shared_ptr<inside::Subjects> subjects_;
   std::shared_ptr<OwnColumns> columns_;
   std::size_t first_ = 0;
+  inside::BpfSource* bpf_ = nullptr;  // one of the sampler's sources, if it can be read
+  std::string no_bpf_;                // why, if it cannot
   std::optional<inside::Sampler> sampler_;
   std::optional<inside::Timeline> timeline_;  // of all columns
   bool runs_ = false;

@@ -6,6 +6,7 @@
 #include "daemon/config/config.h"
 #include "daemon/recorder/metrics.h"
 #include "daemon/recorder/recorder.h"
+#include "daemon/request/kernel_view.h"
 #include "daemon/request/progress.h"
 #include "daemon/request/stack_collectors.h"
 #include "daemon/state/first_runs.h"
@@ -33,6 +34,7 @@ struct Parts {
   const ForeignFiles& foreign;
   UnconfirmedDumps& unconfirmed;
   StackCollectors& stacks;
+  const KernelView& kernel;
 };
 
 }  // namespace kymo::daemon

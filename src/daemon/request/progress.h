@@ -60,6 +60,9 @@ class RequestProgress {
 
   // Lets another thread cancel the request.
   [[nodiscard]] Cancellation& cancellation() { return cancellation_; }
+  // Its caller was answered before its end, because its thread waits for a disk (Handover).
+  void note_left() { caller_left_.store(true, std::memory_order_relaxed); }
+  [[nodiscard]] bool left() const { return caller_left_.load(std::memory_order_relaxed); }
 
   [[nodiscard]] v1::Progress view(std::uint64_t now_ns = monotonic_ns()) const;
   [[nodiscard]] bool ended() const;
@@ -78,6 +81,7 @@ class RequestProgress {
   const std::int64_t began_unix_ns_ = unix_ns();
   ProgressSums& sums_;
   Cancellation cancellation_;
+  std::atomic<bool> caller_left_{false};
 
   mutable std::mutex mutex_;
   v1::Progress facts_;  // what callers have set; view() computes the rest

@@ -8,20 +8,20 @@
 
 namespace kymo::daemon {
 
-std::optional<Result<void>> publish_until(const CheckpointDir& dir,
-                                          std::shared_ptr<const Claims<std::string>::Claim> claim,
-                                          const DiskWait& wait) {
+std::optional<Result<void>> work_until(std::function<Result<void>()> work,
+                                       std::shared_ptr<const Claims<std::string>::Claim> claim,
+                                       const DiskWait& wait) {
   constexpr std::chrono::milliseconds kAskEvery{10};
-  std::packaged_task<Result<void>()> work([dir, claim = std::move(claim)]() mutable {
-    Result<void> published = publish_images(dir);
+  std::packaged_task<Result<void>()> task([work, claim = std::move(claim)]() mutable {
+    Result<void> worked = work();
     claim.reset();  // before the request goes on without its own
-    return published;
+    return worked;
   });
-  std::future<Result<void>> done = work.get_future();
+  std::future<Result<void>> done = task.get_future();
   try {
-    std::thread(std::move(work)).detach();
+    std::thread(std::move(task)).detach();
   } catch (const std::system_error&) {  // no thread could be started
-    return publish_images(dir);
+    return work();
   }
   while (done.wait_for(kAskEvery) != std::future_status::ready) {
     if (wait.is_over()) return std::nullopt;

@@ -30,9 +30,9 @@ std::string without_recording(store::RunKind kind, const Error& error) {
 void Request::start_stacks(const std::string& recording_path, const inside::Target& target,
                            std::vector<pid_t> restored) {
   const int rate = parts.config.profiling_stacks;
-  if (rate == 0) return;
+  const bool waits = parts.config.inside && parts.config.inside_off_cpu;
+  if (rate == 0 && !waits) return;
   stacks::CollectorOrder order;
-  order.rate = static_cast<unsigned>(rate);
   order.starter = ::gettid();
   if (kind == store::RunKind::dump) {
     order.target = probe::process_tree(target.pid);
@@ -44,22 +44,38 @@ void Request::start_stacks(const std::string& recording_path, const inside::Targ
     pids->resize(std::min(pids->size(), kMaxPids));
   }
   order.container = target.container;
-  order.output = stack_profile_of(recording_path);
-  Result<StackCollectors::Running> started = parts.stacks.start(order);
-  if (started) {
-    stacks.emplace(*std::move(started));
-  } else {
-    no_stacks = started.error().message;
+  const auto start = [this, &order] {
+    Result<StackCollectors::Running> started = parts.stacks.start(order);
+    if (started) {
+      stacks.push_back(*std::move(started));
+    } else {
+      no_stacks = started.error().message;
+    }
+  };
+  if (rate != 0) {
+    order.rate = static_cast<unsigned>(rate);
+    order.output = stack_profile_of(recording_path);
+    start();
+  }
+  if (waits) {
+    order.waits = true;
+    order.output = wait_profile_of(recording_path);
+    start();
   }
 }
 
 void Request::wait_for_stacks() {
-  if (stacks) {
+  if (!stacks.empty()) {
     const Scope scope("wait for stacks", {.category = "recording"});
-    if (const Result<void> ready = stacks->wait_until_ready(); !ready) {
-      no_stacks = ready.error().message;
-      stacks.reset();
+    std::vector<StackCollectors::Running> ready;
+    for (StackCollectors::Running& one : stacks) {
+      if (const Result<void> is = one.wait_until_ready(); is) {
+        ready.push_back(std::move(one));
+      } else {
+        no_stacks = is.error().message;
+      }
     }
+    stacks = std::move(ready);
   }
   if (no_stacks.empty()) return;
   warnings.push_back(std::string(kind == store::RunKind::dump ? "the dump" : "the restore") +
@@ -67,12 +83,12 @@ void Request::wait_for_stacks() {
 }
 
 void Request::end_stacks(const std::vector<diagnosis::Phase>& all) {
-  if (!stacks) return;
+  if (stacks.empty()) return;
   std::vector<stacks::PhaseTimes> times_of_phases;
   for (const diagnosis::Phase& phase : all) {
     times_of_phases.push_back({phase.name, began_ns + phase.begin_ns, began_ns + phase.end_ns});
   }
-  stacks->end(times_of_phases);
+  for (StackCollectors::Running& one : stacks) one.end(times_of_phases);
 }
 
 void Request::warn_unless(const Result<void>& done) {
@@ -83,7 +99,9 @@ void Request::begin_recording(std::string path, nlohmann::json about, const insi
                               std::vector<pid_t> restored) {
   const Config settings = parts.recorder.settings();
   if (settings.inside && parts.recorder.recording()) {
-    inside.add_columns(target, seen.own_columns());
+    inside::Target looked_at = target;
+    looked_at.restores = kind == store::RunKind::restore;
+    inside.add_columns(looked_at, parts.kernel.get(), restored, seen.own_columns());
   }
   if (job) about["job"] = {{"id", job->id}, {"name", job->name}};
   start_stacks(path, target, std::move(restored));
@@ -143,6 +161,7 @@ Result<runtime::Observer> Request::runtime_called() {
   wait_for_stacks();
   if (Result<void> entered = handover.enter_runtime(); !entered) return entered.error();
   begun = true;
+  inside.runtime_called();
   first_run = parts.first_runs.take(kind);
   runtime::Observer observer;
   times.runtime_called_ns = monotonic_ns();
@@ -184,6 +203,7 @@ void Request::explain(diagnosis::Facts facts) {
   facts.phases = phases();
   if (!facts.phases.empty()) facts.duration_ns = facts.phases.back().end_ns;
   inside.add_signals(began_ns, facts);
+  if (!facts.restore) facts.earlier = write_rates_of(parts.store.checkpoints());
   verdict = diagnosis::explain(facts);
 }
 

@@ -60,10 +60,11 @@ struct Request {
   std::optional<store::Job> job;
   InsideView inside;
   RequestRecording recording;
-  std::optional<StackCollectors::Running> stacks;  // nothing: no stacks are taken
-  std::string no_stacks;                           // why, if they were asked for
-  bool begun = false;                              // the runtime was called
-  bool first_run = false;                          // the first of its kind since kymod started
+  std::vector<StackCollectors::Running>
+      stacks;              // of CPU time, and of waits, if they were asked for
+  std::string no_stacks;   // why, if they were asked for and are not taken
+  bool begun = false;      // the runtime was called
+  bool first_run = false;  // the first of its kind since kymod started
   std::vector<std::string> warnings;
   // What CRIU has reported, for phases(). The mutex guards `times` while CRIU runs.
   diagnosis::Verdict verdict;  // no lines: the request failed, or is not over
@@ -113,7 +114,8 @@ store::Run common_run(const Request& request, const Result<void>& result, const 
   run.duration_ns = request.duration_ns();
   run.warmth = warmth_of(request.first_run, outcome.criu_major_faults);
   if (outcome.stats) run.stats_json = json_text(to_json(*outcome.stats));
-  run.phases_json = history_phases(request.phases());
+  run.phases_json =
+      history_phases(request.phases(), request.verdict, request.kind == store::RunKind::restore);
   return run;
 }
 
@@ -223,6 +225,7 @@ auto run_request(const Parts& parts, const Asked& asked, std::shared_ptr<ScopeTr
     return started.error();
   }
   const Handover::Stage stage = shared->handover.wait(time);
+  if (stage != Handover::Stage::ended) shared->progress->note_left();
   if (stage == Handover::Stage::known || stage == Handover::Stage::ended) {
     return shared->take_answer();
   }

@@ -10,10 +10,11 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "base/json_object.h"
 #include "base/own_folder.h"
-#include "base/patience.h"
 #include "criu/images.h"
 #include "daemon/config/allowed_path.h"
+#include "daemon/request/check.h"
 #include "daemon/request/deadline.h"
 #include "daemon/request/request.h"
 #include "daemon/request/target.h"
@@ -22,6 +23,7 @@
 #include "daemon/state/work_folder.h"
 #include "probe/process.h"
 #include "report/checkpoint_record.h"
+#include "report/human.h"
 #include "runtime/restore_checks.h"
 
 namespace kymo::daemon {
@@ -41,16 +43,19 @@ struct RestoreContext : Request {
   Claims<std::string>::Claim claim;
   Claims<std::string>::Claim job_claim;  // a job that is being restored is not deleted
   std::string images;
-  json record = json::object();  // checkpoint.json; empty for bare images
+  json record = json::object();  // checkpoint.json, which anyone may have written; or empty
   runtime::Kind runtime_kind = runtime::Kind::process;
-  std::string container;                 // the id of a container
-  std::string bundle;                    // of a runc container
-  std::vector<criu::ImageProcess> tree;  // the processes in the images
-  std::vector<criu::NeededLock> locks;   // that they hold
-  std::optional<CheckpointDir> to;       // where log and recording go
-  std::uint64_t page_bytes = 0;          // in the images
+  std::string container;                      // the id of a container
+  std::string container_name;                 // for messages; empty: not known
+  std::string bundle;                         // of a runc container
+  std::vector<criu::ImageProcess> tree;       // the processes in the images
+  std::vector<criu::NeededLock> locks;        // that they hold
+  std::optional<CheckpointDir> to;            // where log and recording go
+  std::uint64_t page_bytes = 0;               // in the images
+  std::vector<std::string> machine_warnings;  // what may make it fail; an error names them
   RestoreNote note;
   runtime::RestoreOutcome outcome;
+  std::uint64_t away_ns = 0;  // since its dump stopped it; 0: not known
 };
 
 // The same result, whose error also says what was tried.
@@ -58,13 +63,6 @@ Result<void> in_restore(const RestoreContext& c, const Result<void>& done) {
   if (done) return {};
   return Error{done.error().code, "restore " + c.directory + ": " + done.error().message,
                done.error().errno_value};
-}
-
-// A text of the record; empty if it is missing or no text. The record is not trusted, because
-// anyone may have written it.
-std::string text_of(const json& object, const char* key) {
-  const auto found = object.find(key);
-  return found != object.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
 Result<void> validate(RestoreContext& c) {
@@ -134,10 +132,13 @@ Result<void> find_images(RestoreContext& c) {
   if (fs::exists(dir.record(), error)) return use_checkpoint(c, dir);
   if (criu::stored_path(c.directory + "/inventory.img").empty()) {
     const bool cut_short = fs::exists(dir.partial_images(), error);
+    const bool lost = !criu::stored_path(dir.images() + "/inventory.img").empty();
     return Error{
         Code::not_found,
         "restore " + c.directory +
-            (cut_short
+            (lost ? ": its checkpoint.json is missing: kymo restore " + dir.images() +
+                        " restores the images alone"
+             : cut_short
                  ? ": its dump did not end normally, so there are no complete images to restore"
                  : ": it holds neither a checkpoint nor CRIU images")};
   }
@@ -208,6 +209,8 @@ Result<void> find_runtime(RestoreContext& c) {
                                              std::string(runtime::name_of(*wanted))};
   }
   c.container = c.asked.container().empty() ? text_of(made, "id") : c.asked.container();
+  // A container of another id gets another name as well.
+  if (c.asked.container().empty()) c.container_name = text_of(made, "name");
   c.bundle = c.asked.bundle().empty() ? text_of(made, "bundle") : c.asked.bundle();
   const bool bundles = runtime::row_of(c.runtime_kind).has_bundles;
   const bool bare_container = bare && c.runtime_kind != runtime::Kind::process;
@@ -265,6 +268,7 @@ runtime::RestoreSpec spec_of(const RestoreContext& c) {
   spec.images_dir = c.images;
   if (c.to) spec.work_dir = c.to->work();
   spec.container = c.container;
+  spec.container_name = c.container_name;
   spec.bundle = c.bundle;
   spec.tree = c.tree;
   spec.options = options_of(c);
@@ -275,6 +279,10 @@ runtime::RestoreSpec spec_of(const RestoreContext& c) {
 
 // Runs before anything is written, so that a refused restore leaves no recording in the checkpoint.
 Result<void> check_restorable(RestoreContext& c) {
+  const runtime::Machine there = runtime::machine_of(c.record.value("machine", json::object()));
+  c.machine_warnings = runtime::machine_warnings(there);
+  for (std::string& line : c.machine_warnings) line = report::printable(line);
+  c.warnings.insert(c.warnings.end(), c.machine_warnings.begin(), c.machine_warnings.end());
   Result<void> may = c.parts.runtimes.of(c.runtime_kind).may_restore(spec_of(c));
   if (!may || c.runtime_kind != runtime::Kind::process) return may;
   const Result<void> free = runtime::check_locks(c.locks);
@@ -350,7 +358,7 @@ Result<void> claim_job(RestoreContext& c) {
     return now.error().code == Code::not_found ? Result<void>() : now.error();
   }
   c.job = *now;
-  c.handover.hold(c.parts.jobs.hold(c.job->id));
+  c.handover.hold(c.parts.jobs.hold(c.job->id, Jobs::Doing::restore));
   c.progress.set_target(0, c.job->name);
   return {};
 }
@@ -424,12 +432,14 @@ Result<void> begin_recording(RestoreContext& c) {
   return {};
 }
 
-// Leaves a note for the next kymod, in case this one is killed while CRIU restores.
+// Leaves a note for the next kymod, in case this one is killed while CRIU restores. The other runtimes keep
+// what their restores leave.
 Result<void> note_restore(RestoreContext& c) {
-  if (c.runtime_kind != runtime::Kind::process) return {};  // a container's runtime keeps its state
-  const std::vector<pid_t> pids = pids_of(c.tree);
-  Result<RestoreNote> note = RestoreNote::write(c.parts.config.state_dir, c.directory, pids,
-                                                c.to->work(), c.job ? c.job->id : "");
+  const bool process = c.runtime_kind == runtime::Kind::process;
+  if (!process && !runtime::row_of(c.runtime_kind).has_bundles) return {};
+  RestoreNote::About about{c.directory,    pids_of(c.tree), c.to->work(), c.job ? c.job->id : "",
+                           c.runtime_kind, c.images,        c.container,  c.bundle};
+  Result<RestoreNote> note = RestoreNote::write(c.parts.config.state_dir, about);
   if (note) {
     c.note = std::move(note).value();
     return {};
@@ -437,16 +447,6 @@ Result<void> note_restore(RestoreContext& c) {
   // Without it, a kymod that is killed meanwhile leaves a process that nobody knows of.
   return in_restore(c, Error{note.error().code, note.error().message + ": nothing was restored",
                              note.error().errno_value});
-}
-
-// Whether the file is known to be missing. False also if its disk does not answer.
-bool is_gone(const std::string& path) {
-  return within(kDiskPatience,
-                [path] {
-                  std::error_code error;
-                  return !fs::exists(path, error) && !error;
-                })
-      .value_or(false);
 }
 
 Result<void> call_runtime(RestoreContext& c) {
@@ -471,8 +471,11 @@ Result<void> call_runtime(RestoreContext& c) {
         Code::not_found,
         "restore " + c.directory + ": the checkpoint was deleted meanwhile; nothing was restored"};
   }
-  if (!outcome) return c.deadline.explain("restore " + c.directory, outcome.error());
+  if (!outcome) {
+    return also(c.deadline.explain("restore " + c.directory, outcome.error()), c.machine_warnings);
+  }
   c.outcome = std::move(outcome).value();
+  c.away_ns = away_until(c.record, unix_ns());
   c.progress.set_target(c.outcome.process.pid, c.job ? c.job->name : "");
   if (source == v1::Progress::PASSIVE) c.progress.moved(c.page_bytes, c.page_bytes, source);
   for (const std::string& warning : c.outcome.warnings) c.warnings.push_back(warning);
@@ -483,13 +486,6 @@ Result<void> call_runtime(RestoreContext& c) {
 void note_container(RestoreContext& c) {
   if (c.container.empty()) return;
   c.warn_unless(c.parts.jobs.containers().note(c.job->id, {c.runtime_kind, c.container}));
-}
-
-// The name of a job that a restore makes: the container's id, if its user chose the id. Empty if
-// the name of the program is to be used.
-std::string name_of_job(const RestoreContext& c) {
-  const bool chosen = runtime::row_of(c.runtime_kind).has_bundles;
-  return chosen && !c.parts.jobs.find(c.container) ? c.container : "";
 }
 
 // The process runs already, so that errors here are only warnings.
@@ -506,7 +502,10 @@ Result<void> register_job(RestoreContext& c) {
     note_container(c);
     return {};
   }
-  Result<store::Job> job = c.parts.jobs.adopt(c.outcome.process, name_of_job(c));
+  // The new job has the container's id as its name if the user chose that id, else the program's name.
+  const bool chosen =
+      runtime::row_of(c.runtime_kind).has_bundles && !c.parts.jobs.find(c.container);
+  Result<store::Job> job = c.parts.jobs.adopt(c.outcome.process, chosen ? c.container : "");
   if (job) {
     c.job = *job;
     note_container(c);
@@ -549,7 +548,8 @@ void add_run(RestoreContext& c, const Result<void>& result) {
   const Scope scope("update store", {.category = "store"});
   store::Run run = common_run(c, result, c.outcome);
   run.id = "r" + std::to_string(c.began_unix_ns) + "-" + c.job->id;
-  run.job_id = c.job->id;
+  run.owner = history_owner(*c.job);
+  run.away_ns = c.away_ns;
   run.checkpoint_id = checkpoint_in(c.parts.store, c.job->id, c.directory);
   const json bytes = c.record.value("image_bytes", json());
   if (bytes.is_number_unsigned()) run.image_bytes = bytes.get<std::uint64_t>();
@@ -567,6 +567,7 @@ void conclude(RestoreContext& c, const Result<void>& result) {
   if (c.job) add_run(c, result);
   json about = json::object();
   if (c.outcome.stats) about["stats"] = to_json(*c.outcome.stats);
+  if (c.away_ns != 0) about["away_ns"] = c.away_ns;
   c.end_recording(result, std::move(about));
   if (c.parts.store.unstored() > 0) c.note.keep();
   c.note = {};
@@ -576,6 +577,8 @@ v1::RestoreResponse response_of(const RestoreContext& c) {
   v1::RestoreResponse response;
   response.set_pid(c.outcome.process.pid);
   response.set_directory(c.directory);
+  response.set_away_ns(c.away_ns);
+  response.set_container_name(c.container_name);
   fill_response(response, c, c.outcome, c.runtime_kind, c.container);
   return response;
 }

@@ -6,7 +6,11 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "base/json_object.h"
 #include "base/json_text.h"
+#include "daemon/state/stats_json.h"
+#include "diagnosis/change.h"
+#include "diagnosis/verdict.h"
 
 namespace kymo::daemon {
 namespace {
@@ -31,14 +35,45 @@ std::optional<Stats> stats_of(const std::string& text) {
 
 }  // namespace
 
-std::string history_phases(const std::vector<diagnosis::Phase>& phases) {
+std::string history_phases(const std::vector<diagnosis::Phase>& phases,
+                           const diagnosis::Verdict& verdict, bool restore) {
   std::map<std::string, std::uint64_t> sums;
   for (const diagnosis::Phase& phase : phases) sums[phase.name] += phase.duration_ns();
+  const auto window_ns = static_cast<double>(diagnosis::window_of(phases, restore).length_ns());
+  for (const auto& [name, share] : verdict.shares) {
+    const std::string words = diagnosis::state_words(name);
+    if (!words.empty()) sums[words] = static_cast<std::uint64_t>(share * window_ns);
+  }
   nlohmann::json json = nlohmann::json::object();
   for (const auto& [name, duration_ns] : sums) {
     if (duration_ns >= kWorthKeepingNs) json[name] = duration_ns;
   }
   return json_text(json);
+}
+
+std::optional<diagnosis::WriteRates> write_rates_of(
+    const std::vector<store::Checkpoint>& checkpoints) {
+  constexpr std::size_t kMaxRates = 50;
+  constexpr std::size_t kMinRates = 5;
+  constexpr std::uint64_t kMinPages = 8192;
+  constexpr double kPageBytes = 4096;
+  constexpr double kMicrosInASecond = 1e6;
+  std::vector<double> rates;
+  for (auto one = checkpoints.rbegin(); one != checkpoints.rend() && rates.size() < kMaxRates;
+       ++one) {
+    const nlohmann::json stats = parse_json(one->stats_json);
+    if (!stats.is_object()) continue;
+    const auto pages = stats.find("pages_written");
+    const auto time_us = stats.find("memwrite_time_us");
+    if (pages == stats.end() || time_us == stats.end() || !pages->is_number_unsigned() ||
+        !time_us->is_number_unsigned() || *pages < kMinPages || *time_us == 0) {
+      continue;
+    }
+    rates.push_back(pages->get<double>() * kPageBytes * kMicrosInASecond / time_us->get<double>());
+  }
+  if (rates.size() < kMinRates) return std::nullopt;
+  std::sort(rates.begin(), rates.end());
+  return diagnosis::WriteRates{rates.size(), rates[rates.size() / 2], rates[rates.size() * 9 / 10]};
 }
 
 v1::Phase to_api(const diagnosis::Phase& phase) {
@@ -68,8 +103,12 @@ std::optional<v1::RestoreStats> restore_stats_of(const std::string& text) {
   return stats_of<v1::RestoreStats>(text);
 }
 
+std::string history_owner(const store::Job& job) {
+  return std::string(kJobOwner) + job.name;
+}
+
 std::string history_owner(const Target& target) {
-  if (target.job) return target.job->id;
+  if (target.job) return history_owner(*target.job);
   if (!target.id.empty()) {
     return std::string(runtime::name_of(target.kind)) + ":" + target.name;
   }
@@ -78,6 +117,19 @@ std::string history_owner(const Target& target) {
   if (command.empty()) command = target.name;
   command.resize(std::min(command.size(), kMaxCommandLength));
   return std::string(kProgramOwner) + command;
+}
+
+std::uint64_t away_until(const nlohmann::json& record, std::int64_t now_unix_ns) {
+  const nlohmann::json& began = member(record, "created_unix_ns");
+  if (!began.is_number_integer() || member(record, "leave_running") != nlohmann::json(false)) {
+    return 0;
+  }
+  const auto began_ns = began.get<std::int64_t>();
+  if (began_ns <= 0 || began_ns >= now_unix_ns) return 0;
+  const auto since_ns = static_cast<std::uint64_t>(now_unix_ns - began_ns);
+  const diagnosis::Window still =
+      diagnosis::window_of(diagnosis::phases_from(member(record, "phases")), false);
+  return since_ns > still.begin_ns ? since_ns - still.begin_ns : 0;
 }
 
 std::string unstored_warning(store::Store& store) {
@@ -100,6 +152,11 @@ v1::HistoryRun to_api(const store::Run& run) {
   } else if (const auto stats = restore_stats_of(run.stats_json)) {
     *out.mutable_restore_stats() = *stats;
   }
+  out.set_stood_still_ns(run.stood_still_ns);
+  if (run.stood_still_ns == 0 && out.has_dump_stats()) {  // stored by an older kymod
+    out.set_stood_still_ns(stood_still_ns(out.dump_stats()));
+  }
+  out.set_away_ns(run.away_ns);
   out.set_conditions(run.conditions);
   out.set_warmth(run.warmth);
   const nlohmann::json phases = parse_json(run.phases_json);

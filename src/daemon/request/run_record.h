@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -9,17 +10,26 @@
 #include "api/kymo/v1/kymo.pb.h"
 #include "daemon/request/target.h"
 #include "diagnosis/phases.h"
+#include "diagnosis/verdict.h"
 #include "store/store.h"
 
 namespace kymo::daemon {
 
 // The parts of the record (store::Run) that a request leaves in its job's history.
 
-// The prefix of a history owner that is a program and not a job or container.
+// The prefixes of the owner of a history that is a job, or a program that is none.
+inline constexpr std::string_view kJobOwner = "job:";
 inline constexpr std::string_view kProgramOwner = "program:";
 
 // The sum of each phase, as JSON for store::Run::phases_json. Times below 0.1 ms are left out.
-std::string history_phases(const std::vector<diagnosis::Phase>& phases);
+// With it what CRIU did while the processes of a dump stood still, or in all of a restore, as phases
+// named "CRIU: ..." (diagnosis::state_words()).
+std::string history_phases(const std::vector<diagnosis::Phase>& phases,
+                           const diagnosis::Verdict& verdict, bool restore);
+
+// How fast these dumps have written their memory. Nothing if fewer than five have written 32 MiB.
+std::optional<diagnosis::WriteRates> write_rates_of(
+    const std::vector<store::Checkpoint>& checkpoints);
 
 v1::Phase to_api(const diagnosis::Phase& phase);
 
@@ -27,9 +37,15 @@ v1::Phase to_api(const diagnosis::Phase& phase);
 // kind, or CRIU had too many major page faults, because its program had to be read from the disk.
 std::string warmth_of(bool first, std::optional<std::uint64_t> criu_major_faults);
 
-// The owner of the history to which a dump belongs, for store::Run::job_id: the job, or else the
-// container, or else the program, identified by its whole command line (docs/history.md).
+// The owner of the history to which a dump belongs, for store::Run::owner: the name of the job, which a
+// later job may get as well, or else the container, or else the program, identified by its whole command
+// line (docs/history.md).
 std::string history_owner(const Target& target);
+std::string history_owner(const store::Job& job);
+
+// How long the processes of a checkpoint have been away at this time: since their dump stopped the first of
+// them. 0: it is not known, or they ran on after the dump. `record`: its checkpoint.json, which is not trusted.
+std::uint64_t away_until(const nlohmann::json& record, std::int64_t now_unix_ns);
 
 // A warning for a reply, if some changes could not be stored yet. Empty if all are stored.
 std::string unstored_warning(store::Store& store);

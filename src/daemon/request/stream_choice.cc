@@ -32,7 +32,17 @@ Result<std::optional<criu::Encoding>> encoding_of(const v1::DumpRequest& request
   }
   encoding.level = request.compression_level();
   if (Result<void> good = criu::check_encoding(encoding); !good) return good.error();
+  if (request.pre_dumps() != 0) {
+    return Error{Code::unimplemented,
+                 std::string("dump: --pre-dump and ") +
+                     (request.stream() ? "--stream" : "--compression") +
+                     " cannot be combined: CRIU's image streamer does not support parent images"};
+  }
   return std::optional(encoding);
+}
+
+bool is_compressed(const std::optional<criu::Encoding>& stream) {
+  return stream && stream->compression != criu::Compression::none;
 }
 
 bool streams_by_default(const v1::DumpRequest& request, runtime::Kind kind) {

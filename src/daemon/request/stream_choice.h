@@ -11,8 +11,11 @@ namespace kymo::daemon {
 
 // How the images of a dump are stored if the request asks for streaming or for compression. Nothing:
 // it does not.
-// Errors: invalid_argument: the options contradict each other, or there is no such compression.
+// Errors: invalid_argument: the options contradict each other, or there is no such compression;
+//         unimplemented: with rounds of pre-dump.
 Result<std::optional<criu::Encoding>> encoding_of(const v1::DumpRequest& request);
+
+bool is_compressed(const std::optional<criu::Encoding>& stream);
 
 // Whether the images pass through kymod although the request does not ask for that. Then CRIU never
 // waits for their disk, so it can be ended at any time (docs/streaming.md). CRIU cannot stream a dump

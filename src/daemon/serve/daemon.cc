@@ -8,6 +8,8 @@
 
 #include <cerrno>
 #include <chrono>
+#include <future>
+#include <memory>
 
 #include "base/file.h"
 #include "base/patience.h"
@@ -17,6 +19,7 @@
 #include "daemon/recorder/profiled_containers.h"
 #include "daemon/request/parts.h"
 #include "daemon/request/running_request.h"
+#include "daemon/serve/build_info.h"
 #include "daemon/serve/housekeeping.h"
 #include "daemon/serve/otlp.h"
 #include "daemon/serve/service.h"
@@ -33,6 +36,7 @@
 #include "kymo/recover.h"
 #include "kymo/version.h"
 #include "report/human.h"
+#include "runtime/killed_restore.h"
 #include "runtimes/table.h"
 
 namespace kymo::daemon {
@@ -99,6 +103,7 @@ struct Daemon::State {
   std::unique_ptr<runtime::Runtimes> runtimes;
   std::unique_ptr<UnconfirmedDumps> unconfirmed;
   StackCollectors stacks;
+  KernelView kernel;
   std::optional<ProfileKeeper> profile_keeper;  // nothing: no --profiles
   std::optional<ProfiledContainers> profiled_containers;
   std::unique_ptr<http::Server> http;
@@ -107,6 +112,7 @@ struct Daemon::State {
 
   criu::ClientOptions criu_options() const;
   Result<void> open_store();
+  Result<void> finish_deletions_soon();
   void make_runtimes();
   Result<void> move_ring_aside() const;
   Result<void> start_http();
@@ -120,6 +126,7 @@ struct Daemon::State {
   void snapshot_for_signal() const;
   void keep_house();
 
+  std::uint64_t house_kept = 0;
   std::string no_room;  // the last logged reason why no room could be made
 };
 
@@ -139,6 +146,7 @@ Result<void> Daemon::State::open_store() {
   store = std::move(opened).value();
   if (!store->moved_aside().empty()) spdlog::error("{}", store->moved_aside());
   make_runtimes();
+  runtime::detach_roots_of_killed_restores();
   if (Result<void> ok = settle_unstarted_jobs(*store); !ok) return ok;
   const SettleDump settle = [this](runtime::Kind kind, const runtime::DumpSpec& spec) {
     return runtimes->of(kind).settle_dump(spec);
@@ -147,14 +155,30 @@ Result<void> Daemon::State::open_store() {
   unconfirmed->watch_all(kFirstLooks);
   if (Result<void> ok = remove_unlisted_folders(*store, config.state_dir); !ok) return ok;
   settle_old_scratch(*store);
-  const DeletionParts deletion(*store, claims, config.state_dir, *foreign);
-  if (Result<void> ok = finish_deletions(deletion); !ok) return ok;
+  if (Result<void> ok = finish_deletions_soon(); !ok) return ok;
   jobs = std::make_unique<Jobs>(*store, *metrics, config.state_dir,
                                 [this](const ContainerOf& container) {
                                   return runtimes->of(container.kind).process_of(container.id);
                                 });
-  settle_cut_short_restores(*store, *jobs, config.state_dir);
+  settle_cut_short_restores(
+      *store, *jobs, config.state_dir,
+      [this](runtime::Kind kind, const runtime::RestoreSpec& spec, std::int64_t began_unix_ns) {
+        return runtimes->of(kind).settle_restore(spec, began_unix_ns);
+      });
   jobs->refresh();
+  return {};
+}
+
+// A disk that stalls does not hold up the start.
+Result<void> Daemon::State::finish_deletions_soon() {
+  const auto done = std::make_shared<std::promise<Result<void>>>();
+  std::future<Result<void>> result = done->get_future();
+  Result<void> started = progress->run_thread([this, done] {
+    done->set_value(finish_deletions(DeletionParts(*store, claims, config.state_dir, *foreign)));
+  });
+  if (!started) return started;
+  if (result.wait_for(kFirstLooks) == std::future_status::ready) return result.get();
+  spdlog::warn("checkpoints that an earlier kymod began to delete: their disk does not answer");
   return {};
 }
 
@@ -167,6 +191,7 @@ void Daemon::State::make_runtimes() {
   settings.criu_folder = crius->programs().front().folder;
   settings.timeout = config.criu_timeout;
   settings.runc_root = config.runc_root;
+  settings.state_dir = config.state_dir;
   settings.podman_flags = config.podman_flags;
   runtimes = std::make_unique<runtime::Runtimes>(settings);
 }
@@ -207,7 +232,8 @@ Result<void> Daemon::State::start_http() {
   };
   http = std::make_unique<http::Server>(std::move(options));
   add_open_paths(*http, {make_prometheus_collectable(metrics->registry(), kPrometheusPrefix),
-                         metrics->failures()});
+                         metrics->failures(), metrics->standstills(),
+                         std::make_shared<BuildInfo>(crius->programs())});
   add_page_paths(*http, parts());
   return http->start();
 }
@@ -226,7 +252,7 @@ Result<void> Daemon::State::start_spans() {
 
 Parts Daemon::State::parts() {
   return {config, *metrics,   *recorder, *crius,   *runtimes,    *store, *jobs,
-          claims, first_runs, *progress, *foreign, *unconfirmed, stacks};
+          claims, first_runs, *progress, *foreign, *unconfirmed, stacks, kernel};
 }
 
 // gRPC does not tell a service who calls it, so each kind of caller has a service of its own.
@@ -305,6 +331,10 @@ void Daemon::State::say_troubles() const {
 void Daemon::State::keep_house() {
   jobs->retry_unstored();
   bound_job_outputs(parts());
+  constexpr std::uint64_t kLooksAMinute = 60;
+  // Without a bound, only failed checkpoints go, for which a look a minute is enough.
+  const bool bounded = config.keep_bytes != 0 || config.keep_count != 0;
+  if (!bounded && house_kept++ % kLooksAMinute != 0) return;
   std::string trouble = make_room(parts());
   if (!trouble.empty() && trouble != no_room) spdlog::warn("{}", trouble);
   no_room = std::move(trouble);
@@ -329,6 +359,8 @@ Daemon::~Daemon() {
   if (state_->progress != nullptr) state_->progress->stop();
   state_->for_root.stop();
   state_->for_group.stop();
+  constexpr std::chrono::hours kForGood{1000};  // they use the state
+  if (state_->progress != nullptr) static_cast<void>(state_->progress->wait_for_threads(kForGood));
 }
 
 Result<std::unique_ptr<Daemon>> Daemon::start(Config config, const confine::Helper& helper) {
@@ -359,6 +391,7 @@ Result<std::unique_ptr<Daemon>> Daemon::start(Config config, const confine::Help
   if (Result<void> ok = state.move_ring_aside(); !ok) return ok.error();
   if (Result<void> ok = state.recorder->start(); !ok) return ok.error();
   if (Result<void> ok = state.start_spans(); !ok) return ok.error();
+  if (state.config.inside) state.kernel.start(state.config.inside_pages);
   state.check_stacks();
   state.keep_profiles();
   if (Result<void> ok = state.start_api(); !ok) return ok.error();

@@ -78,6 +78,26 @@ Result<void> refuse_for_group(const v1::RestoreRequest& request) {
                    " gives the restored process files of this machine: only root may use it"};
 }
 
+// What does not work now, one line each.
+std::vector<std::string> troubles_of(const Parts& parts) {
+  std::vector<std::string> troubles;
+  if (const std::size_t changes = parts.store.unstored(); changes != 0) {
+    troubles.push_back(std::to_string(changes) + (changes == 1 ? " change is" : " changes are") +
+                       " kept only in memory: " + parts.store.trouble());
+  }
+  if (const std::size_t held = parts.unconfirmed.held(); held != 0) {
+    troubles.push_back(std::to_string(held) +
+                       (held == 1 ? " process stands still" : " processes stand still") +
+                       ", held by a CRIU that was killed but cannot end: see kymo ps");
+  }
+  if (const std::size_t dumps = parts.unconfirmed.size(); dumps != 0) {
+    troubles.push_back("the outcome of " + std::to_string(dumps) +
+                       (dumps == 1 ? " dump" : " dumps") +
+                       " is not known yet: see kymo checkpoints");
+  }
+  return troubles;
+}
+
 void add_failure(grpc::ServerContext& context, const Error& error) {
   context.AddTrailingMetadata(std::string(kFailureTrailer), failure_trailer(error));
 }
@@ -259,6 +279,7 @@ grpc::Status Service::Health(grpc::ServerContext*, const v1::HealthRequest*,
     out.set_http_address(http_.address());
     out.set_profiles_directory(parts_.config.profiles);
     *out.mutable_recorder() = recorder_status(parts_.recorder);
+    for (std::string& trouble : troubles_of(parts_)) out.add_troubles(std::move(trouble));
     return out;
   });
 }

@@ -14,6 +14,7 @@
 #include "base/file.h"
 #include "base/json_text.h"
 #include "base/own_folder.h"
+#include "base/patience.h"
 #include "base/recording_name.h"
 #include "report/checkpoint_record.h"
 
@@ -63,12 +64,30 @@ void take_rights_of_others(const std::string& folder) {
   }
 }
 
+// Shortens a command, the only entry of a record that can have any length.
+void shorten_command(nlohmann::json& record) {
+  constexpr std::size_t kMaxCommandBytes = 65536;
+  const auto command = record.find("command");
+  if (command == record.end() || !command->is_array()) return;
+  nlohmann::json kept = nlohmann::json::array();
+  std::size_t bytes = 0;
+  for (const nlohmann::json& word : *command) {
+    if (!word.is_string() || bytes >= kMaxCommandBytes) break;
+    kept.push_back(word.get_ref<const std::string&>().substr(0, kMaxCommandBytes - bytes));
+    bytes += word.get_ref<const std::string&>().size() + 1;
+  }
+  kept.push_back("...");
+  *command = std::move(kept);
+}
+
 }  // namespace
 
 std::string CheckpointDir::next_recording(const std::string& name) const {
   std::string path = recordings() + "/" + name + ".tsv";
   std::error_code error;
-  for (int n = 2; fs::exists(path, error) || fs::exists(stack_profile_of(path), error); ++n) {
+  for (int n = 2; fs::exists(path, error) || fs::exists(stack_profile_of(path), error) ||
+                  fs::exists(wait_profile_of(path), error);
+       ++n) {
     path = recordings() + "/" + name + "-" + std::to_string(n) + ".tsv";
   }
   return path;
@@ -76,6 +95,10 @@ std::string CheckpointDir::next_recording(const std::string& name) const {
 
 std::string stack_profile_of(const std::string& recording) {
   return recording_stem(recording) + ".pb.gz";
+}
+
+std::string wait_profile_of(const std::string& recording) {
+  return recording_stem(recording) + ".waits.pb.gz";
 }
 
 int highest_number(const std::string& folder, const std::string& name) {
@@ -145,9 +168,22 @@ void discard_images(const CheckpointDir& dir) {
   fs::remove_all(dir.partial_images(), ignored);
 }
 
+bool is_gone(const std::string& path) {
+  const auto gone = within(kDiskPatience, [path] {
+    std::error_code error;
+    return !fs::exists(path, error) && !error;
+  });
+  return gone.value_or(false);
+}
+
 Result<void> write_record(const CheckpointDir& dir, nlohmann::json record) {
   record["format_version"] = report::kRecordVersion;
-  return replace_file(dir.record(), json_text(record, 2) + "\n");
+  std::string text = json_text(record, 2) + '\n';
+  if (text.size() > report::kMaxRecordBytes) {
+    shorten_command(record);
+    text = json_text(record, 2) + '\n';
+  }
+  return replace_file(dir.record(), text);
 }
 
 }  // namespace kymo::daemon

@@ -30,6 +30,8 @@ class CheckpointDir {
 
 // The stack profile of the dump or restore that has this recording: NAME.pb.gz beside NAME.tsv.
 std::string stack_profile_of(const std::string& recording);
+// The same of the threads that waited: NAME.waits.pb.gz.
+std::string wait_profile_of(const std::string& recording);
 
 // The highest N for which the folder has a NAME-N. 0 if there is none.
 int highest_number(const std::string& folder, const std::string& name);
@@ -54,8 +56,11 @@ Result<void> publish_images(const CheckpointDir& dir);
 // Removes the images of a failed dump.
 void discard_images(const CheckpointDir& dir);
 
+// Whether the file is known to be missing. False also if its disk does not answer within kDiskPatience.
+bool is_gone(const std::string& path);
+
 // Replaces checkpoint.json as a whole, and adds `format_version` to it. ForeignFiles::record()
-// reads it.
+// reads it. A command that is too long for a record (report::kMaxRecordBytes) is shortened there.
 Result<void> write_record(const CheckpointDir& dir, nlohmann::json record);
 
 }  // namespace kymo::daemon

@@ -5,10 +5,12 @@
 #include <cctype>
 #include <chrono>
 #include <filesystem>
+#include <future>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 #include <thread>
+#include <utility>
 
 #include "base/json_text.h"
 #include "base/own_folder.h"
@@ -160,9 +162,19 @@ Result<void> conclude(store::Store& store, CutShortDump dump, Fate fate) {
   return store.update_checkpoint(checkpoint, dump.job && fate == Fate::gone ? &*dump.job : nullptr);
 }
 
+// Whether the job was marked as dumped for this dump alone: it has no newer checkpoint.
+bool is_of_this_dump(store::Store& store, const CutShortDump& dump) {
+  if (!dump.job || dump.job->state != store::JobState::dumped) return false;
+  const std::vector<store::Checkpoint> all = store.checkpoints(dump.job->id);
+  return dump.job->pid == dump.checkpoint.pid && !all.empty() &&
+         all.back().id == dump.checkpoint.id;
+}
+
 // Marks a checkpoint as failed. `what`: what became of the process and the images.
 Result<void> mark_failed(store::Store& store, CutShortDump dump, const std::string& what) {
   store::Checkpoint& checkpoint = dump.checkpoint;
+  const bool lost = is_of_this_dump(store, dump);
+  if (lost) dump.job->state = store::JobState::exited;
   checkpoint.error = why_open(dump, kCutShort) + what;
   checkpoint.state = store::CheckpointState::failed;
   spdlog::warn("dump of {}: {}", dump.text, checkpoint.error);
@@ -171,18 +183,24 @@ Result<void> mark_failed(store::Store& store, CutShortDump dump, const std::stri
   if (Result<void> ok = write_record(dump.dir, std::move(record)); !ok) {
     spdlog::warn("{}", ok.error().message);  // the folder may be gone by now
   }
-  return store.update_checkpoint(checkpoint);
+  return store.update_checkpoint(checkpoint, lost ? &*dump.job : nullptr);
 }
 
-// Marks a checkpoint as unconfirmed, if it is not yet.
-Result<void> mark_unconfirmed(store::Store& store, CutShortDump dump, const std::string& why) {
+// Marks a checkpoint as unconfirmed, if it is not yet. If the process is gone and its whole images are in memory,
+// its job is dumped.
+Result<void> mark_unconfirmed(store::Store& store, CutShortDump& dump, const std::string& why) {
   store::Checkpoint& checkpoint = dump.checkpoint;
   if (checkpoint.state == store::CheckpointState::unconfirmed) return {};
+  const bool dumped = dump.job && dump.job->pid == checkpoint.pid &&
+                      dump.job->state != store::JobState::dumped &&
+                      runtime::whole_in_memory(dump.spec.memory_images) &&
+                      !probe::process_lives(dump.spec.process.pid, dump.spec.process.start_ticks);
+  if (dumped) dump.job->state = store::JobState::dumped;
   checkpoint.state = store::CheckpointState::unconfirmed;
   checkpoint.error = std::string(kCutShort) + "; " + why + ": its images are kept in " +
                      runtime::as_dumped(dump.spec).images_dir;
   spdlog::warn("dump of {}: {}", dump.text, checkpoint.error);
-  return store.update_checkpoint(checkpoint);
+  return store.update_checkpoint(checkpoint, dumped ? &*dump.job : nullptr);
 }
 
 std::string why_unsure(const CutShortDump& dump) {
@@ -191,6 +209,31 @@ std::string why_unsure(const CutShortDump& dump) {
     return process + " is " + runtime::held_text(holder);
   }
   return "it is not known whether " + process + " runs on";
+}
+
+// What is known of a dump whose disk does not answer.
+std::string why_silent(const CutShortDump& dump) {
+  const Fate fate = fate_of(dump.spec.process);
+  const std::string process = "process " + std::to_string(dump.checkpoint.pid);
+  if (fate == Fate::gone && runtime::whole_in_memory(dump.spec.memory_images)) {
+    return process + " is gone, and the disk has not taken its images yet";
+  }
+  if (fate == Fate::unsure) return why_unsure(dump) + ", and the disk does not answer";
+  return process + (fate == Fate::gone ? " is gone" : " runs on") +
+         ", and the disk does not answer";
+}
+
+// Returns work(), which waits for the disk of the dump. If the disk does not answer at once, marks the checkpoint as
+// unconfirmed meanwhile, so that the lists say what is known.
+template <class Work>
+auto wait_for_disk(store::Store& store, CutShortDump& dump, Work work) {
+  std::future<decltype(work())> done = std::async(std::launch::async, std::move(work));
+  if (done.wait_for(kDiskPatience) != std::future_status::ready) {
+    if (Result<void> marked = mark_unconfirmed(store, dump, why_silent(dump)); !marked) {
+      spdlog::error("{}", marked.error().message);
+    }
+  }
+  return done.get();
 }
 
 // The first fault of the images. Empty if they are good.
@@ -210,20 +253,34 @@ Result<bool> take_from_memory(const CutShortDump& dump) {
     runtime::drop_memory_images(memory);
     return true;
   }
-  return runtime::bring_images(memory, dump.spec.images_dir, kDiskPatience);
+  constexpr bool kDurable = true;
+  return runtime::bring_images(memory, dump.spec.images_dir, kDurable, kDiskPatience);
+}
+
+Result<void> publish_kept(store::Store& store, CutShortDump& dump) {
+  return wait_for_disk(store, dump, [dir = dump.dir] { return publish_images(dir); });
+}
+
+void discard_kept(store::Store& store, CutShortDump& dump) {
+  wait_for_disk(store, dump, [dir = dump.dir] {
+    discard_images(dir);
+    return true;
+  });
 }
 
 // The process is gone: the images are all that may be left of it.
 Result<bool> close_gone(store::Store& store, const ForeignFiles& foreign, CutShortDump dump) {
-  const runtime::Images images = runtime::wait_for_images_in(dump.spec.images_dir);
+  const runtime::Images images = wait_for_disk(store, dump, [images_dir = dump.spec.images_dir] {
+    return runtime::wait_for_images_in(images_dir);
+  });
   if (images == runtime::Images::unknown) {
     const std::string why = "process " + std::to_string(dump.checkpoint.pid) +
                             " is gone, and its images cannot be looked at";
-    Result<void> marked = mark_unconfirmed(store, std::move(dump), why);
+    Result<void> marked = mark_unconfirmed(store, dump, why);
     return marked ? Result<bool>(false) : marked.error();
   }
   if (images == runtime::Images::not_whole) {
-    discard_images(dump.dir);
+    discard_kept(store, dump);
     const std::string what = "the incomplete images were removed, and " + dump.text + " is gone";
     Result<void> marked = mark_failed(store, std::move(dump), what);
     return marked ? Result<bool>(true) : marked.error();
@@ -238,7 +295,7 @@ Result<bool> close_gone(store::Store& store, const ForeignFiles& foreign, CutSho
       return marked ? Result<bool>(true) : marked.error();
     }
   }
-  if (Result<void> ok = publish_images(dump.dir); !ok) return ok.error();
+  if (Result<void> ok = publish_kept(store, dump); !ok) return ok.error();
   Result<void> concluded = conclude(store, std::move(dump), Fate::gone);
   return concluded ? Result<bool>(true) : concluded.error();
 }
@@ -262,10 +319,10 @@ Result<void> close_running(store::Store& store, const ForeignFiles& foreign, Cut
   const Result<bool> whole = is_checkpoint_of_running(foreign, dump);
   if (!whole) return whole.error();
   if (*whole) {
-    if (Result<void> ok = publish_images(dump.dir); !ok) return ok;
+    if (Result<void> ok = publish_kept(store, dump); !ok) return ok;
     return conclude(store, std::move(dump), Fate::runs);
   }
-  discard_images(dump.dir);
+  discard_kept(store, dump);
   const std::string what = "the incomplete images were removed, and " + dump.text + " runs on";
   return mark_failed(store, std::move(dump), what);
 }
@@ -344,12 +401,12 @@ void settle_without_directory(const CutShortDump& dump, const SettleDump& settle
 
 // Checks that no other user can lead what is written to the directory, or removed from it, to another
 // place. First lets the process go on if the answer is no, or if the disk does not answer at once.
-Result<void> check_directory(const CutShortDump& dump, const SettleDump& settle) {
+Result<void> check_directory(store::Store& store, CutShortDump& dump, const SettleDump& settle) {
   const std::string path = dump.dir.path();
   std::optional<Result<void>> own = within(kDiskPatience, [path] { return check_own_path(path); });
   if (own && *own) return {};
   settle_without_directory(dump, settle);
-  return own ? *own : check_own_path(path);
+  return own ? *own : wait_for_disk(store, dump, [path] { return check_own_path(path); });
 }
 
 }  // namespace
@@ -357,10 +414,10 @@ Result<void> check_directory(const CutShortDump& dump, const SettleDump& settle)
 Result<bool> close_cut_short_dump(store::Store& store, const ForeignFiles& foreign,
                                   const store::Checkpoint& checkpoint, const SettleDump& settle) {
   CutShortDump dump = listed(store, checkpoint);
-  if (const Result<void> own = check_directory(dump, settle); !own) {
+  if (const Result<void> own = check_directory(store, dump, settle); !own) {
     if (own.error().errno_value != 0) return own.error();
     Result<void> marked =
-        mark_unconfirmed(store, std::move(dump),
+        mark_unconfirmed(store, dump,
                          "its directory can be changed by other users (" + own.error().message +
                              "), and kymod looks at it once only root can change it");
     return marked ? Result<bool>(false) : marked.error();
@@ -381,13 +438,13 @@ Result<bool> close_cut_short_dump(store::Store& store, const ForeignFiles& forei
     if (!brought || !*brought) {
       const std::string why = dump.text + " is gone, and the disk has not taken its images yet" +
                               (brought ? "" : " (" + brought.error().message + ")");
-      done = mark_unconfirmed(store, std::move(dump), why);
+      done = mark_unconfirmed(store, dump, why);
       return done ? Result<bool>(false) : done.error();
     }
     return close_gone(store, foreign, std::move(dump));
   } else if (fate == Fate::unsure) {
     const std::string why = why_unsure(dump);
-    done = mark_unconfirmed(store, std::move(dump), why);
+    done = mark_unconfirmed(store, dump, why);
     return done ? Result<bool>(false) : done.error();
   } else {
     done = close_running(store, foreign, std::move(dump));

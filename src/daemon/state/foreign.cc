@@ -226,6 +226,7 @@ Result<json> ForeignFiles::record(const CheckpointDir& dir) const {
   constexpr std::chrono::seconds kTime{10};  // kymod reads it also before it serves its API
   confine::Bounds bounds = reading({dir.record()});
   bounds.time = kTime;
+  bounds.answer_bytes = 2 * report::kMaxRecordBytes;  // written anew, it may be a little longer
   return object_in(helper_.ask("read a record", dir.path(), bounds));
 }
 

@@ -16,6 +16,7 @@
 #include "kymo/scope.h"
 #include "probe/process.h"
 #include "runtime/freezer.h"
+#include "runtime/memory_images.h"
 #include "runtime/process_checks.h"
 
 namespace kymo::daemon {
@@ -195,7 +196,7 @@ Result<store::Job> Jobs::run(const runtime::Runtimes& runtimes, const v1::RunReq
   }
   // Store the job before its process starts, so that no process is ever without an entry. Hold the
   // job, because it has no pid yet.
-  const Hold held = hold(job.id);
+  const Hold held = hold(job.id, Doing::start);
   {
     Scope scope("list job", {.category = "store"});
     if (Result<void> ok = reserve(job, base_name(process ? job.command.front() : spec.container));
@@ -288,18 +289,25 @@ std::vector<v1::Job> Jobs::list() {
   refresh();
   std::map<std::string, std::string> last;  // the newest directory: the list is oldest first
   std::map<std::string, std::string> failure;
-  for (const store::Checkpoint& checkpoint : store_.checkpoints()) {
+  std::map<std::string, const store::Checkpoint*>
+      open;  // of the newest dump; null: its outcome is known
+  const std::vector<store::Checkpoint> checkpoints = store_.checkpoints();
+  for (const store::Checkpoint& checkpoint : checkpoints) {
     const bool failed = checkpoint.state == store::CheckpointState::failed ||
                         checkpoint.state == store::CheckpointState::unconfirmed;
     if (checkpoint.state == store::CheckpointState::complete) {
       last[checkpoint.job_id] = checkpoint.directory;
     }
     failure[checkpoint.job_id] = failed ? checkpoint.error : "";
+    const bool is_open = checkpoint.state == store::CheckpointState::started ||
+                         checkpoint.state == store::CheckpointState::unconfirmed;
+    open[checkpoint.job_id] = is_open ? &checkpoint : nullptr;
   }
   std::vector<v1::Job> out;
   for (const store::Job& job : store_.jobs()) {
     out.push_back(view(job, last[job.id]));
     out.back().set_last_failure(failure[job.id]);
+    show_pending(job, open[job.id], out.back());
     if (job.state == store::JobState::running && job.pid > 0) {
       out.back().set_frozen(runtime::is_frozen(job.pid));
       if (const pid_t holder = runtime::held_by(job.pid); holder != 0) {
@@ -310,10 +318,40 @@ std::vector<v1::Job> Jobs::list() {
   return out;
 }
 
-Jobs::Hold Jobs::hold(const std::string& id) {
+Jobs::Hold Jobs::hold(const std::string& id, Doing doing) {
   const std::lock_guard lock(mutex_);
-  ++held_[id].times;
+  Held& held = held_[id];
+  ++held.times;
+  held.doing = doing;
   return {this, id};
+}
+
+std::optional<Jobs::Doing> Jobs::doing_with(const std::string& id) {
+  const std::lock_guard lock(mutex_);
+  const auto held = held_.find(id);
+  return held == held_.end() ? std::nullopt : std::optional(held->second.doing);
+}
+
+// Says what goes on with a job at this moment. While a dump holds it, the store still says that it runs. `open`: the
+// job's newest dump, if its outcome is not known; otherwise null.
+void Jobs::show_pending(const store::Job& job, const store::Checkpoint* open, v1::Job& out) {
+  const std::optional<Doing> doing = doing_with(job.id);
+  if (doing == Doing::restore) out.set_pending("it is being restored");
+  const bool ended = job.pid > 0 && !probe::process_lives(job.pid, job.start_ticks);
+  const bool in_memory = ended && open != nullptr && open->pid == job.pid &&
+                         runtime::whole_in_memory(runtime::find_memory_images(open->id));
+  const std::string where = in_memory
+                                ? "its whole images are only in memory, because the disk of " +
+                                      open->directory + " has not taken them yet"
+                                : "its images are not all on their disk yet";
+  if (doing == Doing::dump) {
+    const bool in_dump = ended && job.state == store::JobState::running;
+    if (in_dump) out.set_state(v1::Job::DUMPING);
+    out.set_pending("it is being dumped" +
+                    (in_dump ? "; its process has ended, and " + where : std::string()));
+  } else if (!doing && in_memory) {
+    out.set_pending(where);
+  }
 }
 
 void Jobs::release(const std::string& id) noexcept {
@@ -367,9 +405,10 @@ void Jobs::refresh() {
   std::uint64_t running = 0;
   for (const store::Job& job : store_.jobs()) {
     const bool ran = job.state == store::JobState::running;
-    if (held_.count(job.id) != 0 ? ran : (ran && is_running(job)) || follow_container(job)) {
+    const bool is_held = held_.count(job.id) != 0;
+    if ((ran && is_running(job)) || (!is_held && follow_container(job))) {
       ++running;
-    } else if (ran) {
+    } else if (ran && !is_held) {
       mark_exited(job, std::nullopt);
     }
   }

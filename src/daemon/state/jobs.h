@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -25,8 +26,10 @@ namespace kymo::daemon {
 // Errors:    those of the store and the runtime; a job name that is malformed or taken.
 class Jobs {
  public:
+  // Why a job is held.
+  enum class Doing : std::uint8_t { start, dump, restore };
   // Holds a job while it is started, dumped or restored. Meanwhile exited() and refresh() do not
-  // change its state.
+  // change its state, and list() says what goes on.
   class Hold {
    public:
     Hold() = default;
@@ -79,7 +82,7 @@ class Jobs {
   // Every job in the form of the API, oldest first.
   std::vector<v1::Job> list();
 
-  [[nodiscard]] Hold hold(const std::string& id);
+  [[nodiscard]] Hold hold(const std::string& id, Doing doing);
   // The runtime calls this when a process that it watches has ended.
   void exited(const runtime::ProcessId& process, int wait_status);
   // Finds out which jobs still run. If somebody started or restored the container of a job without
@@ -97,6 +100,8 @@ class Jobs {
   Result<void> reserve(store::Job& job, const std::string& base);
   void mark_exited(store::Job job, std::optional<int> wait_status);
   bool follow_container(store::Job job);
+  [[nodiscard]] std::optional<Doing> doing_with(const std::string& id);
+  void show_pending(const store::Job& job, const store::Checkpoint* open, v1::Job& out);
 
   struct Ended {
     runtime::ProcessId process;
@@ -104,6 +109,7 @@ class Jobs {
   };
   struct Held {
     int times = 0;
+    Doing doing = Doing::start;  // the newest
     std::optional<Ended> ended;  // a process ended while the job was held; release() handles it
   };
 

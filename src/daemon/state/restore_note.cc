@@ -15,7 +15,9 @@
 #include "base/file.h"
 #include "base/json_text.h"
 #include "base/patience.h"
+#include "criu/ghosts.h"
 #include "criu/leftovers.h"
+#include "daemon/state/kinds.h"
 #include "probe/process.h"
 
 namespace kymo::daemon {
@@ -78,11 +80,41 @@ void register_restored(store::Store& store, Jobs& jobs, const runtime::ProcessId
   if (!done) spdlog::error("the restored process did not become a job: {}", done.error().message);
 }
 
-// Returns false if the outcome of the restore cannot be determined now.
-bool settle(store::Store& store, Jobs& jobs, const json& note, const EndRestore& end_restore) {
+// The wall clock may have been set since the restore began, but the time since boot counts on.
+std::int64_t began_unix_ns(const json& note) {
+  const auto tick_ns =
+      static_cast<std::int64_t>(kNanosPerSecond) / static_cast<std::int64_t>(sysconf(_SC_CLK_TCK));
+  const auto ago = static_cast<std::int64_t>(boot_ticks()) -
+                   static_cast<std::int64_t>(note.value("began_ticks", boot_ticks()));
+  return unix_ns() - ago * tick_ns;
+}
+
+// These functions return false if the outcome of the restore cannot be determined now.
+bool settle_container_restore(const json& note, const SettleRestore& settle_it) {
+  const std::string directory = note.value("directory", "");
+  const Result<runtime::Kind> kind = kind_named(note.value("runtime", ""));
+  if (!kind || !of_this_boot(note)) return true;  // after a boot nothing is left of it
+  runtime::RestoreSpec spec;
+  spec.images_dir = note.value("images", "");
+  spec.work_dir = note.value("work", "");
+  spec.container = note.value("container", "");
+  spec.bundle = note.value("bundle", "");
+  const Result<bool> settled = settle_it(*kind, spec, began_unix_ns(note));
+  if (settled && *settled) {
+    spdlog::warn("restore {}: kymod stopped during it; what was left of it is removed", directory);
+    return true;
+  }
+  spdlog::error("restore {}: kymod stopped during it, and checks it again at its next start: {}",
+                directory, settled ? "it still goes on" : settled.error().message);
+  return false;
+}
+
+bool settle_process_restore(store::Store& store, Jobs& jobs, const json& note,
+                            const EndRestore& end_restore) {
   const std::string directory = note.value("directory", "");
   const auto tree = note.value("tree", std::vector<pid_t>());
-  const Result<void> ended = end_restore(note.value("work", "") + "/restore.log", tree);
+  const std::string log = note.value("work", "") + "/restore.log";
+  const Result<void> ended = end_restore(log, tree);
   if (!ended) {
     spdlog::error("restore {}: kymod stopped during it, and checks it again at its next start: {}",
                   directory, ended.error().message);
@@ -102,6 +134,7 @@ bool settle(store::Store& store, Jobs& jobs, const json& note, const EndRestore&
                  directory, process->pid);
     register_restored(store, jobs, *process, note.value("job_id", ""));
   } else {
+    if (of_this_boot(note)) criu::remove_leftover_ghosts(log, began_unix_ns(note));
     spdlog::warn("restore {}: kymod stopped during it; the checkpoint can be restored again",
                  directory);
   }
@@ -110,13 +143,17 @@ bool settle(store::Store& store, Jobs& jobs, const json& note, const EndRestore&
 
 }  // namespace
 
-Result<RestoreNote> RestoreNote::write(const std::string& state_dir, const std::string& directory,
-                                       const std::vector<pid_t>& tree, const std::string& work_dir,
-                                       const std::string& job_id) {
+Result<RestoreNote> RestoreNote::write(const std::string& state_dir, const About& about) {
   const std::string folder = folder_of(state_dir);
-  const json note{{"format_version", 1},        {"directory", directory}, {"tree", tree},
-                  {"work", work_dir},           {"job_id", job_id},       {"boot_id", boot_id()},
-                  {"began_ticks", boot_ticks()}};
+  json note{{"format_version", 1},        {"directory", about.directory}, {"tree", about.tree},
+            {"work", about.work_dir},     {"job_id", about.job_id},       {"boot_id", boot_id()},
+            {"began_ticks", boot_ticks()}};
+  if (!about.container.empty()) {
+    note["runtime"] = runtime::name_of(about.kind);
+    note["images"] = about.images;
+    note["container"] = about.container;
+    note["bundle"] = about.bundle;
+  }
   // A note that is written too late is removed again by its destructor.
   std::optional<Result<RestoreNote>> written =
       within(store::Store::kDiskAnswers,
@@ -141,6 +178,7 @@ void RestoreNote::remove() {
 }
 
 void settle_cut_short_restores(store::Store& store, Jobs& jobs, const std::string& state_dir,
+                               const SettleRestore& settle_container,
                                const EndRestore& end_restore) {
   std::error_code error;
   std::vector<std::string> notes;
@@ -158,7 +196,11 @@ void settle_cut_short_restores(store::Store& store, Jobs& jobs, const std::strin
     const json note = parse_json(*text);
     bool settled = true;
     try {
-      if (note.is_object()) settled = settle(store, jobs, note, end_restore);
+      if (note.is_object() && note.contains("container")) {
+        settled = settle_container_restore(note, settle_container);
+      } else if (note.is_object()) {
+        settled = settle_process_restore(store, jobs, note, end_restore);
+      }
     } catch (const json::exception& damaged) {
       spdlog::error("the file about an unfinished restore, {}, is damaged: {}", path,
                     damaged.what());

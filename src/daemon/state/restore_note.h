@@ -2,6 +2,7 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <utility>
@@ -10,6 +11,7 @@
 #include "criu/leftovers.h"
 #include "daemon/state/jobs.h"
 #include "kymo/result.h"
+#include "runtimes/table.h"
 #include "store/store.h"
 
 namespace kymo::daemon {
@@ -35,11 +37,18 @@ class RestoreNote {
   RestoreNote& operator=(const RestoreNote&) = delete;
   ~RestoreNote() { remove(); }
 
-  // `tree`: the pids of the restored processes, the root first. `work_dir`: the directory of CRIU's
-  // log. `job_id`: empty if no job is restored.
-  static Result<RestoreNote> write(const std::string& state_dir, const std::string& directory,
-                                   const std::vector<pid_t>& tree, const std::string& work_dir,
-                                   const std::string& job_id);
+  struct About {
+    std::string directory;    // of the checkpoint
+    std::vector<pid_t> tree;  // the pids of the restored processes, the root first
+    std::string work_dir;     // of CRIU's log
+    std::string job_id;       // empty: no job is restored
+    // Only of a container:
+    runtime::Kind kind = runtime::Kind::process;
+    std::string images{};
+    std::string container{};  // its id
+    std::string bundle{};
+  };
+  static Result<RestoreNote> write(const std::string& state_dir, const About& about);
   // Leaves the note to the next kymod, because the outcome is not stored yet.
   void keep() { path_.clear(); }
 
@@ -52,12 +61,17 @@ class RestoreNote {
 using EndRestore =
     std::function<Result<void>(const std::string& log_path, const std::vector<pid_t>& tree)>;
 
+// Removes what is left of a container's restore: Runtime::settle_restore() of the given kind.
+using SettleRestore = std::function<Result<bool>(
+    runtime::Kind kind, const runtime::RestoreSpec& spec, std::int64_t began_unix_ns)>;
+
 // Cleans up at the daemon's start after restores during which an earlier kymod ended. If the
 // restored process runs, it becomes a running job. Otherwise the rest of the restore is removed,
 // and the images can be restored again. The log says which. If the state is unknown, the note stays
 // and the next start looks again.
 // Threads: one, before any request.
 void settle_cut_short_restores(store::Store& store, Jobs& jobs, const std::string& state_dir,
+                               const SettleRestore& settle_container,
                                const EndRestore& end_restore = criu::end_leftover_restore);
 
 }  // namespace kymo::daemon

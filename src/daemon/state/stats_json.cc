@@ -53,6 +53,11 @@ v1::PreDump to_api(const runtime::PreDumpRound& round) {
   return out;
 }
 
+std::uint64_t stood_still_ns(const v1::DumpStats& stats) {
+  constexpr std::uint64_t kNanosPerMicro = 1000;
+  return (std::uint64_t{stats.freezing_time_us()} + stats.frozen_time_us()) * kNanosPerMicro;
+}
+
 v1::DumpStats to_api(const criu::DumpStats& stats) {
   return message_of<v1::DumpStats>(figures(stats));
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <vector>
 
@@ -17,5 +18,8 @@ nlohmann::json to_json(const std::vector<runtime::PreDumpRound>& rounds);
 v1::PreDump to_api(const runtime::PreDumpRound& round);
 v1::DumpStats to_api(const criu::DumpStats& stats);
 v1::RestoreStats to_api(const criu::RestoreStats& stats);
+
+// How long the processes stood still, by these statistics: diagnosis::stood_still_ns().
+std::uint64_t stood_still_ns(const v1::DumpStats& stats);
 
 }  // namespace kymo::daemon

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <set>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -14,6 +15,7 @@ namespace kymo::daemon {
 namespace {
 
 constexpr std::chrono::seconds kLookEvery{1};
+constexpr std::chrono::milliseconds kNotedEvery{20};
 
 }  // namespace
 
@@ -39,14 +41,27 @@ void UnconfirmedDumps::watch(const std::string& checkpoint_id) {
 }
 
 void UnconfirmedDumps::watch_all(std::chrono::milliseconds patience) {
+  std::set<std::string> started;
   for (const store::Checkpoint& checkpoint : store_.checkpoints()) {
-    if (is_open(checkpoint)) watch(checkpoint.id);
+    if (!is_open(checkpoint)) continue;
+    watch(checkpoint.id);
+    if (checkpoint.state == store::CheckpointState::started) started.insert(checkpoint.id);
   }
+  // A look that waits for a disk has said so: the store has the checkpoint as unconfirmed.
+  const auto is_noted = [&](const std::string& id) {
+    const Result<store::Checkpoint> now = store_.checkpoint(id);
+    return started.contains(id) && now && now->state != store::CheckpointState::started;
+  };
   std::unique_lock lock(mutex_);
-  changed_.wait_for(lock, patience, [&] {
-    return std::all_of(watched_.begin(), watched_.end(),
-                       [](const auto& one) { return one.second.looks != 0; });
-  });
+  const auto all_seen = [&] {
+    return std::all_of(watched_.begin(), watched_.end(), [&](const auto& one) {
+      return one.second.looks != 0 || is_noted(one.first);
+    });
+  };
+  const auto until = std::chrono::steady_clock::now() + patience;
+  while (!all_seen() && std::chrono::steady_clock::now() < until) {
+    changed_.wait_for(lock, kNotedEvery);
+  }
 }
 
 bool UnconfirmedDumps::look_now(const std::string& checkpoint_id,

@@ -48,7 +48,9 @@ Result<std::string> owner_named(store::Store& store, const std::string& name) {
   const Result<std::vector<store::Run>> runs = store.runs({}, store::RunKind::dump);
   if (!runs) return runs.error();
   std::set<std::string> owners;
-  for (const store::Run& run : *runs) owners.insert(run.job_id);
+  for (const store::Run& run : *runs) owners.insert(run.owner);
+  // A job of that name was deleted.
+  if (std::string job = std::string(kJobOwner) + name; owners.contains(job)) return job;
   std::vector<std::string> of_program;
   for (const std::string& owner : owners) {
     const bool whole = owner == name || owner == std::string(kProgramOwner) + name;
@@ -81,6 +83,10 @@ v1::Checkpoint to_api(const store::Checkpoint& checkpoint, const std::string& jo
   out.set_image_bytes(checkpoint.image_bytes);
   out.set_duration_ns(checkpoint.duration_ns);
   if (const auto stats = dump_stats_of(checkpoint.stats_json)) *out.mutable_stats() = *stats;
+  out.set_stood_still_ns(checkpoint.stood_still_ns);
+  if (checkpoint.stood_still_ns == 0 && out.has_stats()) {  // stored by an older kymod
+    out.set_stood_still_ns(stood_still_ns(out.stats()));
+  }
   out.set_error(checkpoint.error);
   return out;
 }
@@ -142,13 +148,14 @@ Result<v1::HistoryResponse> history_of(const Parts& parts, const v1::HistoryRequ
   std::string owner;
   std::string name;
   if (const Result<store::Job> job = parts.jobs.find(request.job()); job) {
-    owner = job->id;
+    owner = history_owner(*job);
     name = job->name;
   } else {
     const Result<std::string> found = owner_named(parts.store, request.job());
     if (!found && found.error().code == Code::not_found) return job.error();
     if (!found) return found.error();
     owner = name = *found;
+    if (name.starts_with(kJobOwner)) name.erase(0, std::string_view(kJobOwner).size());
   }
   const auto kind = request.restores() ? store::RunKind::restore : store::RunKind::dump;
   const Result<std::vector<store::Run>> runs = parts.store.runs(owner, kind);

@@ -8,12 +8,19 @@
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
+#include <memory>
+#include <mutex>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 #include <thread>
+#include <utility>
 
+#include "base/clock.h"
+#include "base/disk_wait.h"
 #include "base/mounts.h"
 #include "base/own_folder.h"
+#include "daemon/request/handover.h"
 #include "daemon/state/checkpoint_dir.h"
 #include "daemon/stored/catalogue.h"
 #include "runtime/memory_images.h"
@@ -26,29 +33,53 @@ namespace fs = std::filesystem;
 // A recording is closed within this time after the end of its request, unless the disk stalls.
 constexpr std::chrono::milliseconds kClosedWithin{2000};
 
-// Whether the directory still holds this checkpoint, which its record shows. If a user chose the
-// directory, it may hold something else by now.
-bool holds(const ForeignFiles& foreign, const CheckpointDir& dir,
-           const store::Checkpoint& checkpoint) {
-  const Result<nlohmann::json> record = foreign.record(dir);
-  return record && record->value("created_unix_ns", nlohmann::json()) ==
-                       nlohmann::json(checkpoint.created_unix_ns);
+// The checkpoint stays in the store, because nothing else would list what is in its directory.
+Error not_deleted(const CheckpointDir& dir, const store::Checkpoint& checkpoint, const Error& why) {
+  return Error{why.code,
+               "delete checkpoint " + checkpoint.id + ": nothing was removed from " + dir.path() +
+                   ", because " + why.message +
+                   ": look at it, remove it yourself, then delete the checkpoint again",
+               why.errno_value};
 }
 
-// Why the directory must not be deleted; empty if it may. Another user could lead the deletion to other
-// files.
-std::string why_not_deleted(const DeletionParts& parts, const CheckpointDir& dir,
-                            const store::Checkpoint& checkpoint) {
+// Whether the directory still holds this checkpoint, which its record shows. If a user chose the
+// directory, it may hold something else by now.
+// Errors: it cannot be told, for example because the record is damaged.
+Result<bool> holds(const ForeignFiles& foreign, const CheckpointDir& dir,
+                   const store::Checkpoint& checkpoint) {
+  const Result<nlohmann::json> record = foreign.record(dir);
+  if (record) {
+    return record->value("created_unix_ns", nlohmann::json()) ==
+           nlohmann::json(checkpoint.created_unix_ns);
+  }
+  std::error_code error;
+  const bool images = fs::exists(dir.images(), error) || fs::exists(dir.partial_images(), error);
+  if (record.error().code == Code::not_found && !images) return false;
+  return Error{record.error().code,
+               "kymod cannot tell whether this checkpoint is there: " + record.error().message,
+               record.error().errno_value};
+}
+
+// Whether the directory is to be deleted. False: only the store's entry is, because the directory is
+// gone or holds something else.
+// Errors: it must not be deleted: another user could lead the deletion to other files; those of holds().
+Result<bool> to_be_deleted(const DeletionParts& parts, const CheckpointDir& dir,
+                           const store::Checkpoint& checkpoint,
+                           std::vector<std::string>& warnings) {
+  std::error_code error;
+  if (!fs::exists(dir.path(), error)) return false;
   if (const Result<void> own = check_own_path(dir.path()); !own) {
-    return dir.path() + " was not deleted, because other users could lead kymod to other files: " +
-           own.error().message + ": delete it yourself";
+    return Error{own.error().code,
+                 "other users could lead kymod to other files: " + own.error().message,
+                 own.error().errno_value};
   }
   const bool again = checkpoint.state == store::CheckpointState::deleting;
-  if (again || below_state_dir(parts.state_dir, dir.path()) ||
-      holds(parts.foreign, dir, checkpoint)) {
-    return {};
+  if (again || below_state_dir(parts.state_dir, dir.path())) return true;
+  const Result<bool> ours = holds(parts.foreign, dir, checkpoint);
+  if (ours && !*ours) {
+    warnings.push_back(dir.path() + " no longer holds this checkpoint, so it was not deleted");
   }
-  return dir.path() + " no longer holds this checkpoint, so it was not deleted";
+  return ours;
 }
 
 // Removes a file or folder, and waits for files in it that are still open, such as the recording of
@@ -96,7 +127,7 @@ Result<void> take_images_away(const CheckpointDir& dir) {
 Error in_use(const store::Checkpoint& checkpoint) {
   return Error{Code::failed_precondition, "delete checkpoint " + checkpoint.id +
                                               ": a dump or restore uses " + checkpoint.directory +
-                                              ": wait for that to end"};
+                                              ", or another deletion: wait for that to end"};
 }
 
 // The directory of a checkpoint, and that of its images: a restore of bare images claims only their own path.
@@ -115,18 +146,24 @@ DirectoryClaim claim_directory(Claims<std::string>& claims, const store::Checkpo
   return claim_directories(claims, {checkpoint});
 }
 
-// Deletes a checkpoint whose directory is claimed.
+// Images that are only in memory cannot be removed while they are copied.
+Error is_copied(const store::Checkpoint& checkpoint, const std::string& memory) {
+  return Error{Code::unavailable, "delete checkpoint " + checkpoint.id +
+                                      ": its images are being copied from " + memory +
+                                      " to the disk of " + checkpoint.directory +
+                                      ", which has not taken them yet: try again when it has"};
+}
+
+// Deletes a checkpoint whose directory is claimed. Errors: also that it must not be deleted.
 Result<bool> delete_claimed(const DeletionParts& parts, const store::Checkpoint& checkpoint,
                             std::vector<std::string>& warnings) {
+  const std::string memory = runtime::find_memory_images(checkpoint.id);
+  if (runtime::is_being_brought(memory)) return is_copied(checkpoint, memory);
   const CheckpointDir dir(checkpoint.directory);
-  std::error_code error;
-  bool there = fs::exists(dir.path(), error);
-  std::string why_not = there ? why_not_deleted(parts, dir, checkpoint) : "";
-  if (!why_not.empty()) {
-    warnings.push_back(std::move(why_not));
-    there = false;
-  }
-  if (there) {
+  const Result<bool> there = to_be_deleted(parts, dir, checkpoint, warnings);
+  if (!there) return not_deleted(dir, checkpoint, there.error());
+  if (Result<void> may = parts.begins ? parts.begins() : Result<void>(); !may) return may.error();
+  if (*there) {
     store::Checkpoint deleting = checkpoint;
     deleting.state = store::CheckpointState::deleting;
     if (Result<void> said = parts.store.update_checkpoint(deleting); !said) {
@@ -138,16 +175,32 @@ Result<bool> delete_claimed(const DeletionParts& parts, const store::Checkpoint&
     }
     remove_parts(dir, warnings);
   }
-  runtime::drop_memory_images(runtime::find_memory_images(checkpoint.id));
+  runtime::drop_memory_images(memory);
   if (Result<void> said = parts.store.remove_checkpoint(checkpoint.id); !said) return said.error();
   return there;
 }
 
-Result<void> add_deleted(const Parts& parts, const store::Checkpoint& checkpoint,
+// A deletion, and its caller, who does not wait for a disk that stalls.
+struct Deleting {
+  Deleting(const Parts& all, v1::DeleteRequest request)
+      : parts(all), asked(std::move(request)), handover("delete " + asked.target(), kPatience) {}
+
+  static constexpr Handover::Patience kPatience{.before = std::chrono::seconds(3),
+                                                .in_runtime = std::chrono::seconds(10)};
+  const Parts parts;
+  const v1::DeleteRequest asked;
+  Handover handover;
+  std::mutex mutex;
+  std::optional<Result<v1::DeleteResponse>> answer;  // guarded by mutex
+};
+
+Result<void> add_deleted(Deleting& all, const store::Checkpoint& checkpoint,
                          const DirectoryClaim& claim, v1::DeleteResponse& out) {
   if (!claim) return in_use(checkpoint);
   std::vector<std::string> warnings;
-  const Result<bool> deleted = delete_claimed(DeletionParts(parts), checkpoint, warnings);
+  DeletionParts parts(all.parts);
+  parts.begins = [&all] { return all.handover.enter_runtime(); };
+  const Result<bool> deleted = delete_claimed(parts, checkpoint, warnings);
   for (const std::string& warning : warnings) out.add_warnings(warning);
   if (!deleted) return deleted.error();
   spdlog::info("{}: checkpoint {} in {}", *deleted ? "delete" : "forget", checkpoint.id,
@@ -161,7 +214,8 @@ Result<void> add_deleted(const Parts& parts, const store::Checkpoint& checkpoint
   return {};
 }
 
-Result<v1::DeleteResponse> delete_failed(const Parts& parts, const std::string& job_name) {
+Result<v1::DeleteResponse> delete_failed(Deleting& deleting, const std::string& job_name) {
+  const Parts& parts = deleting.parts;
   std::string job_id;
   if (!job_name.empty()) {
     const Result<store::Job> job = parts.jobs.find(job_name);
@@ -169,18 +223,26 @@ Result<v1::DeleteResponse> delete_failed(const Parts& parts, const std::string& 
     job_id = job->id;
   }
   v1::DeleteResponse out;
+  std::optional<Error> refused;
   for (const store::Checkpoint& checkpoint : parts.store.checkpoints(job_id)) {
     if (checkpoint.state != store::CheckpointState::failed) continue;
     const DirectoryClaim claim = claim_directory(parts.claims, checkpoint);
-    if (Result<void> ok = add_deleted(parts, checkpoint, claim, out); !ok) return ok.error();
+    const Result<void> deleted = add_deleted(deleting, checkpoint, claim, out);
+    if (deleted) continue;
+    if (refused) out.add_warnings(refused->message);
+    refused = deleted.error();
   }
+  if (!refused) return out;
+  if (out.checkpoints().empty() && out.forgotten().empty()) return *refused;
+  out.add_warnings(refused->message);
   return out;
 }
 
 // Claims the job and all of its checkpoints before it deletes anything. So nothing is restored meanwhile, and nothing
 // is deleted if a restore runs.
-Result<v1::DeleteResponse> delete_job(const Parts& parts, const std::string& id,
+Result<v1::DeleteResponse> delete_job(Deleting& deleting, const std::string& id,
                                       bool with_checkpoints) {
+  const Parts& parts = deleting.parts;
   const auto claim = parts.claims.claim("job:" + id);
   const Result<store::Job> found = parts.jobs.find(id);
   if (!found) return found.error();
@@ -206,13 +268,19 @@ Result<v1::DeleteResponse> delete_job(const Parts& parts, const std::string& id,
   const DirectoryClaim directories = claim_directories(parts.claims, all);
   if (!directories) {
     return Error{Code::failed_precondition,
-                 tried + "a dump or restore uses one of its checkpoints: wait for that to end"};
+                 tried +
+                     "a dump or restore uses one of its checkpoints, or another deletion: wait for "
+                     "that to end"};
   }
   v1::DeleteResponse out;
+  std::optional<Error> refused;
   for (const store::Checkpoint& checkpoint : all) {
-    if (Result<void> ok = add_deleted(parts, checkpoint, directories, out); !ok) {
-      return ok.error();
-    }
+    const Result<void> deleted = add_deleted(deleting, checkpoint, directories, out);
+    if (!deleted && !refused) refused = deleted.error();
+  }
+  if (refused) {
+    return Error{refused->code, tried + "it stays in the list: " + refused->message,
+                 refused->errno_value};
   }
   if (Result<void> ok = parts.jobs.remove(job); !ok) return ok.error();
   // The output of a process, and what kymod notes of a container.
@@ -221,6 +289,30 @@ Result<v1::DeleteResponse> delete_job(const Parts& parts, const std::string& id,
   if (error) out.add_warnings("remove the folder of job " + job.name + ": " + error.message());
   spdlog::info("delete: job {}", job.name);
   out.set_job(job.name);
+  return out;
+}
+
+// On a thread that may wait for the disk.
+Result<v1::DeleteResponse> delete_now(Deleting& deleting) {
+  const Parts& parts = deleting.parts;
+  const v1::DeleteRequest& request = deleting.asked;
+  if (request.failed()) return delete_failed(deleting, request.target());
+  if (request.target().empty()) {
+    return Error{Code::invalid_argument, "delete: neither a checkpoint nor a job was given"};
+  }
+  parts.jobs.refresh();
+  if (const Result<store::Job> job = parts.store.job(request.target()); job) {
+    return delete_job(deleting, job->id, request.with_checkpoints());
+  }
+  const Result<store::Checkpoint> checkpoint = find_checkpoint(parts.store, request.target());
+  if (!checkpoint) {
+    if (checkpoint.error().code != Code::not_found) return checkpoint.error();
+    return Error{Code::not_found, "delete: there is no checkpoint and no job " + request.target() +
+                                      ": kymo checkpoints and kymo ps list them"};
+  }
+  v1::DeleteResponse out;
+  const DirectoryClaim claim = claim_directory(parts.claims, *checkpoint);
+  if (Result<void> ok = add_deleted(deleting, *checkpoint, claim, out); !ok) return ok.error();
   return out;
 }
 
@@ -239,24 +331,34 @@ Result<bool> delete_checkpoint(const DeletionParts& parts, const store::Checkpoi
 }
 
 Result<v1::DeleteResponse> delete_target(const Parts& parts, const v1::DeleteRequest& request) {
-  if (request.failed()) return delete_failed(parts, request.target());
-  if (request.target().empty()) {
-    return Error{Code::invalid_argument, "delete: neither a checkpoint nor a job was given"};
+  const auto deleting = std::make_shared<Deleting>(parts, request);
+  Result<void> started = parts.progress.run_thread([deleting] {
+    Result<v1::DeleteResponse> done = Error{Code::internal, "delete: not done"};
+    try {
+      done = delete_now(*deleting);
+    } catch (const std::exception& error) {
+      done = Error{Code::internal, std::string("delete: ") + error.what()};
+    }
+    {
+      const std::lock_guard lock(deleting->mutex);
+      deleting->answer = std::move(done);
+    }
+    deleting->handover.ended();
+  });
+  if (!started) return started.error();
+  const Handover::Stage stage = deleting->handover.wait(DiskWait(nullptr, monotonic_ns()));
+  if (stage == Handover::Stage::ended) {
+    const std::lock_guard lock(deleting->mutex);
+    return *std::move(deleting->answer);
   }
-  parts.jobs.refresh();
-  if (const Result<store::Job> job = parts.store.job(request.target()); job) {
-    return delete_job(parts, job->id, request.with_checkpoints());
-  }
-  const Result<store::Checkpoint> checkpoint = find_checkpoint(parts.store, request.target());
-  if (!checkpoint) {
-    if (checkpoint.error().code != Code::not_found) return checkpoint.error();
-    return Error{Code::not_found, "delete: there is no checkpoint and no job " + request.target() +
-                                      ": kymo checkpoints and kymo ps list them"};
-  }
-  v1::DeleteResponse out;
-  const DirectoryClaim claim = claim_directory(parts.claims, *checkpoint);
-  if (Result<void> ok = add_deleted(parts, *checkpoint, claim, out); !ok) return ok.error();
-  return out;
+  const std::string tried = deleting->handover.tried() + ": ";
+  return Error{
+      Code::unavailable,
+      stage == Handover::Stage::before
+          ? tried + "its disk does not answer, so nothing was deleted: try again when it does"
+          : tried +
+                "it has begun, but its disk does not answer: kymod removes the rest of "
+                "that checkpoint when it does"};
 }
 
 Result<void> finish_deletions(const DeletionParts& parts) {
@@ -264,10 +366,14 @@ Result<void> finish_deletions(const DeletionParts& parts) {
     if (checkpoint.state != store::CheckpointState::deleting) continue;
     std::vector<std::string> warnings;
     const Result<bool> done = delete_checkpoint(parts, checkpoint, warnings);
-    if (!done) warnings.push_back(done.error().message);
     for (const std::string& warning : warnings) spdlog::warn("{}", warning);
-    spdlog::warn("checkpoint {}: kymod stopped while it was deleted; the rest was removed",
-                 checkpoint.id);
+    if (done) {
+      spdlog::warn("checkpoint {}: kymod stopped while it was deleted; the rest was removed",
+                   checkpoint.id);
+    } else {
+      spdlog::warn("checkpoint {}: kymod stopped while it was deleted: {}", checkpoint.id,
+                   done.error().message);
+    }
   }
   return {};
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -17,11 +18,15 @@ namespace kymo::daemon {
 // is killed meanwhile, the next kymod continues. Only what a dump made is removed: if somebody else
 // put a file into the directory of a checkpoint, the file and the directory stay.
 //
-// Threads: any.
+// Threads: any. delete_target() works on a thread of its own, and answers without it if a disk stalls.
 // Errors:  invalid_argument: no target was given.
+//          unavailable: a disk does not answer. The message says whether the deletion goes on when it does.
 //          not_found: no such job or checkpoint.
 //          failed_precondition: the job runs, the checkpoint is in use, or the job has complete
 //          checkpoints and the request does not include them.
+//          permission_denied: other users could lead the deletion to other files.
+//          data_loss: the checkpoint's record is damaged, so nobody knows what is in the directory.
+//          A checkpoint that is refused stays in the list. The others of the request are deleted.
 
 Result<v1::DeleteResponse> delete_target(const Parts& parts, const v1::DeleteRequest& request);
 
@@ -37,6 +42,9 @@ struct DeletionParts {
   Claims<std::string>& claims;
   const std::string& state_dir;
   const ForeignFiles& foreign;
+  // Called before something is changed. Null: nothing is asked. If it fails, nothing is deleted, and its error is
+  // that of the deletion.
+  std::function<Result<void>()> begins = nullptr;
 };
 
 // Deletes one checkpoint. Adds to `warnings` what could not be removed, and why. Returns false if its

@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <filesystem>
+#include <set>
 
 #include "base/file.h"
 #include "report/human.h"
@@ -50,19 +52,40 @@ Result<std::uint64_t> bound_output(const std::string& path, std::uint64_t most) 
   return stored > left ? stored - left : std::uint64_t{0};
 }
 
+std::vector<std::string> outputs_of_released(const std::string& state_dir,
+                                             const std::vector<store::Job>& jobs) {
+  std::set<std::string> known;
+  for (const store::Job& job : jobs) known.insert(job.id);
+  std::vector<std::string> outputs;
+  std::error_code error;
+  for (std::filesystem::directory_iterator folder(state_dir + "/jobs", error), end;
+       !error && folder != end; folder.increment(error)) {
+    if (known.contains(folder->path().filename())) continue;
+    for (const char* name : {"/stdout", "/stderr"})
+      outputs.push_back(folder->path().string() + name);
+  }
+  return outputs;
+}
+
 void bound_job_outputs(const Parts& parts) {
   const std::uint64_t most = parts.config.job_output_bytes;
   if (most == 0) return;
-  for (const store::Job& job : parts.store.jobs()) {
-    if (job.state != store::JobState::running || job.stdout_path.empty()) continue;
-    for (const std::string& path : {job.stdout_path, job.stderr_path}) {
-      const Result<std::uint64_t> freed = bound_output(path, most);
-      if (!freed) {
-        spdlog::warn("{}", freed.error().message);
-      } else if (*freed != 0) {
-        spdlog::info("job {}: removed the oldest {} of {}", job.name, report::bytes(*freed), path);
-      }
+  const auto bound = [most](const std::string& owner, const std::string& path) {
+    const Result<std::uint64_t> freed = bound_output(path, most);
+    if (!freed) {
+      spdlog::warn("{}", freed.error().message);
+    } else if (*freed != 0) {
+      spdlog::info("{}: removed the oldest {} of {}", owner, report::bytes(*freed), path);
     }
+  };
+  const std::vector<store::Job> jobs = parts.store.jobs();
+  for (const store::Job& job : jobs) {
+    if (job.state != store::JobState::running || job.stdout_path.empty()) continue;
+    for (const std::string& path : {job.stdout_path, job.stderr_path})
+      bound("job " + job.name, path);
+  }
+  for (const std::string& path : outputs_of_released(parts.config.state_dir, jobs)) {
+    bound("a released job", path);
   }
 }
 

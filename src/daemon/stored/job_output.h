@@ -2,9 +2,11 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "daemon/request/parts.h"
 #include "kymo/result.h"
+#include "store/store.h"
 
 namespace kymo::daemon {
 
@@ -21,9 +23,15 @@ namespace kymo::daemon {
 Result<std::uint64_t> bound_output(const std::string& path, std::uint64_t most);
 
 // Calls bound_output() for the output files of every running job that kymod started, with the limit
-// of --job-output-bytes. Logs a line for each file that was cut.
+// of --job-output-bytes, and for those of processes that are no longer jobs (kymo release). Logs a
+// line for each file that was cut.
 // Threads: one.
 // Cost:    open, fstat and close for each file that is below the limit.
 void bound_job_outputs(const Parts& parts);
+
+// The output files in `state_dir`/jobs of processes that are no longer jobs: those in the folders
+// that have the name of none of these jobs.
+std::vector<std::string> outputs_of_released(const std::string& state_dir,
+                                             const std::vector<store::Job>& jobs);
 
 }  // namespace kymo::daemon

@@ -16,21 +16,21 @@ std::string owner_of(const store::Checkpoint& checkpoint) {
   return checkpoint.job_id.empty() ? "pid " + std::to_string(checkpoint.pid) : checkpoint.job_id;
 }
 
-// Failed checkpoints have no images, but their logs and recordings fill the disk as well.
+// Failed checkpoints have no images, but their logs and recordings fill the disk as well. Processes that
+// are no job count as one, because each has a pid of its own.
 std::vector<store::Checkpoint> failed_beyond(const std::vector<store::Checkpoint>& all,
                                              const std::string& state_dir,
                                              const SpaceBound& bound) {
-  constexpr std::uint64_t kFailedKept = 10;  // of each owner, if no count is given
+  constexpr std::uint64_t kFailedKept = 10;  // of each job, if no count is given
   const std::uint64_t most = bound.count != 0 ? bound.count : kFailedKept;
-  std::map<std::string, std::uint64_t> seen;  // by owner, from the newest on
+  std::map<std::string, std::uint64_t> seen;  // by job, from the newest on
   std::vector<store::Checkpoint> out;
-  if (bound.count == 0 && bound.bytes == 0) return out;
   std::for_each(all.rbegin(), all.rend(), [&](const store::Checkpoint& checkpoint) {
     if (checkpoint.state != store::CheckpointState::failed ||
         !below_state_dir(state_dir, checkpoint.directory)) {
       return;
     }
-    if (++seen[owner_of(checkpoint)] > most) out.push_back(checkpoint);
+    if (++seen[checkpoint.job_id] > most) out.push_back(checkpoint);
   });
   std::reverse(out.begin(), out.end());
   return out;
@@ -67,7 +67,6 @@ std::vector<store::Checkpoint> beyond_bound(const std::vector<store::Checkpoint>
 
 std::string make_room(const Parts& parts) {
   const SpaceBound bound{parts.config.keep_bytes, parts.config.keep_count};
-  if (bound.bytes == 0 && bound.count == 0) return {};
   const std::vector<store::Checkpoint> all = parts.store.checkpoints();
   std::vector<std::string> troubles;
   for (const store::Checkpoint& checkpoint : beyond_bound(all, parts.config.state_dir, bound)) {

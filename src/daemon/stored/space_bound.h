@@ -16,14 +16,15 @@ struct SpaceBound {
 };
 
 // The checkpoints below the state directory that must be deleted to keep the bounds:
-// - first failed ones, oldest first: the newest `count` of each job stay (ten if `count` is 0);
+// - first failed ones, oldest first: the newest `count` of each job stay (ten if `count` is 0), and as
+//   many of all processes that are no job. They go also if there is no bound;
 // - then complete ones, oldest first, but never the newest complete one of a job (or of a pid, if
 //   there is no job), in whatever directory that one lies.
 // `all`: oldest first.
 std::vector<store::Checkpoint> beyond_bound(const std::vector<store::Checkpoint>& all,
                                             const std::string& state_dir, const SpaceBound& bound);
 
-// Deletes checkpoints as --keep-bytes and --keep-count say, and logs each. Those in use stay until
+// Deletes checkpoints as --keep-bytes and --keep-count say, and old failed ones. Logs each. Those in use stay until
 // the next call. Returns what went wrong; empty if nothing did.
 // Threads: one.
 // Cost:    a look into the store, and removing the files.

@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 using OthersJson = nlohmann::ordered_json;
 
 // Whoever needs an older one names it in the address.
-constexpr std::size_t kMaxOthers = 100;
+constexpr std::size_t kMaxOthersListed = 100;
 
 bool is_stack_file(const std::string& name) {
   return name.ends_with(".pb.gz") || name.ends_with(".pprof") || stacks::is_folded(name);
@@ -41,7 +41,7 @@ std::vector<std::string> files_in(const std::string& folder) {
     }
   }
   std::sort(files.rbegin(), files.rend());
-  if (files.size() > kMaxOthers) files.resize(kMaxOthers);
+  if (files.size() > kMaxOthersListed) files.resize(kMaxOthersListed);
   std::vector<std::string> names;
   for (auto& [time, name] : files) names.push_back(std::move(name));
   return names;
@@ -97,7 +97,7 @@ OtherPlaces other_places(const Parts& parts) {
   for (const store::Job& job : parts.store.jobs()) jobs[job.id] = job.name;
   std::vector<store::Checkpoint> all = parts.store.checkpoints();
   std::reverse(all.begin(), all.end());
-  if (all.size() > kMaxOthers) all.resize(kMaxOthers);
+  if (all.size() > kMaxOthersListed) all.resize(kMaxOthersListed);
   for (const store::Checkpoint& one : all) {
     places.checkpoints.push_back(
         {one.id, jobs[one.job_id], one.created_unix_ns, CheckpointDir(one.directory).recordings()});

@@ -140,6 +140,7 @@ void add_stored_paths(http::Server& server, const Parts& parts) {
         path, [parts, ask](const http::Request& request) { return reply_of(ask(parts, request)); });
   };
   add("/api/jobs", [](const Parts& all, const http::Request&) { return stored_jobs(all); });
+  add("/api/now", [](const Parts& all, const http::Request&) { return live_figures(all); });
   add("/api/checkpoints", stored_checkpoints);
   add("/api/checkpoint", stored_checkpoint);
   add("/api/comparison", stored_comparison);

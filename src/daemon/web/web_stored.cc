@@ -3,10 +3,14 @@
 #include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <thread>
 #include <vector>
 
+#include "base/clock.h"
 #include "daemon/state/checkpoint_dir.h"
 #include "daemon/stored/catalogue.h"
+#include "inside/sources.h"
+#include "probe/process_tree.h"
 #include "report/api_json.h"
 #include "report/history.h"
 #include "report/history_run.h"
@@ -111,6 +115,31 @@ Result<std::string> recording_file(const Parts& parts, const http::Request& requ
 Result<nlohmann::json> stored_jobs(const Parts& parts) {
   nlohmann::json out = nlohmann::json::array();
   for (const v1::Job& job : parts.jobs.list()) out.push_back(report::to_json(job));
+  return out;
+}
+
+Result<nlohmann::json> live_figures(const Parts& parts) {
+  constexpr std::size_t kMaxJobs = 64;
+  const auto machine = inside::make_machine_source();
+  std::vector<std::uint64_t> values(machine->columns().size());
+  machine->read(monotonic_ns(), values);
+  nlohmann::json out{{"time_ns", monotonic_ns()},
+                     {"cpus", std::max(1U, std::thread::hardware_concurrency())},
+                     {"machine", nlohmann::json::object()},
+                     {"jobs", nlohmann::json::object()}};
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    out["machine"][machine->columns()[i].name] = values[i];
+  }
+  for (const v1::Job& job : parts.jobs.list()) {
+    if (job.state() != v1::Job::RUNNING || out["jobs"].size() >= kMaxJobs) continue;
+    Result<probe::ProcessTree> tree = probe::ProcessTree::open(job.pid());
+    probe::TreeTotals totals;
+    if (!tree || !tree->read(monotonic_ns(), &totals)) continue;
+    out["jobs"][job.name()] = {{"cpu_ns", totals.cpu_ns},
+                               {"resident_bytes", totals.resident_bytes},
+                               {"processes", totals.processes},
+                               {"stopped", totals.stopped}};
+  }
   return out;
 }
 

@@ -15,6 +15,8 @@ namespace kymo::daemon {
 // Errors:  invalid_argument; not_found; those of reading.
 
 Result<nlohmann::json> stored_jobs(const Parts& parts);
+// What the machine and the running jobs do now.
+Result<nlohmann::json> live_figures(const Parts& parts);
 // Parameter `job`: name or id; empty: the checkpoints of all jobs.
 Result<nlohmann::json> stored_checkpoints(const Parts& parts, const http::Request& request);
 // The facts of one checkpoint, CRIU's statistics and phases, and the name, marks and timing tree of

@@ -15,6 +15,7 @@
 #include "runtime/container_processes.h"
 #include "runtime/criu_choice.h"
 #include "runtime/freezer.h"
+#include "runtime/killed_restore.h"
 #include "runtime/oci_spec.h"
 #include "runtime/option_checks.h"
 #include "runtime/process_checks.h"
@@ -171,7 +172,7 @@ Result<void> check_options(const std::string& tried, const CheckpointOptions& op
 }
 
 Result<void> ContainerdRuntime::may_dump(const DumpSpec& spec) {
-  const std::string tried = "dump container " + spec.container;
+  const std::string tried = "dump container " + name_of_container(spec);
   const auto name = containerd_name(spec.container);
   if (!name) return name.error();
   if (Result<void> good = check_options(tried, spec.options); !good) return good;
@@ -189,7 +190,7 @@ Result<void> ContainerdRuntime::may_dump(const DumpSpec& spec) {
 Result<DumpOutcome> ContainerdRuntime::dump(const DumpSpec& spec, const Observer& observer) {
   if (Result<void> good = may_dump(spec); !good) return good.error();
   const ContainerdName name = containerd_name(spec.container).value();
-  ContainerCall checkpoint = call_of("could not dump container " + spec.container);
+  ContainerCall checkpoint = call_of("could not dump container " + name_of_container(spec));
   checkpoint.command.timeout = options_.timeout;
   checkpoint.images_dir = spec.images_dir;
   checkpoint.log_path = spec.work_dir + kDumpLog;
@@ -205,8 +206,8 @@ Result<DumpOutcome> ContainerdRuntime::dump(const DumpSpec& spec, const Observer
   if (outcome && !spec.leave_running) {
     const Scope scope("forget its task", {.category = "runtime"});
     if (Result<void> forgotten = forget_stopped(name); !forgotten) {
-      outcome->warnings.push_back("containerd keeps the task of container " + spec.container +
-                                  ": " + forgotten.error().message);
+      outcome->warnings.push_back("containerd keeps the task of container " +
+                                  name_of_container(spec) + ": " + forgotten.error().message);
     }
   }
   return outcome;
@@ -217,7 +218,7 @@ Result<void> ContainerdRuntime::settle_dump(const DumpSpec& spec) {
 }
 
 Result<void> ContainerdRuntime::may_restore(const RestoreSpec& spec) {
-  const std::string tried = "restore container " + spec.container;
+  const std::string tried = "restore container " + name_of_container(spec);
   if (Result<void> good = check_options(tried, spec.options); !good) return good;
   const Result<ContainerdName> name = containerd_name(spec.container);
   if (!name) return name.error();
@@ -241,7 +242,7 @@ Result<RestoreOutcome> ContainerdRuntime::restore(const RestoreSpec& spec,
                                                   const Observer& observer) {
   if (Result<void> good = may_restore(spec); !good) return good.error();
   const ContainerdName name = containerd_name(spec.container).value();
-  const std::string tried = "could not restore container " + spec.container;
+  const std::string tried = "could not restore container " + name_of_container(spec);
   if (Result<void> free = forget_stopped(name); !free) {
     return Error{free.error().code, tried + ": " + free.error().message};
   }
@@ -252,6 +253,11 @@ Result<RestoreOutcome> ContainerdRuntime::restore(const RestoreSpec& spec,
   restore.stats_path = spec.work_dir + "/stats-restore";
   const Result<std::string> config = client_.spec_of(name);
   restore.cgroups = {cgroup_name(config ? *config : "", name.text())};
+  if (Result<void> removed = remove_killed_restore(name.id, "/run/containerd/runc/" + name.text(),
+                                                   restore.cgroups, spec.work_dir);
+      !removed) {
+    return Error{removed.error().code, tried + ": " + removed.error().message};
+  }
   restore.run = [this, &spec, name](const Command& limits) {
     return client_.restore(name, spec.images_dir, spec.work_dir, limits);
   };

@@ -24,6 +24,7 @@
 #include "runtime/container_end.h"
 #include "runtime/criu_choice.h"
 #include "runtime/freezer.h"
+#include "runtime/killed_restore.h"
 #include "runtime/option_checks.h"
 #include "runtime/process_checks.h"
 #include "runtime/scratch.h"
@@ -220,7 +221,7 @@ Result<void> DockerRuntime::check_experimental(const std::string& tried) const {
 }
 
 Result<void> DockerRuntime::may_dump(const DumpSpec& spec) {
-  const std::string tried = "dump container " + shown(spec.container);
+  const std::string tried = "dump container " + shown(name_of_container(spec));
   if (Result<void> good = check_options(tried, spec.options); !good) return good;
   if (spec.pre_dumps != 0) {
     return Error{Code::invalid_argument, tried + ": --pre-dump: Docker has no call that makes one"};
@@ -383,7 +384,7 @@ Result<CommandOutcome> DockerRuntime::dump_by_docker(const DumpSpec& spec,
 Result<DumpOutcome> DockerRuntime::dump(const DumpSpec& spec, const Observer& observer) {
   if (Result<void> good = may_dump(spec); !good) return good.error();
   ContainerCall checkpoint =
-      call_of("could not dump container " + shown(spec.container), spec.images_dir);
+      call_of("could not dump container " + shown(name_of_container(spec)), spec.images_dir);
   checkpoint.command.timeout = options_.timeout;
   checkpoint.log_path = spec.work_dir + kDumpLog;
   checkpoint.stats_path = spec.work_dir + kDumpStats;
@@ -395,7 +396,8 @@ Result<DumpOutcome> DockerRuntime::dump(const DumpSpec& spec, const Observer& ob
   };
   Result<DumpOutcome> outcome = dump_container(spec, std::move(checkpoint), observer);
   if (outcome && !ended) {
-    outcome->warnings.push_back("Docker was not told that container " + shown(spec.container) +
+    outcome->warnings.push_back("Docker was not told that container " +
+                                shown(name_of_container(spec)) +
                                 " ended for its dump: " + ended.error().message);
   }
   return outcome;
@@ -416,7 +418,7 @@ Result<void> DockerRuntime::settle_dump(const DumpSpec& spec) {
 }
 
 Result<void> DockerRuntime::may_restore(const RestoreSpec& spec) {
-  const std::string tried = "restore container " + shown(spec.container);
+  const std::string tried = "restore container " + shown(name_of_container(spec));
   if (Result<void> good = check_options(tried, spec.options); !good) return good;
   if (Result<void> good = check_experimental(tried); !good) return good;
   const Result<DockerContainer> seen = client_.container(spec.container);
@@ -486,7 +488,7 @@ void DockerRuntime::end_late_restore(const std::string& id) const {
 
 Result<RestoreOutcome> DockerRuntime::restore(const RestoreSpec& spec, const Observer& observer) {
   if (Result<void> good = may_restore(spec); !good) return good.error();
-  const std::string tried = "could not restore container " + shown(spec.container);
+  const std::string tried = "could not restore container " + shown(name_of_container(spec));
   const Result<std::string> root = client_.data_root();
   if (!root) return Error{root.error().code, tried + ": " + root.error().message};
   const std::string folder = *root + "/containers/" + spec.container + "/checkpoints/" + kOurFolder;
@@ -498,6 +500,12 @@ Result<RestoreOutcome> DockerRuntime::restore(const RestoreSpec& spec, const Obs
   restore.growing_log = folder + kWorkLink + kRestoreLog;
   restore.stats_path = spec.work_dir + kRestoreStats;
   restore.cgroups = {spec.container, "docker-" + spec.container + ".scope"};
+  if (Result<void> removed =
+          remove_killed_restore(spec.container, "/run/docker/runtime-runc/moby/" + spec.container,
+                                restore.cgroups, spec.work_dir);
+      !removed) {
+    return Error{removed.error().code, tried + ": " + removed.error().message};
+  }
   restore.run = [&](const Command& limits) { return restore_by_docker(spec, folder, limits); };
   Result<RestoreOutcome> outcome = restore_container(spec, std::move(restore), observer);
   fs::remove_all(folder, ignored);

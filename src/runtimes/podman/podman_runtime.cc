@@ -15,6 +15,7 @@
 #include "runtime/container_calls.h"
 #include "runtime/container_end.h"
 #include "runtime/freezer.h"
+#include "runtime/killed_restore.h"
 #include "runtime/option_checks.h"
 #include "runtime/process_checks.h"
 #include "runtime/scratch.h"
@@ -28,7 +29,6 @@ using nlohmann::json;
 
 constexpr std::uint64_t kNanosecondsInAMicrosecondOfPodman = 1000;
 constexpr std::chrono::seconds kInfoWithin{10};
-constexpr std::size_t kShownOfId = 12;  // podman, too, shows so many characters of an id
 
 // What podman and its OCI runtime leave in podman's folder of a dumped container: the images,
 // CRIU's log and statistics, and the container's /dev/shm.
@@ -42,6 +42,16 @@ std::string podman_reason(const CommandOutcome& outcome) {
   constexpr std::string_view kError = "Error: ";
   std::string line = last_line(outcome.errors);
   return line.starts_with(kError) ? line.substr(kError.size()) : line;
+}
+
+// The same, with the name of the container in place of its id.
+std::string named_reason(const CommandOutcome& outcome, const std::string& id,
+                         const std::string& name) {
+  std::string reason = podman_reason(outcome);
+  for (std::size_t at = 0; (at = reason.find(id, at)) != std::string::npos; at += name.size()) {
+    reason.replace(at, id.size(), name);
+  }
+  return reason;
 }
 
 // Returns what podman's --print-stats prints for the first container. Null if it prints nothing.
@@ -93,12 +103,13 @@ class PodmanRuntime : public Runtime {
   Result<PodmanStore> store();
   Result<std::string> restorable(const RestoreSpec& spec);
   Result<Container> inspect(const std::string& name) const;
-  // Returns the call of a checkpoint or restore. The log and the statistics of a checkpoint are in
+  // Returns the call of a checkpoint or restore. `name`: of the container, for messages. The log and the statistics of a checkpoint are in
   // `work_dir`, to which links in podman's folder `userdata` must lead. Those of a restore are moved
   // there. `said` gets the output of podman.
-  ContainerCall call(const std::string& verb, const std::string& id, const std::string& userdata,
-                     const std::string& work_dir, std::vector<std::string> words,
-                     const std::string& criu_folder, std::string* said) const;
+  ContainerCall call(const std::string& verb, const std::string& id, const std::string& name,
+                     const std::string& userdata, const std::string& work_dir,
+                     std::vector<std::string> words, const std::string& criu_folder,
+                     std::string* said) const;
 
   const PodmanRuntimeOptions options_;
   std::mutex mutex_;
@@ -204,7 +215,9 @@ Result<Container> PodmanRuntime::find(const std::string& container) {
     }
     found = std::move(asked).value();
   }
-  found.name = container;
+  // A job knows only the id of its container.
+  found.name = store->name_of(found.id);
+  if (found.name.empty()) found.name = container;
   if (const auto process = probe::read_process(found.process.pid); process) {
     found.command = process->command;
   }
@@ -238,20 +251,21 @@ Command PodmanRuntime::command_of(const std::string& verb, const std::string& id
 }
 
 ContainerCall PodmanRuntime::call(const std::string& verb, const std::string& id,
-                                  const std::string& userdata, const std::string& work_dir,
-                                  std::vector<std::string> words, const std::string& criu_folder,
-                                  std::string* said) const {
+                                  const std::string& name, const std::string& userdata,
+                                  const std::string& work_dir, std::vector<std::string> words,
+                                  const std::string& criu_folder, std::string* said) const {
   const bool is_dump = verb == "checkpoint";
   const std::string log = is_dump ? kDumpLog : "/restore.log";
   const std::string stats = is_dump ? kDumpStats : "/stats-restore";
   ContainerCall call;
   call.runtime = "podman";
   call.command = command_of(verb, id, std::move(words), criu_folder);
-  call.tried = "could not " + std::string(is_dump ? "dump" : verb) + " container " +
-               id.substr(0, kShownOfId);
+  call.tried = "could not " + std::string(is_dump ? "dump" : verb) + " container " + name;
   call.log_path = work_dir + log;
   call.stats_path = work_dir + stats;
-  call.reason = podman_reason;
+  call.reason = [id, name](const CommandOutcome& outcome) {
+    return named_reason(outcome, id, name);
+  };
   if (!is_dump) {
     call.growing_log = userdata + log;
     forget(userdata + stats);
@@ -275,7 +289,7 @@ ContainerCall PodmanRuntime::call(const std::string& verb, const std::string& id
 }
 
 Result<void> PodmanRuntime::may_dump(const DumpSpec& spec) {
-  const std::string asked = "dump container " + spec.container;
+  const std::string asked = "dump container " + name_of_container(spec);
   Result<void> good = check_podman_options(asked, spec.options);
   if (good) {
     good =
@@ -292,7 +306,7 @@ Result<void> PodmanRuntime::may_dump(const DumpSpec& spec) {
         Code::failed_precondition,
         asked +
             ": it is frozen, and podman dumps only running containers: use kymo unfreeze podman " +
-            spec.container};
+            name_of_container(spec)};
   }
   return {};
 }
@@ -304,7 +318,7 @@ Result<DumpOutcome> PodmanRuntime::dump(const DumpSpec& spec, const Observer& ob
   const Result<PodmanStore> store = this->store();
   if (!store) {
     return Error{store.error().code,
-                 "dump container " + spec.container + ": " + store.error().message};
+                 "dump container " + name_of_container(spec) + ": " + store.error().message};
   }
   const std::string criu_folder = spec.criu ? spec.criu->folder : options_.criu_folder;
   const std::string userdata = store->folder_of(spec.container);
@@ -313,8 +327,8 @@ Result<DumpOutcome> PodmanRuntime::dump(const DumpSpec& spec, const Observer& ob
     flags.emplace_back("--leave-running");
   }
   std::string said;
-  ContainerCall checkpoint =
-      call("checkpoint", spec.container, userdata, spec.work_dir, flags, criu_folder, &said);
+  ContainerCall checkpoint = call("checkpoint", spec.container, name_of_container(spec), userdata,
+                                  spec.work_dir, flags, criu_folder, &said);
   checkpoint.images_dir = spec.images_dir;
   checkpoint.round = [&](const PreDumpPlace&) {
     std::vector<std::string> words = podman_flags(spec.options);
@@ -377,7 +391,7 @@ Result<void> PodmanRuntime::settle_dump(const DumpSpec& spec) {
 
 // Checks the request and returns the id of the container into which the images are restored.
 Result<std::string> PodmanRuntime::restorable(const RestoreSpec& spec) {
-  const std::string asked = "restore container " + spec.container;
+  const std::string asked = "restore container " + name_of_container(spec);
   if (Result<void> good = check_podman_options(asked, spec.options); !good) {
     return good.error();
   }
@@ -412,21 +426,29 @@ Result<RestoreOutcome> PodmanRuntime::restore(const RestoreSpec& spec, const Obs
   const Result<PodmanStore> store = this->store();
   if (!store) {
     return Error{store.error().code,
-                 "restore container " + spec.container + ": " + store.error().message};
+                 "restore container " + name_of_container(spec) + ": " + store.error().message};
   }
   const std::string userdata = store->folder_of(*id);
   std::string said;
-  ContainerCall restore = call("restore", *id, userdata, spec.work_dir, podman_flags(spec.options),
-                               spec.criu ? spec.criu->folder : options_.criu_folder, &said);
+  ContainerCall restore =
+      call("restore", *id, name_of_container(spec), userdata, spec.work_dir,
+           podman_flags(spec.options), spec.criu ? spec.criu->folder : options_.criu_folder, &said);
   restore.images_dir = spec.images_dir;
   restore.cgroups = cgroups_of(*id);
+  if (Result<void> removed =
+          remove_killed_restore(*id, "/run/runc/" + *id, restore.cgroups, userdata);
+      !removed) {
+    return Error{removed.error().code,
+                 "restore container " + spec.container + ": " + removed.error().message};
+  }
   const CheckpointLink link(userdata + kCheckpoint, spec.images_dir);
   if (Result<void> made = link.made(); !made) {
     return made.error();
   }
   if (!copy_on_a_disk_that_answers(spec.work_dir + kSharedMemory, userdata + kSharedMemory)) {
-    return Error{Code::unavailable, "restore container " + spec.container + ": the disk of " +
-                                        spec.work_dir + " does not answer; nothing was restored"};
+    return Error{Code::unavailable, "restore container " + name_of_container(spec) +
+                                        ": the disk of " + spec.work_dir +
+                                        " does not answer; nothing was restored"};
   }
   Result<RestoreOutcome> outcome = restore_container(spec, std::move(restore), observer);
   if (!outcome) return outcome;

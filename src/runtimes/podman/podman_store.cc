@@ -65,6 +65,20 @@ std::optional<std::string> PodmanStore::id_of(const std::string& name) const {
   return several ? std::nullopt : begins;
 }
 
+std::string PodmanStore::name_of(const std::string& id) const {
+  for (const char* list : kLists) {
+    const Result<std::string> text = read_file(containers + "/" + list);
+    const json all = text ? parse_json(*text) : json::array();
+    for (const json& container : all) {
+      if (!container.is_object() || container.value("id", json()) != json(id)) continue;
+      const json names = container.value("names", json());
+      const bool named = names.is_array() && !names.empty() && names[0].is_string();
+      return named ? names[0].get<std::string>() : "";
+    }
+  }
+  return {};
+}
+
 pid_t PodmanStore::pid_of(const std::string& id) const {
   const Result<std::string> text = read_file(run_containers + "/" + id + "/userdata/pidfile");
   const pid_t pid = text ? static_cast<pid_t>(std::atoi(text->c_str())) : 0;

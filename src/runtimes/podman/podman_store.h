@@ -21,6 +21,8 @@ struct PodmanStore {
   // Returns the id of the container with this name or id, or of the only container whose id begins
   // with `name`. Returns nothing if there is no such container or several.
   [[nodiscard]] std::optional<std::string> id_of(const std::string& name) const;
+  // Returns the first name of the container with this id. Empty if there is no such container.
+  [[nodiscard]] std::string name_of(const std::string& id) const;
   // Returns the pid of the container's first process. 0 if podman's files name no process that runs
   // and is in a cgroup of the container.
   [[nodiscard]] pid_t pid_of(const std::string& id) const;

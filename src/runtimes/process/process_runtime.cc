@@ -1,6 +1,7 @@
 #include "runtimes/process/process_runtime.h"
 
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,9 +14,12 @@
 #include <utility>
 
 #include "base/claims.h"
+#include "base/clock.h"
 #include "base/patience.h"
 #include "base/reap.h"
+#include "criu/ghosts.h"
 #include "criu/images.h"
+#include "criu/inherited.h"
 #include "criu/leftovers.h"
 #include "criu/pstree.h"
 #include "kymo/scope.h"
@@ -226,9 +230,37 @@ Result<void> ProcessRuntime::may_dump(const DumpSpec& spec) {
                              "pre-dump process " + std::to_string(spec.process.pid));
 }
 
+Error same_pids(const RestoreSpec& spec) {
+  return Error{Code::already_exists, "cannot restore " + spec.images_dir +
+                                         ": another restore that is running needs the same pids; "
+                                         "wait until it ends"};
+}
+
+// Looks whether what the options name exists. CRIU would find out only in the middle of the restore.
+Result<void> check_places(const RestoreSpec& spec) {
+  const std::string tried = "cannot restore " + spec.images_dir + ": ";
+  struct stat seen {};
+  for (const std::string& external : spec.options.external) {
+    const std::size_t end = external.starts_with("mnt[") ? external.find("]:/") : external.npos;
+    if (end == external.npos) continue;
+    if (::stat(external.c_str() + end + 2, &seen) != 0) {
+      return system_error(tried + "--external " + external, errno);
+    }
+  }
+  const std::string& root = spec.options.root;
+  if (root.empty()) return {};
+  if (::stat(root.c_str(), &seen) != 0) return system_error(tried + "--root " + root, errno);
+  if (S_ISDIR(seen.st_mode)) return {};
+  return Error{Code::invalid_argument, tried + "--root " + root + ": it is not a folder"};
+}
+
 Result<void> ProcessRuntime::may_restore(const RestoreSpec& spec) {
   const auto tree = check_images(spec);
-  return tree ? Result<void>() : tree.error();
+  if (!tree) return tree.error();
+  if (!restoring_.claim_all(ids_of(*tree))) return same_pids(spec);
+  if (Result<void> there = check_places(spec); !there) return there;
+  const auto files = criu::open_inherited(spec.options.inherited);
+  return files ? Result<void>() : files.error();
 }
 
 Result<DumpOutcome> ProcessRuntime::dump(const DumpSpec& spec, const Observer& observer) {
@@ -292,6 +324,8 @@ Result<void> ProcessRuntime::settle_dump(const DumpSpec& spec) {
       note(criu::end_leftover_dump(log, tree));
     }
   }
+  if (living_tracer(tree) != 0)
+    return all;  // of another dump, or a debugger: nothing there is ours
   note(give_back_network(tree));
   note(unmap_criu(tree));
   return all;
@@ -307,9 +341,7 @@ Result<RestoreOutcome> ProcessRuntime::restore(const RestoreSpec& spec, const Ob
   }
   const auto claim = restoring_.claim_all(ids_of(*images));
   if (!claim) {
-    return Error{Code::already_exists, "cannot restore " + spec.images_dir +
-                                           ": another restore that is running needs the same pids; "
-                                           "wait until it ends"};
+    return same_pids(spec);
   }
   // Check the pids again: a restore that held the claim before may have just ended.
   const auto tree = check_images(spec);
@@ -322,6 +354,7 @@ Result<RestoreOutcome> ProcessRuntime::restore(const RestoreSpec& spec, const Ob
   forget(log_path);  // it may be a pipe, or have another name elsewhere
   LogClock clock;
   TimeOfCriu time;
+  const std::int64_t began_unix_ns = unix_ns();
   Scope scope("criu", {.category = "criu"});
   const Result<criu::RestoreReply> reply = call_restore(client(spec.criu), spec, tree->front().pid,
                                                         observer, clock.listen(observer.notified));
@@ -340,6 +373,7 @@ Result<RestoreOutcome> ProcessRuntime::restore(const RestoreSpec& spec, const Ob
       reap_within(tree->front().pid, kGoneWithin);
     }
     criu::remove_leftover_mounts(spec.work_dir);
+    criu::remove_leftover_ghosts(log_path, began_unix_ns);
     return reply.error();
   }
   scope.end();

@@ -1,17 +1,17 @@
 #include "runtimes/runc/runc_runtime.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
 #include <cstdint>
-#include <ctime>
 #include <filesystem>
 #include <map>
 #include <mutex>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <thread>
 #include <utility>
 
 #include "base/beneath.h"
@@ -19,6 +19,8 @@
 #include "base/file.h"
 #include "base/json_text.h"
 #include "base/mounts.h"
+#include "base/patience.h"
+#include "criu/ghosts.h"
 #include "criu/leftovers.h"
 #include "kymo/scope.h"
 #include "probe/process.h"
@@ -28,6 +30,7 @@
 #include "runtime/container_end.h"
 #include "runtime/container_processes.h"
 #include "runtime/freezer.h"
+#include "runtime/killed_restore.h"
 #include "runtime/option_checks.h"
 #include "runtime/process_checks.h"
 #include "runtime/scratch.h"
@@ -39,8 +42,12 @@ namespace {
 using nlohmann::json;
 
 constexpr char kCriuLog[] = "/dump.log";
+constexpr char kRestoreLog[] = "/restore.log";
 constexpr char kRuncLog[] = "/runc.log";
 constexpr std::chrono::seconds kRemovesWithin{5};
+// How long kymod's start waits for a restore that goes on without its kymod.
+constexpr std::chrono::seconds kEndsAloneWithin{3};
+constexpr std::chrono::milliseconds kLookAloneEvery{10};
 
 // Whether runc allows this id. Such an id cannot lead out of runc's folder.
 bool is_container_id(const std::string& id) {
@@ -96,29 +103,58 @@ bool restores(pid_t process, const RestoreSpec& spec, const std::string& program
          has(read_file(folder + "/environ"), restore_mark(spec));
 }
 
-// When the folder was made, in clock ticks since boot, like the start time of a process. Later than any time if
-// its file system does not say.
-std::uint64_t made_at_ticks(const std::string& folder) {
+// A folder, and not a later one of the same path: the next boot may use its inode again.
+struct FolderId {
+  ino_t inode = 0;
+  std::int64_t made_unix_ns = 0;  // 0: its file system does not say
+  bool operator==(const FolderId&) const = default;
+};
+
+std::optional<FolderId> id_of_folder(const std::string& folder) {
   struct statx about {};
-  if (::statx(AT_FDCWD, folder.c_str(), AT_SYMLINK_NOFOLLOW, STATX_BTIME, &about) != 0 ||
-      (about.stx_mask & STATX_BTIME) == 0) {
-    return UINT64_MAX;
+  if (::statx(AT_FDCWD, folder.c_str(), 0, STATX_INO | STATX_BTIME, &about) != 0)
+    return std::nullopt;
+  const bool told = (about.stx_mask & STATX_BTIME) != 0;
+  return FolderId{about.stx_ino,
+                  told ? about.stx_btime.tv_sec * 1'000'000'000 + about.stx_btime.tv_nsec : 0};
+}
+
+// Containers that an earlier kymod could not remove.
+std::map<std::string, FolderId> read_left_over(const std::string& memory) {
+  std::map<std::string, FolderId> left;
+  const Result<std::string> text =
+      memory.empty() ? Result<std::string>(Error{Code::not_found, "no file"}) : read_file(memory);
+  const json listed = parse_json(text ? *text : "");
+  if (!listed.is_object()) return left;
+  for (const auto& [id, folder] : listed.items()) {
+    if (!is_container_id(id) || !folder.is_object()) continue;
+    const json inode = folder.value("inode", json());
+    const json made = folder.value("made_unix_ns", json());
+    if (inode.is_number_integer() && made.is_number_integer()) left[id] = {inode, made};
   }
-  timespec since_boot{};
-  ::clock_gettime(CLOCK_BOOTTIME, &since_boot);
-  const std::int64_t ticks = ::sysconf(_SC_CLK_TCK);
-  const auto in_ticks = [ticks](std::int64_t seconds, std::int64_t ns) {
-    return seconds * ticks + ns * ticks / 1'000'000'000;
-  };
-  const auto age = static_cast<std::int64_t>(unix_ns()) / 1'000'000 -
-                   (about.stx_btime.tv_sec * 1000 + about.stx_btime.tv_nsec / 1'000'000);
-  const std::int64_t made = in_ticks(since_boot.tv_sec, since_boot.tv_nsec) - age * ticks / 1000;
-  return made > 0 ? static_cast<std::uint64_t>(made) : 0;
+  return left;
+}
+
+// Does not wait for a disk that stalls.
+void write_left_over(const std::string& memory, const std::map<std::string, FolderId>& left) {
+  if (memory.empty()) return;
+  json listed = json::object();
+  for (const auto& [id, folder] : left) {
+    if (folder.made_unix_ns == 0) continue;  // it could not be told from a later one
+    listed[id] = {{"inode", folder.inode}, {"made_unix_ns", folder.made_unix_ns}};
+  }
+  static_cast<void>(within(kDiskPatience, [memory, text = json_text(listed) + "\n"] {
+    return replace_file(memory, text).ok();
+  }));
 }
 
 class RuncRuntime : public Runtime {
  public:
-  explicit RuncRuntime(RuncRuntimeOptions options) : options_(std::move(options)) {}
+  explicit RuncRuntime(RuncRuntimeOptions options) : options_(std::move(options)) {
+    left_over_ = read_left_over(options_.memory);
+    const std::map<std::string, FolderId> earlier = left_over_;
+    for (const auto& [id, folder] : earlier) try_again_to_remove(id);
+  }
 
   Result<ProcessId> run(const RunSpec& spec) override;
   Result<Container> find(const std::string& container) override;
@@ -128,6 +164,7 @@ class RuncRuntime : public Runtime {
   Result<DumpOutcome> dump(const DumpSpec& spec, const Observer& observer) override;
   Result<void> settle_dump(const DumpSpec& spec) override;
   Result<RestoreOutcome> restore(const RestoreSpec& spec, const Observer& observer) override;
+  Result<bool> settle_restore(const RestoreSpec& spec, std::int64_t began_unix_ns) override;
   Result<std::string> freeze(const FreezeSpec& spec) override;
   Result<std::string> unfreeze(const FreezeSpec& spec) override;
 
@@ -148,12 +185,14 @@ class RuncRuntime : public Runtime {
   [[nodiscard]] Result<void> check_free(const std::string& tried, const std::string& id) const;
   void remove_left_over(const std::string& id);
   void try_again_to_remove(const std::string& id);
-  void remove_half_restored(const RestoreSpec& spec);
+  [[nodiscard]] bool is_half_restored(const std::string& id) const;
+  [[nodiscard]] bool goes_on(const RestoreSpec& spec) const;
+  Result<void> remove_half_restored(const RestoreSpec& spec);
 
   const RuncRuntimeOptions options_;
   std::mutex mutex_;
-  // The containers that could not be removed, and the inodes of their folders. Guarded by mutex_.
-  std::map<std::string, ino_t> left_over_;
+  // The containers that could not be removed, and their folders. Guarded by mutex_.
+  std::map<std::string, FolderId> left_over_;
 };
 
 Command RuncRuntime::command(const std::string& log, std::vector<std::string> words,
@@ -262,8 +301,7 @@ Result<void> RuncRuntime::check_free(const std::string& tried, const std::string
 // existed before.
 void RuncRuntime::remove_left_over(const std::string& id) {
   const std::string folder = folder_of(id);
-  struct stat left {};
-  if (::stat(folder.c_str(), &left) != 0) return;
+  if (!id_of_folder(folder)) return;
   const Scope scope("remove what is left", {.category = "runtime"});
   // A runc that was killed leaves the container's root mounted in this folder. Removing the
   // folder would then delete the files of the root.
@@ -272,10 +310,11 @@ void RuncRuntime::remove_left_over(const std::string& id) {
     remove.timeout = kRemovesWithin;
     static_cast<void>(run_command(remove).ok());
   }
-  const bool stays = ::stat(folder.c_str(), &left) == 0;
+  const std::optional<FolderId> stays = id_of_folder(folder);
   const std::lock_guard lock(mutex_);
-  left_over_.erase(id);
-  if (stays) left_over_.emplace(id, left.st_ino);
+  const bool was_known = left_over_.erase(id) != 0;
+  if (stays) left_over_.emplace(id, *stays);
+  if (stays || was_known) write_left_over(options_.memory, left_over_);
 }
 
 // Does so unless somebody else has removed it, and perhaps made another one.
@@ -284,43 +323,41 @@ void RuncRuntime::try_again_to_remove(const std::string& id) {
     const std::lock_guard lock(mutex_);
     const auto entry = left_over_.find(id);
     if (entry == left_over_.end()) return;
-    struct stat now {};
-    const bool same = ::stat(folder_of(id).c_str(), &now) == 0 && now.st_ino == entry->second;
-    if (!same) {
+    if (id_of_folder(folder_of(id)) != entry->second) {
       left_over_.erase(entry);
+      write_left_over(options_.memory, left_over_);
       return;
     }
   }
   remove_left_over(id);
 }
 
-// Removes what is left of a restore during which kymod and runc were killed: runc knows no such container,
-// but keeps a folder of that name with its root mounted in it. A restore that goes on is left alone.
-void RuncRuntime::remove_half_restored(const RestoreSpec& spec) {
-  const std::string folder = folder_of(spec.container);
+bool RuncRuntime::is_half_restored(const std::string& id) const {
   std::error_code error;
-  if (!std::filesystem::exists(folder + "/criu-root", error) ||
-      std::filesystem::exists(folder + "/state.json", error)) {
-    return;
-  }
+  return std::filesystem::exists(folder_of(id) + "/criu-root", error) &&
+         !std::filesystem::exists(folder_of(id) + "/state.json", error);
+}
+
+// Whether a runc restores the container, with or without its kymod.
+bool RuncRuntime::goes_on(const RestoreSpec& spec) const {
   const std::vector<pid_t> all = probe::all_processes();
-  if (std::any_of(all.begin(), all.end(),
-                  [&](pid_t one) { return restores(one, spec, options_.program); })) {
-    return;
-  }
+  return std::any_of(all.begin(), all.end(),
+                     [&](pid_t one) { return restores(one, spec, options_.program); });
+}
+
+// Removes what is left of a restore during which kymod and runc were killed: runc knows no such container,
+// but keeps a folder of that name with its root mounted in it. A restore that goes on is left alone. A CRIU
+// without its runc gives up, but processes that it has made may wait for it for good.
+Result<void> RuncRuntime::remove_half_restored(const RestoreSpec& spec) {
+  const std::string& id = spec.container;
+  if (!is_half_restored(id) || goes_on(spec)) return {};
+  Result<void> done = criu::end_leftover_restore(spec.work_dir + kRestoreLog, {});
+  if (!done) return done;
   const Result<std::string> config = read_file(spec.bundle + "/config.json");
-  const std::vector<std::string> cgroups{cgroup_name(config ? *config : "", spec.container)};
-  const std::vector<ProcessId> inside = processes_of_cgroups(cgroups);
-  const std::uint64_t made = made_at_ticks(folder);
-  // Another runtime's container may have cgroups of that name. It was there before, or its processes are not
-  // these alone: then nothing is touched.
-  if (!std::all_of(inside.begin(), inside.end(),
-                   [made](const ProcessId& one) { return one.start_ticks >= made; })) {
-    return;
-  }
-  if (!inside.empty()) kill_half_restored_container(cgroups);
-  criu::remove_leftover_mounts(spec.work_dir);
-  remove_left_over(spec.container);
+  done = remove_killed_restore(id, folder_of(id), {cgroup_name(config ? *config : "", id)},
+                               spec.work_dir);
+  if (done) remove_left_over(id);  // or note it for the next time
+  return done;
 }
 
 Result<ProcessId> RuncRuntime::run(const RunSpec& spec) {
@@ -367,7 +404,7 @@ Result<void> check_runc_options(const std::string& tried, const CheckpointOption
 }
 
 Result<void> RuncRuntime::may_dump(const DumpSpec& spec) {
-  const std::string tried = "dump container " + spec.container;
+  const std::string tried = "dump container " + name_of_container(spec);
   Result<void> good = check_runc_options(tried, spec.options);
   if (good) {
     good =
@@ -382,7 +419,7 @@ Result<void> RuncRuntime::may_dump(const DumpSpec& spec) {
 }
 
 Result<DumpOutcome> RuncRuntime::dump(const DumpSpec& spec, const Observer& observer) {
-  const std::string tried = "could not dump container " + spec.container;
+  const std::string tried = "could not dump container " + name_of_container(spec);
   if (Result<void> good = may_dump(spec); !good) {
     return good.error();
   }
@@ -423,10 +460,11 @@ Result<void> RuncRuntime::settle_dump(const DumpSpec& spec) {
 }
 
 Result<void> RuncRuntime::may_restore(const RestoreSpec& spec) {
-  const std::string asked = "restore container " + spec.container;
+  const std::string asked = "restore container " + name_of_container(spec);
   Result<void> good = check_runc_options(asked, spec.options);
   if (good) try_again_to_remove(spec.container);
-  if (good) remove_half_restored(spec);
+  if (good)
+    static_cast<void>(remove_half_restored(spec).ok());  // what stays is named by check_free()
   if (good) good = check_free(asked, spec.container);
   if (good) good = check_bundle(asked, spec.bundle);
   return good ? check_restorable(asked, spec.bundle) : good;
@@ -436,7 +474,8 @@ Result<RestoreOutcome> RuncRuntime::restore(const RestoreSpec& spec, const Obser
   if (Result<void> good = may_restore(spec); !good) {
     return good.error();
   }
-  const Result<BundleRoot> root = prepare_root("restore container " + spec.container, spec.bundle);
+  const Result<BundleRoot> root =
+      prepare_root("restore container " + name_of_container(spec), spec.bundle);
   if (!root) {
     return root.error();
   }
@@ -447,17 +486,20 @@ Result<RestoreOutcome> RuncRuntime::restore(const RestoreSpec& spec, const Obser
   }
   words.push_back(spec.container);
   ContainerCall restore =
-      call("could not restore container " + spec.container, spec.work_dir, std::move(words),
-           spec.criu ? spec.criu->folder : options_.criu_folder);
+      call("could not restore container " + name_of_container(spec), spec.work_dir,
+           std::move(words), spec.criu ? spec.criu->folder : options_.criu_folder);
   restore.command.output_path = "/dev/null";
   restore.images_dir = spec.images_dir;
-  restore.log_path = spec.work_dir + "/restore.log";
+  restore.log_path = spec.work_dir + kRestoreLog;
   restore.stats_path = spec.work_dir + "/stats-restore";
   const Result<std::string> config = read_file(spec.bundle + "/config.json");
   restore.cgroups = {cgroup_name(config ? *config : "", spec.container)};
+  const std::int64_t began_unix_ns = unix_ns();
   Result<RestoreOutcome> outcome = restore_container(spec, std::move(restore), observer);
   if (!outcome) {
     remove_left_over(spec.container);
+    criu::remove_leftover_ghosts(spec.work_dir + kRestoreLog, began_unix_ns,
+                                 places_in_bundle(spec.bundle));
     return outcome;
   }
   const Result<Container> container = find(spec.container);
@@ -469,11 +511,31 @@ Result<RestoreOutcome> RuncRuntime::restore(const RestoreSpec& spec, const Obser
     outcome->warnings.push_back(root->made);
   }
   if (root->read_only && !container->read_only_root) {
-    outcome->warnings.push_back("container " + spec.container +
+    outcome->warnings.push_back("container " + name_of_container(spec) +
                                 " can now write to its root, which is read-only in its bundle: "
                                 "CRIU before 4.2 does this; use CRIU 4.2 or later");
   }
   return outcome;
+}
+
+Result<bool> RuncRuntime::settle_restore(const RestoreSpec& spec, std::int64_t began_unix_ns) {
+  if (!is_container_id(spec.container)) return true;
+  for (const auto until = std::chrono::steady_clock::now() + kEndsAloneWithin; goes_on(spec);) {
+    if (std::chrono::steady_clock::now() > until) return false;
+    std::this_thread::sleep_for(kLookAloneEvery);
+  }
+  const Result<void> ended = criu::end_leftover_restore(spec.work_dir + kRestoreLog, {});
+  if (!ended) return ended.error();
+  if (Result<void> removed = remove_half_restored(spec); !removed) return removed.error();
+  if (is_half_restored(spec.container)) {
+    return Error{Code::unavailable,
+                 "runc's folder " + folder_of(spec.container) + " cannot be removed"};
+  }
+  if (process_of(spec.container)) return true;  // it runs
+  criu::remove_leftover_mounts(spec.work_dir);
+  criu::remove_leftover_ghosts(spec.work_dir + kRestoreLog, began_unix_ns,
+                               places_in_bundle(spec.bundle));
+  return true;
 }
 
 Result<std::string> RuncRuntime::freeze(const FreezeSpec& spec) {

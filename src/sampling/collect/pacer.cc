@@ -17,7 +17,7 @@ namespace {
 // wakes early by a margin to keep its deadlines.
 constexpr std::uint64_t kMinSleptNs = 50'000;
 constexpr std::uint64_t kMinThriftyNs = 200'000;
-// The longest margin in thrifty pace.
+// The longest margin in thrifty pace, if half the interval is not shorter.
 constexpr std::uint64_t kMaxThriftyMarginNs = 60'000;
 constexpr std::uint64_t kStepNs = 50;  // step down for each wake-up in time
 // So close to the deadline it spins without pause instructions: a pause takes up to 50 ns, which
@@ -62,11 +62,15 @@ std::uint64_t spin_until(std::uint64_t deadline_ns, std::uint64_t now_ns) noexce
   return now_ns;
 }
 
+// The longest margin in thrifty pace.
+std::uint64_t thrifty_margin(std::uint64_t interval_ns) {
+  return interval_ns >= kMinThriftyNs ? 0 : std::min(kMaxThriftyMarginNs, interval_ns / 2);
+}
+
 // The longest margin. A precise pacer must not have a shorter one than a thrifty pacer, or it would
 // be late.
 std::uint64_t longest_margin(std::uint64_t interval_ns, Pace pace, double max_spin_share) {
-  const std::uint64_t thrifty_ns =
-      interval_ns >= kMinThriftyNs ? 0 : std::min(kMaxThriftyMarginNs, interval_ns / 2);
+  const std::uint64_t thrifty_ns = thrifty_margin(interval_ns);
   if (pace == Pace::thrifty) {
     return thrifty_ns;
   }
@@ -84,6 +88,15 @@ Pacer::Pacer(std::uint64_t interval_ns, Pace pace, double max_spin_share, PaceCo
       margin_ns_(max_margin_ns_),
       counts_(counts),
       stop_(stop) {}
+
+double Pacer::spin_limit(std::uint64_t interval_ns, Pace pace, double max_spin_share) {
+  if (interval_ns < kMinSleptNs) {
+    return 1;
+  }
+  const double thrifty =
+      static_cast<double>(thrifty_margin(interval_ns)) / static_cast<double>(interval_ns);
+  return pace == Pace::thrifty ? thrifty : std::max(thrifty, std::clamp(max_spin_share, 0.0, 1.0));
+}
 
 bool Pacer::only_sleeps(std::uint64_t interval_ns, Pace pace) {
   return longest_margin(interval_ns, pace, 1) == 0;

@@ -43,6 +43,10 @@ class Pacer {
   Pacer(std::uint64_t interval_ns, Pace pace, double max_spin_share, PaceCounts& counts,
         Event& stop);
 
+  // The largest share of an interval that such a pacer spins: 0 to 1. It is more than
+  // `max_spin_share` if the interval is so short that the share would not keep the ticks.
+  static double spin_limit(std::uint64_t interval_ns, Pace pace, double max_spin_share);
+
   // Whether such a pacer only sleeps and never spins. Its thread may then have a real-time
   // priority.
   static bool only_sleeps(std::uint64_t interval_ns, Pace pace);

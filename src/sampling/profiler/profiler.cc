@@ -265,7 +265,7 @@ struct Profiler::State {
   Result<void> stop();
   Result<std::unique_ptr<RingMemory>> make_ring(const RecordingInfo& info);
   void start_threads(CollectorThread& collector_thread, std::uint64_t clock_start_ns);
-  void warn_of_short_interval(std::uint64_t sample_ns);
+  void warn_of_short_interval(std::uint64_t sample_ns, double spin_limit);
   void warn(std::vector<std::string> more) {
     const std::lock_guard lock(shown_mutex);
     warnings.insert(warnings.end(), more.begin(), more.end());
@@ -329,7 +329,8 @@ Result<void> Profiler::State::begin(std::unique_ptr<Sampler> sampler) {
   info.slots = options.slots;
   info.rows_per_slot = options.rows;
   info.pace = options.pace;
-  info.max_spin_share = options.max_spin_share;
+  info.max_spin_share =
+      Pacer::spin_limit(to_nanos(options.interval), options.pace, options.max_spin_share);
   info.prometheus_prefix = options.prometheus_prefix;
   const auto errors = std::make_shared<CallbackErrors>(registry, info.columns);
   info.callback_errors = [errors] { return errors->get(); };
@@ -363,18 +364,23 @@ Result<void> Profiler::State::begin(std::unique_ptr<Sampler> sampler) {
       std::move(sampler), std::move(ring), *counts, *options.sink, sink_error, start_ns,
       [this] { return stats(); });
   show(ring_memory);
-  warn_of_short_interval(sample_ns);
+  warn_of_short_interval(sample_ns, info.max_spin_share);
   start_threads(collector_thread, info.start_monotonic_ns);
   running.store(true, std::memory_order_release);
   return {};
 }
 
-void Profiler::State::warn_of_short_interval(std::uint64_t sample_ns) {
+void Profiler::State::warn_of_short_interval(std::uint64_t sample_ns, double spin_limit) {
   if (sample_ns > to_nanos(options.interval)) {
     warn({"an interval of " + std::to_string(options.interval.count()) +
           " ns is too short: a sample of " + std::to_string(run->sampler->columns().size()) +
           " columns takes " + std::to_string(sample_ns) +
           " ns here; ticks that are missed will be counted and listed"});
+  }
+  if (options.pace == Pace::precise && spin_limit > options.max_spin_share) {
+    warn({"an interval of " + std::to_string(options.interval.count()) +
+          " ns is too short for the max spin share: the collector may spin up to " +
+          std::to_string(std::llround(100 * spin_limit)) + " % of the time"});
   }
 }
 

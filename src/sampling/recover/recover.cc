@@ -1,6 +1,7 @@
 #include "kymo/recover.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -47,32 +48,53 @@ struct Left {
   std::vector<LeftSlot> slots;
 };
 
-Result<void> lock_ring(RingMemory& ring, const std::string& ring_path) {
-  if (ring.try_lock()) {
-    return {};
+// Takes the lock of a ring. The destructor gives it back, also if a forked child has a copy of the
+// descriptor, which alone would keep the ring locked.
+class RingLock {
+ public:
+  explicit RingLock(const RingFile& file) : fd_(file.fd.get()) {
+    held_ = ::flock(fd_, LOCK_EX | LOCK_NB) == 0;
   }
-  return Error{Code::failed_precondition,
-               "the ring " + ring_path + " is in use by process " +
-                   std::to_string(ring.header().pid) + "; stop it first",
-               0};
+  ~RingLock() {
+    if (held_) ::flock(fd_, LOCK_UN);
+  }
+  RingLock(const RingLock&) = delete;
+  RingLock& operator=(const RingLock&) = delete;
+  [[nodiscard]] bool held() const { return held_; }
+
+ private:
+  int fd_;
+  bool held_ = false;
+};
+
+Error in_use(const std::string& ring_path, std::uint32_t pid) {
+  return Error{
+      Code::failed_precondition,
+      "the ring " + ring_path + " is in use by process " + std::to_string(pid) + "; stop it first",
+      0};
 }
 
 Result<Left> open_left(const std::string& ring_path) {
-  Result<std::unique_ptr<RingMemory>> ring = RingMemory::open_file(ring_path);
-  if (!ring) {
-    return ring.error();
+  Result<RingFile> file = RingFile::open(ring_path);
+  if (!file) {
+    return file.error();
   }
   // Recovery writes to the file that the ring names. A ring of another user could name any of our
-  // files.
-  if (const uid_t owner = (*ring)->owner(); owner != ::geteuid()) {
+  // files, and its owner could truncate it while it is mapped.
+  if (const uid_t owner = file->owner; owner != ::geteuid()) {
     return Error{Code::permission_denied,
                  "the ring " + ring_path + " belongs to uid " + std::to_string(owner) +
                      " and this is uid " + std::to_string(::geteuid()) +
                      "; recover it as its owner",
                  EPERM};
   }
-  if (Result<void> locked = lock_ring(**ring, ring_path); !locked) {
-    return locked.error();
+  const std::uint32_t pid = file->pid;
+  Result<std::unique_ptr<RingMemory>> ring = RingMemory::map(*std::move(file));
+  if (!ring) {
+    return ring.error();
+  }
+  if (!(*ring)->try_lock()) {
+    return in_use(ring_path, pid);
   }
   Result<RingDescription> description = describe(**ring, ring_path);
   if (!description) {
@@ -401,14 +423,15 @@ Result<std::string> move_ring_aside(const std::string& ring_path) {
   if (::access(ring_path.c_str(), F_OK) != 0 && errno == ENOENT) {
     return std::string();
   }
-  // The owner of the ring does not matter, because its contents are not used. The ring stays locked
-  // until it has its new name.
-  const Result<std::unique_ptr<RingMemory>> ring = RingMemory::open_file(ring_path);
+  // The owner of the ring does not matter, because its contents are not used and it is not mapped.
+  // The ring stays locked until it has its new name.
+  const Result<RingFile> ring = RingFile::open(ring_path);
   if (!ring) {
     return ring.error();
   }
-  if (Result<void> locked = lock_ring(**ring, ring_path); !locked) {
-    return locked.error();
+  const RingLock lock(*ring);
+  if (!lock.held()) {
+    return in_use(ring_path, ring->pid);
   }
   for (int n = 1;; ++n) {
     std::string aside = ring_path + ".left-" + std::to_string(n);

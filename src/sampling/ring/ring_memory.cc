@@ -122,7 +122,7 @@ Result<std::unique_ptr<RingMemory>> RingMemory::create_file(const Shape& shape,
   return ring;
 }
 
-Result<std::unique_ptr<RingMemory>> RingMemory::open_file(const std::string& path) {
+Result<RingFile> RingFile::open(const std::string& path) {
   FileDescriptor fd(::open(path.c_str(), O_RDONLY | kOpenForeign));
   struct stat status {};
   if (!fd.valid() || ::fstat(fd.get(), &status) != 0) {
@@ -132,16 +132,11 @@ Result<std::unique_ptr<RingMemory>> RingMemory::open_file(const std::string& pat
     return Error{Code::invalid_argument, path + " is not a ring that can be read: " + why, 0};
   };
   const auto bytes = static_cast<std::size_t>(status.st_size);
-  if (!S_ISREG(status.st_mode) || bytes < sizeof(RingHeader)) {
+  RingHeader header;
+  if (!S_ISREG(status.st_mode) ||
+      ::pread(fd.get(), static_cast<void*>(&header), sizeof header, 0) != sizeof header) {
     return foreign("it is shorter than a ring's header, or no regular file");
   }
-  void* memory = ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, fd.get(), 0);
-  if (memory == MAP_FAILED) {
-    return system_error("cannot map the ring " + path, errno);
-  }
-  std::unique_ptr<RingMemory> ring(new RingMemory(memory, bytes, std::move(fd), path));
-  ring->owner_ = status.st_uid;
-  const RingHeader& header = ring->header();
   if (header.magic != kRingMagic) {
     return foreign("it does not begin with KYMORING");
   }
@@ -149,7 +144,7 @@ Result<std::unique_ptr<RingMemory>> RingMemory::open_file(const std::string& pat
     return foreign("its format_version is " + std::to_string(header.format_version) +
                    ", this program reads " + std::to_string(kRingFormatVersion));
   }
-  const Shape shape{header.slots, header.rows_per_slot, header.stride};
+  const RingMemory::Shape shape{header.slots, header.rows_per_slot, header.stride};
   if (shape.stride < 1 || header.description_bytes > bytes ||
       header.slots_offset != slots_offset(header.description_bytes) ||
       header.total_bytes != total_bytes(shape, header.description_bytes)) {
@@ -161,7 +156,21 @@ Result<std::unique_ptr<RingMemory>> RingMemory::open_file(const std::string& pat
                      std::to_string(header.total_bytes),
                  0};
   }
-  return ring;
+  return RingFile{std::move(fd), path, bytes, status.st_uid, header.pid};
+}
+
+Result<std::unique_ptr<RingMemory>> RingMemory::map(RingFile file) {
+  void* memory = ::mmap(nullptr, file.bytes, PROT_READ, MAP_SHARED, file.fd.get(), 0);
+  if (memory == MAP_FAILED) {
+    return system_error("cannot map the ring " + file.path, errno);
+  }
+  return std::unique_ptr<RingMemory>(
+      new RingMemory(memory, file.bytes, std::move(file.fd), std::move(file.path)));
+}
+
+Result<std::unique_ptr<RingMemory>> RingMemory::open_file(const std::string& path) {
+  Result<RingFile> file = RingFile::open(path);
+  return file ? map(*std::move(file)) : file.error();
 }
 
 // The rings that this process has open. A lock of flock(2) belongs to the open file, which a forked

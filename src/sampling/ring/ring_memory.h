@@ -14,6 +14,19 @@ namespace kymo {
 
 struct OpenRings;
 
+// An existing ring file whose header was read and found to be consistent. It is not mapped: its owner
+// can truncate a file at any time, and a program that has mapped it would then end by SIGBUS.
+struct RingFile {
+  FileDescriptor fd;
+  std::string path;
+  std::size_t bytes = 0;
+  uid_t owner = 0;
+  std::uint32_t pid = 0;  // of the recorder
+
+  // Errors: not_found; invalid_argument (no ring, or another version); data_loss (truncated).
+  static Result<RingFile> open(const std::string& path);
+};
+
 // The memory of a ring: private memory, or a mapped file whose rows survive SIGKILL.
 //
 // A file is allocated to its full size before it is mapped, so that a disk that fills later cannot
@@ -38,8 +51,9 @@ class RingMemory {
   static Result<std::unique_ptr<RingMemory>> create_file(const Shape& shape,
                                                          const std::string& path,
                                                          std::string_view description);
-  // Maps an existing ring, read-only. Errors: not_found; invalid_argument (no ring, or another
-  // version); data_loss (truncated).
+  // Maps an existing ring, read-only. Check its owner before. Errors: the system's.
+  static Result<std::unique_ptr<RingMemory>> map(RingFile file);
+  // Opens and maps a ring of any owner. Errors: those of RingFile::open() and map().
   static Result<std::unique_ptr<RingMemory>> open_file(const std::string& path);
 
   ~RingMemory();
@@ -51,8 +65,6 @@ class RingMemory {
   [[nodiscard]] SlotHeader* slot_headers() const;
   [[nodiscard]] std::uint64_t* rows_of(std::size_t slot) const;
   [[nodiscard]] std::size_t bytes() const { return bytes_; }
-  // The owner of a file that open_file() opened; else 0.
-  [[nodiscard]] uid_t owner() const { return owner_; }
 
   // Returns true if no recorder holds the file, and then takes the lock.
   [[nodiscard]] bool try_lock() const;
@@ -66,7 +78,6 @@ class RingMemory {
   std::size_t bytes_;
   FileDescriptor fd_;
   std::string path_;
-  uid_t owner_ = 0;
   RingMemory* next_open_ = nullptr;  // in the list of open rings, guarded by its mutex
   friend struct OpenRings;
 };

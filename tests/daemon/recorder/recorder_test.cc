@@ -213,6 +213,7 @@ TEST_F(RecorderTest, AllAtOnce) {
   ASSERT_TRUE(recorder->start());
   std::atomic<bool> over{false};
   std::atomic<int> begun{0};
+  std::atomic<int> done{0};
   std::vector<std::thread> threads;
   threads.emplace_back([&] {
     const auto sampler = registry.sampler({}).value();
@@ -227,8 +228,14 @@ TEST_F(RecorderTest, AllAtOnce) {
     }
   });
   threads.emplace_back([&] {
-    for (int n = 0; !over; ++n) {
-      {
+    // Few between two controls: each has a thread until its run ends, and while one is recorded no control is carried out.
+    int few = 0;
+    for (int n = 0, controls = 0; !over; ++n) {
+      if (controls != done) {
+        controls = done;
+        few = 0;
+      }
+      if (++few <= 5) {
         auto recording = recorder->begin(folder.path() + "/r" + std::to_string(n) + ".tsv",
                                          monotonic_ns(), nlohmann::json::object());
         if (recording) {
@@ -238,10 +245,9 @@ TEST_F(RecorderTest, AllAtOnce) {
           EXPECT_EQ(recording.error().code, Code::unavailable) << recording.error().message;
         }
       }
-      std::this_thread::sleep_for(std::chrono::milliseconds(2));  // room for the controls
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
   });
-  std::atomic<int> done{0};
   for (int thread = 0; thread < 2; ++thread) {
     threads.emplace_back([&, thread] {
       for (std::uint64_t n = 0; done < 20 || begun < 20; ++n) {

@@ -7,6 +7,7 @@ namespace {
 
 constexpr std::uint64_t kMebibyte = std::uint64_t{1} << 20;
 constexpr std::uint64_t kSecond = 1'000'000'000;
+constexpr std::uint64_t kMs = 1'000'000;
 
 store::Run took(std::uint64_t seconds, std::uint64_t mib) {
   store::Run run;
@@ -15,8 +16,20 @@ store::Run took(std::uint64_t seconds, std::uint64_t mib) {
   return run;
 }
 
+// A dump that takes a fixed time and a time for each MiB.
+store::Run on_disk(const std::string& disk, std::uint64_t mib, std::uint64_t fixed_ms,
+                   double ms_a_mib) {
+  store::Run run;
+  run.disk = disk;
+  run.image_bytes = mib * kMebibyte;
+  run.duration_ns = static_cast<std::uint64_t>(
+      (static_cast<double>(fixed_ms) + ms_a_mib * static_cast<double>(mib)) * 1e6);
+  run.stood_still_ns = run.duration_ns / 2;
+  return run;
+}
+
 TEST(ForecastTest, WithoutHistoryNothingIsKnown) {
-  const Forecast forecast = forecast_dump({}, 512 * kMebibyte, 30 * kSecond);
+  const Forecast forecast = forecast_dump({}, {512 * kMebibyte, ""}, 30 * kSecond);
   EXPECT_EQ(forecast.verdict, Forecast::Verdict::unknown);
   EXPECT_EQ(forecast.text,
             "kymod cannot say whether the dump will meet the deadline of 30 s: there is no "
@@ -24,23 +37,23 @@ TEST(ForecastTest, WithoutHistoryNothingIsKnown) {
 }
 
 TEST(ForecastTest, TheMedianAndTheWorstDecide) {
-  const std::vector<store::Run> earlier{took(9, 512), took(1, 512), took(2, 512)};
+  const EarlierDumps earlier{{took(9, 512), took(1, 512), took(2, 512)}, {}};
   const auto verdict = [&](std::uint64_t seconds) {
-    return forecast_dump(earlier, 512 * kMebibyte, seconds * kSecond).verdict;
+    return forecast_dump(earlier, {512 * kMebibyte, ""}, seconds * kSecond).verdict;
   };
   EXPECT_EQ(verdict(10), Forecast::Verdict::likely);
   EXPECT_EQ(verdict(5), Forecast::Verdict::doubtful);
   EXPECT_EQ(verdict(1), Forecast::Verdict::unlikely);
   EXPECT_EQ(
-      forecast_dump(earlier, 512 * kMebibyte, 5 * kSecond).text,
+      forecast_dump(earlier, {512 * kMebibyte, ""}, 5 * kSecond).text,
       "the dump may or may not meet the deadline of 5 s: judged by 3 earlier dumps, 512 MiB of "
       "memory take about 2 s, at most 9 s");
 }
 
 TEST(ForecastTest, MoreMemoryTakesLongerAndFailedDumpsDoNotCount) {
-  std::vector<store::Run> earlier{took(2, 240), took(100, 1)};
-  earlier[1].error = "the disk was full";
-  const Forecast forecast = forecast_dump(earlier, 496 * kMebibyte, 30 * kSecond);
+  EarlierDumps earlier{{took(2, 240), took(100, 1)}, {}};
+  earlier.own[1].error = "the disk was full";
+  const Forecast forecast = forecast_dump(earlier, {496 * kMebibyte, ""}, 30 * kSecond);
   EXPECT_EQ(forecast.expected_ns, 4 * kSecond);
   EXPECT_EQ(forecast.verdict, Forecast::Verdict::likely);
 }
@@ -48,32 +61,86 @@ TEST(ForecastTest, MoreMemoryTakesLongerAndFailedDumpsDoNotCount) {
 TEST(ForecastTest, CompressedImagesCountAsTheMemoryTheyHold) {
   store::Run packed = took(2, 10);
   packed.stats_json = R"({"pages_written": 126976})";  // 496 MiB
-  EXPECT_EQ(forecast_dump({packed}, 496 * kMebibyte, kSecond).expected_ns, 2 * kSecond);
+  const PlannedDump planned{496 * kMebibyte, ""};
+  EXPECT_EQ(forecast_dump({{packed}, {}}, planned, kSecond).expected_ns, 2 * kSecond);
   packed.stats_json = "{broken";
-  EXPECT_GT(forecast_dump({packed}, 496 * kMebibyte, kSecond).expected_ns, 2 * kSecond);
+  EXPECT_GT(forecast_dump({{packed}, {}}, planned, kSecond).expected_ns, 2 * kSecond);
 }
 
 TEST(ForecastTest, TheTimesHaveTheRangeOfEarlierDumps) {
-  std::vector<store::Run> earlier{took(1, 240), took(3, 240), took(2, 240), took(50, 1)};
+  EarlierDumps earlier{{took(1, 240), took(3, 240), took(2, 240), took(50, 1)}, {}};
   for (std::size_t i = 0; i < 3; ++i) {
     const std::size_t pages = 61440 + 256 * i;  // 240 MiB, and i more
     const std::size_t frozen_us = 100'000 * (i + 1);
-    earlier[i].stats_json = "{\"pages_written\": " + std::to_string(pages) +
-                            ", \"frozen_time_us\": " + std::to_string(frozen_us) + "}";
+    earlier.own[i].stats_json = "{\"pages_written\": " + std::to_string(pages) +
+                                ", \"frozen_time_us\": " + std::to_string(frozen_us) + "}";
   }
-  earlier[3].error = "the disk was full";
-  const DumpTimes times = forecast_times(earlier, 240 * kMebibyte);
+  earlier.own[3].error = "the disk was full";
+  const DumpTimes times = forecast_times(earlier, {240 * kMebibyte, ""});
   EXPECT_EQ(times.dumps, 3U);
   EXPECT_EQ(times.written_bytes.low, 240 * kMebibyte);
   EXPECT_EQ(times.written_bytes.high, 242 * kMebibyte);
-  EXPECT_EQ(times.frozen_ns.low, kSecond / 10);
-  EXPECT_LT(times.frozen_ns.expected, kSecond / 5) << "it wrote 1 MiB more";
-  EXPECT_GT(times.frozen_ns.expected, kSecond / 6);
+  EXPECT_EQ(times.stood_still_ns.low, kSecond / 10);
+  EXPECT_LT(times.stood_still_ns.expected, kSecond / 5) << "it wrote 1 MiB more";
+  EXPECT_GT(times.stood_still_ns.expected, kSecond / 6);
   EXPECT_EQ(times.total_ns.low, kSecond);
   EXPECT_GT(times.total_ns.high, times.total_ns.expected);
-  EXPECT_EQ(forecast_times(earlier, 496 * kMebibyte).frozen_ns.low, kSecond / 5)
+  EXPECT_EQ(forecast_times(earlier, {496 * kMebibyte, ""}).stood_still_ns.low, kSecond / 5)
       << "twice the work";
-  EXPECT_EQ(forecast_times({}, kMebibyte).dumps, 0U);
+  EXPECT_EQ(forecast_times({}, {kMebibyte, ""}).dumps, 0U);
+}
+
+// After fourteen dumps of up to 131 MiB it gave 21 s, and at most 42 s, for 2 GiB that took 1.7 s.
+TEST(ForecastTest, TheFixedPartOfATimeDoesNotGrowWithMemory) {
+  EarlierDumps earlier;
+  for (const unsigned mib : {1U, 1U, 2U, 4U, 4U, 8U, 9U, 16U, 33U, 40U, 64U, 65U, 130U, 131U}) {
+    const std::uint64_t noise_ms = 20 * (earlier.own.size() % 3);
+    earlier.own.push_back(on_disk("ext4 /dev/sda1", mib, 120 + noise_ms, 0.75));
+  }
+  const DumpTimes times = forecast_times(earlier, {2048 * kMebibyte, "ext4 /dev/sda1"});
+  EXPECT_EQ(times.dumps, 14U);
+  EXPECT_GT(times.total_ns.expected, 1400 * kMs);
+  EXPECT_LT(times.total_ns.expected, 1950 * kMs);
+  EXPECT_LT(times.total_ns.high, 3000 * kMs);
+  EXPECT_GE(times.total_ns.high, times.total_ns.expected);
+  EXPECT_LE(times.total_ns.low, times.total_ns.expected);
+  const DumpTimes small = forecast_times(earlier, {kMebibyte, "ext4 /dev/sda1"});
+  EXPECT_LT(small.total_ns.expected, 160 * kMs);
+  EXPECT_GT(small.total_ns.low, 100 * kMs);
+}
+
+TEST(ForecastTest, EachDiskHasALineOfItsOwn) {
+  EarlierDumps earlier;
+  for (const unsigned mib : {10U, 50U, 100U, 200U}) {
+    earlier.own.push_back(on_disk("ext4 /dev/fast", mib, 100, 1));
+    earlier.own.push_back(on_disk("nfs server:/slow", mib, 100, 50));
+  }
+  const auto expected_on = [&](const char* disk) {
+    return forecast_times(earlier, {1000 * kMebibyte, disk}).total_ns.expected;
+  };
+  EXPECT_NEAR(static_cast<double>(expected_on("ext4 /dev/fast")), 1.1e9, 1e7);
+  EXPECT_NEAR(static_cast<double>(expected_on("nfs server:/slow")), 50.1e9, 1e8);
+  const DumpTimes elsewhere = forecast_times(earlier, {1000 * kMebibyte, "tmpfs tmpfs"});
+  EXPECT_TRUE(elsewhere.other_disks);
+  EXPECT_EQ(elsewhere.dumps, 8U);
+  EXPECT_NE(forecast_dump(earlier, {kMebibyte, "tmpfs tmpfs"}, kSecond)
+                .text.find("judged by 8 earlier dumps on other disks"),
+            std::string::npos);
+}
+
+// Its own dumps were all of the same size: how a time grows is known from those of others.
+TEST(ForecastTest, OthersTellHowATimeGrows) {
+  EarlierDumps earlier;
+  for (int i = 0; i < 3; ++i) earlier.own.push_back(on_disk("ext4 /dev/sda1", 8, 500, 1));
+  for (const unsigned mib : {10U, 50U, 100U, 200U}) {
+    earlier.others.push_back(on_disk("ext4 /dev/sda1", mib, 100, 2));
+  }
+  const DumpTimes times = forecast_times(earlier, {1008 * kMebibyte, "ext4 /dev/sda1"});
+  EXPECT_EQ(times.dumps, 3U);
+  EXPECT_FALSE(times.of_others);
+  EXPECT_NEAR(static_cast<double>(times.total_ns.expected), 2.508e9, 1e7);
+  earlier.own.clear();
+  EXPECT_TRUE(forecast_times(earlier, {kMebibyte, "ext4 /dev/sda1"}).of_others);
 }
 
 }  // namespace

@@ -37,6 +37,27 @@ TEST(CheckpointDirTest, ARecordThatNestsWithoutEndIsDamaged) {
   EXPECT_EQ(report::read_checkpoint_record(folder.path()).error().code, Code::data_loss);
 }
 
+// kymod read 63 MB of it into more than a gigabyte.
+TEST(CheckpointDirTest, ARecordThatIsTooLargeIsDamaged) {
+  const test::TemporaryDirectory folder;
+  std::string wide = "{\"format_version\":1,\"job\":[0";
+  while (wide.size() <= report::kMaxRecordBytes) wide += ",0";
+  static_cast<void>(folder.file("checkpoint.json", wide + "]}"));
+  EXPECT_EQ(report::read_checkpoint_record(folder.path()).error().code, Code::data_loss);
+}
+
+TEST(CheckpointDirTest, ACommandOfAnyLengthLeavesARecordThatCanBeRead) {
+  const test::TemporaryDirectory folder;
+  const CheckpointDir dir(folder.path());
+  const std::vector<std::string> command(3, std::string(report::kMaxRecordBytes / 2, '\1'));
+  ASSERT_TRUE(write_record(dir, {{"command", command}, {"pid", 7}}).ok());
+  const auto record = report::read_checkpoint_record(folder.path());
+  ASSERT_TRUE(record.ok()) << record.error().message;
+  EXPECT_EQ(record->at("pid"), 7);
+  EXPECT_EQ(record->at("command").back(), "...");
+  EXPECT_EQ(record->at("command").size(), 2U);
+}
+
 TEST(CheckpointDirTest, ALinkInOneThatSomebodyMadeIsNotFollowed) {
   const test::TemporaryDirectory folder;
   const CheckpointDir dir(folder.folder("c"));

@@ -11,12 +11,14 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "daemon/state/checkpoint_dir.h"
 #include "probe/process.h"
 #include "report/checkpoint_record.h"
 #include "runtime/launch.h"
 #include "runtime/memory_images.h"
+#include "support/moody_disk.h"
 #include "support/temporary_directory.h"
 
 namespace kymo::daemon {
@@ -397,6 +399,43 @@ TEST_F(CutShortInMemory, TheyStayThereWhileTheirDiskIsFull) {
   EXPECT_NE(full.error.find("kept in " + memory_), std::string::npos) << full.error;
   EXPECT_TRUE(in_memory());
   EXPECT_EQ(::umount(partial.c_str()), 0);
+}
+
+// Its job was "exited". If the memory is lost after all, for example in a restart of the machine, it has.
+TEST_F(CutShortInMemory, TheJobIsDumpedWhileTheyAreOnlyThere) {
+  start_job(true);
+  begin_dump_to_memory({"inventory.img"});
+  std::ofstream(memory_ + "/pages-1.img") << std::string(100'000, 'p');
+  const std::string partial = dir_.partial_images();
+  ASSERT_EQ(::mount("kymo", partial.c_str(), "tmpfs", 0, "size=64k"), 0);
+  end_process();
+  EXPECT_EQ(close().state, store::CheckpointState::unconfirmed);
+  EXPECT_EQ(store_->job(job_.id)->state, store::JobState::dumped);
+  EXPECT_EQ(::umount(partial.c_str()), 0);
+  runtime::drop_memory_images(memory_);
+  EXPECT_EQ(close().state, store::CheckpointState::failed);
+  EXPECT_EQ(store_->job(job_.id)->state, store::JobState::exited);
+}
+
+// The checkpoint was "started", without a note, as long as its disk was silent.
+TEST_F(CutShortInMemory, ASilentDiskIsNotedBeforeItAnswers) {
+  const test::MoodyDisk disk(folder_);
+  ASSERT_TRUE(disk.mounted()) << "FUSE does not work here";
+  dir_ = CheckpointDir(disk.path() + "/c");
+  start_job(true);
+  begin_dump_to_memory({"pages-1.img", "inventory.img"});
+  end_process();
+  read_images_by(find_no_fault);
+  disk.be("is-silent");
+  store::Checkpoint after;
+  std::thread look([&] { after = close(); });
+  EXPECT_TRUE(test::eventually(
+      [&] { return store_->checkpoint(id_)->state == store::CheckpointState::unconfirmed; }));
+  const std::string said = store_->checkpoint(id_)->error;
+  EXPECT_NE(said.find("the disk has not taken its images yet"), std::string::npos) << said;
+  disk.be("well");
+  look.join();
+  EXPECT_EQ(after.state, store::CheckpointState::complete) << after.error;
 }
 
 TEST_F(CutShortInMemory, HalfImagesAreRemoved) {

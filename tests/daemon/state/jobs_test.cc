@@ -58,6 +58,25 @@ TEST(JobsTest, WithoutADescriptorAJobThatRunsIsNotTakenForOneThatHasEnded) {
   EXPECT_EQ(parts.store->job(job->id)->state, store::JobState::running);
 }
 
+// It "ran", with the pid of a process that had ended, as long as the disk of its images stalled.
+TEST(JobsTest, AJobWhoseProcessEndedInItsDumpIsNotSaidToRun) {
+  JobParts parts;
+  const probe::Process self = probe::read_process(getpid()).value();
+  const store::Job job = parts.jobs.adopt({self.pid, self.start_ticks}, "work").value();
+  const Jobs::Hold held = parts.jobs.hold(job.id, Jobs::Doing::dump);
+  v1::Job seen = parts.jobs.list().front();
+  EXPECT_EQ(seen.state(), v1::Job::RUNNING);
+  EXPECT_EQ(seen.pending(), "it is being dumped");
+  store::Job gone = job;
+  ++gone.start_ticks;  // another process has the pid now
+  parts.store->note_job(gone);
+  seen = parts.jobs.list().front();
+  EXPECT_EQ(seen.state(), v1::Job::DUMPING);
+  EXPECT_EQ(
+      seen.pending(),
+      "it is being dumped; its process has ended, and its images are not all on their disk yet");
+}
+
 struct ContainerJobs : testing::Test, JobParts {
   // A job whose process is gone, and that is this container.
   std::string job(const std::string& name) {

@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 struct RestoreNoteTest : testing::Test, JobParts {
   // Leaves a note, as if this process had been killed with it.
   void leave_note() {
-    Result<RestoreNote> note = RestoreNote::write(folder.path(), folder.path(), {}, work, "");
+    Result<RestoreNote> note = RestoreNote::write(folder.path(), about);
     ASSERT_TRUE(note.ok()) << note.error().message;
     const fs::path path = fs::directory_iterator(notes())->path();
     fs::copy_file(path, folder.path() + "/kept");
@@ -25,17 +25,25 @@ struct RestoreNoteTest : testing::Test, JobParts {
   }
   // The notes that stay after a start.
   std::ptrdiff_t left_by_a_start() {
-    settle_cut_short_restores(*store, jobs, folder.path(),
-                              [this](const std::string&, const std::vector<pid_t>&) {
-                                ++ended;
-                                return end;
-                              });
+    settle_cut_short_restores(
+        *store, jobs, folder.path(),
+        [this](runtime::Kind, const runtime::RestoreSpec& spec, std::int64_t) {
+          settled.push_back(spec);
+          return settles;
+        },
+        [this](const std::string&, const std::vector<pid_t>&) {
+          ++ended;
+          return end;
+        });
     return std::distance(fs::directory_iterator(notes()), fs::directory_iterator());
   }
   [[nodiscard]] std::string notes() const { return folder.path() + "/restoring"; }
 
   std::string work = folder.folder("work");
-  Result<void> end;  // of ending what is left
+  RestoreNote::About about{folder.path(), {}, work, ""};
+  Result<bool> settles = true;                // of settling a container's restore
+  std::vector<runtime::RestoreSpec> settled;  // those that were
+  Result<void> end;                           // of ending what is left
   int ended = 0;
 };
 
@@ -53,6 +61,25 @@ TEST_F(RestoreNoteTest, ACriuThatDoesNotEndIsLookedAtAgain) {
   end = {};
   EXPECT_EQ(left_by_a_start(), 0);
   EXPECT_EQ(ended, 2);
+}
+
+// What a killed runc had left was removed only by the next restore of the container.
+TEST_F(RestoreNoteTest, TheRestoreOfAContainerIsSettledByItsRuntime) {
+  about.kind = *runtime::kind_named("runc");
+  about.images = folder.path() + "/images";
+  about.container = "web";
+  about.bundle = "/srv/web";
+  leave_note();
+  settles = false;
+  EXPECT_EQ(left_by_a_start(), 1);
+  settles = true;
+  EXPECT_EQ(left_by_a_start(), 0);
+  ASSERT_EQ(settled.size(), 2U);
+  EXPECT_EQ(settled[1].container, "web");
+  EXPECT_EQ(settled[1].bundle, "/srv/web");
+  EXPECT_EQ(settled[1].images_dir, about.images);
+  EXPECT_EQ(settled[1].work_dir, work);
+  EXPECT_EQ(ended, 0);
 }
 
 TEST_F(RestoreNoteTest, ANoteThatCannotBeReadStays) {

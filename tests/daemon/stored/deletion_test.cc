@@ -66,12 +66,32 @@ TEST_F(DeletionTest, NothingIsDeletedWhereAnotherUserCouldLeadIt) {
   const store::Checkpoint checkpoint = make(theirs + "/c");
   ASSERT_EQ(chown(theirs.c_str(), 65534, 65534), 0);
   const Result<bool> deleted = remove(checkpoint);
-  ASSERT_TRUE(deleted.ok());
-  EXPECT_FALSE(*deleted);
-  ASSERT_EQ(warnings_.size(), 1U);
-  EXPECT_NE(warnings_.front().find(theirs + ": it belongs to uid 65534"), std::string::npos)
-      << warnings_.front();
+  ASSERT_FALSE(deleted.ok());
+  EXPECT_NE(deleted.error().message.find(theirs + ": it belongs to uid 65534"), std::string::npos)
+      << deleted.error().message;
   EXPECT_TRUE(fs::exists(theirs + "/c/images/inventory.img"));
+  EXPECT_TRUE(store_->checkpoint("c1").ok()) << "nobody else lists the images";
+}
+
+// It was forgotten, so nobody listed its images any more, and the command said "deleted".
+TEST_F(DeletionTest, OneWithADamagedRecordStaysInTheList) {
+  const store::Checkpoint checkpoint = make(folder_.path() + "/mine");
+  const std::string record = CheckpointDir(checkpoint.directory).record();
+  const auto refused = [&] {
+    const Result<bool> deleted = remove(checkpoint);
+    ASSERT_FALSE(deleted.ok());
+    EXPECT_NE(deleted.error().message.find("nothing was removed from " + checkpoint.directory),
+              std::string::npos)
+        << deleted.error().message;
+    EXPECT_TRUE(fs::exists(checkpoint.directory + "/images/inventory.img"));
+    EXPECT_EQ(store_->checkpoint("c1")->state, store::CheckpointState::complete);
+  };
+  ASSERT_TRUE(replace_file(record, "{\"state\": ").ok());
+  refused();
+  fs::remove(record);
+  refused();
+  fs::remove_all(checkpoint.directory + "/images");
+  EXPECT_FALSE(remove(checkpoint).value()) << "nothing is left that had to be listed";
 }
 
 // On FUSE and NFS, a file that is removed while it is open keeps a hidden name in its folder. The folder could not be removed.

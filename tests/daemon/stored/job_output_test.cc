@@ -37,6 +37,18 @@ TEST(JobOutputTest, AFifoInItsPlaceIsRefused) {
   EXPECT_EQ(bound_output(path, kMax).error().code, Code::invalid_argument);
 }
 
+// Nobody bounded it any more.
+TEST(JobOutputTest, TheOutputOfAReleasedJobIsFound) {
+  const test::TemporaryDirectory folder;
+  static_cast<void>(folder.folder("jobs"));
+  static_cast<void>(folder.folder("jobs/kept"));
+  const std::string released = folder.folder("jobs/released");
+  store::Job job;
+  job.id = "kept";
+  EXPECT_EQ(outputs_of_released(folder.path(), {job}),
+            (std::vector<std::string>{released + "/stdout", released + "/stderr"}));
+}
+
 // A copy that is cut off afterwards loses what is written between the two.
 TEST(JobOutputTest, NothingIsLostThatIsWrittenMeanwhile) {
   const test::TemporaryDirectory folder;

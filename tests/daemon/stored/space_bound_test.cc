@@ -78,6 +78,20 @@ TEST(SpaceBoundTest, FailedOnesGoTooTheOldestFirst) {
   EXPECT_EQ(gone(all, {1, 0}), "") << "ten of a job stay where only the bytes are bounded";
 }
 
+// They went only where checkpoints were bounded, and those of processes that are no job never did.
+TEST(SpaceBoundTest, FailedOnesGoAlsoWithoutABound) {
+  std::vector<store::Checkpoint> all;
+  for (int n = 1; n <= 12; ++n) {
+    all.push_back(kept(std::to_string(n), "a", 0));
+    all.push_back(kept("p" + std::to_string(n), "", 0));
+    all.back().pid = n;
+  }
+  for (store::Checkpoint& one : all) one.state = store::CheckpointState::failed;
+  all.push_back(kept("whole", "a", 10));
+  all.push_back(kept("newer", "a", 10));
+  EXPECT_EQ(gone(all, {}), "1 p1 2 p2");
+}
+
 TEST(SpaceBoundTest, TheNewestMayLieElsewhereAndThenAllBelowMayGo) {
   const std::vector<store::Checkpoint> all = {kept("1", "a", 10), kept("2", "a", 10),
                                               kept("3", "a", 10, "/home/3")};

@@ -117,7 +117,7 @@ TEST_F(ProfilerTest, ACallbackThatBlocksIsNotWaitedForForEver) {
                                  }));
   Profiler profiler(registry_, options());
   ASSERT_TRUE(profiler.start());
-  std::this_thread::sleep_for(milliseconds(20));
+  while (profiler.stats().rows_captured == 0) std::this_thread::sleep_for(milliseconds(1));
   blocks = true;
   const Result<void> stopped = profiler.stop();
   ASSERT_FALSE(stopped);
@@ -436,6 +436,33 @@ TEST_F(ProfilerTest, SpinningWithoutASleepBeforeWasNotCounted) {
   EXPECT_GE(spun("too_short_to_sleep", Pace::thrifty, 0, 40, kMillisecondNs), kMillisecondNs);
   EXPECT_GE(spun("short", Pace::thrifty, 0, 100, 1), 1U);
   EXPECT_EQ(spun("sleeps", Pace::thrifty, 0, 1000, 0), 0U);
+}
+
+// Below 200 us the collector spun more than the option allowed, and nobody was told.
+TEST_F(ProfilerTest, AMaxSpinShareThatCannotHoldIsAWarning) {
+  const auto warned = [&](Pace pace, double share, int interval_us) {
+    ProfilerOptions options;
+    options.pace = pace;
+    options.max_spin_share = share;
+    options.interval = std::chrono::microseconds(interval_us);
+    options.sink = std::make_shared<KeepingSink>();
+    Profiler profiler(registry_, options);
+    EXPECT_TRUE(profiler.start());
+    const std::vector<std::string> warnings = profiler.warnings();
+    EXPECT_TRUE(profiler.stop());
+    return warnings.empty() ? "" : warnings.front();
+  };
+  EXPECT_EQ(warned(Pace::precise, 0.15, 1000), "");
+  EXPECT_EQ(warned(Pace::precise, 0.6, 100), "");
+  EXPECT_EQ(
+      warned(Pace::precise, 0.15, 100),
+      "an interval of 100000 ns is too short for the max spin share: the collector may spin up "
+      "to 50 % of the time");
+  EXPECT_EQ(
+      warned(Pace::precise, 0.1, 40),
+      "an interval of 40000 ns is too short for the max spin share: the collector may spin up "
+      "to 100 % of the time");
+  EXPECT_EQ(warned(Pace::thrifty, 0.1, 40), "");
 }
 
 TEST_F(ProfilerTest, RefusesATsvInAMissingFolderOrOverAnother) {

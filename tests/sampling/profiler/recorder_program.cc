@@ -4,8 +4,7 @@
 //
 // Records at 1 kHz into a ring of 8 x 50 rows until SIGTERM, or for as long as KYMO_RUN_MS says,
 // while a thread counts; ends with one line of JSON: the recorder's counts, and the longest single
-// add. KYMO_TOUCHED_MIB makes it that large, so that a dump takes its time. SIGUSR1 forks a child
-// that stops its copy of the profiler and exits.
+// add. SIGUSR1 forks a child that stops its copy of the profiler and exits.
 
 #include <kymo/profiler.h>
 #include <kymo/registry.h>
@@ -20,7 +19,6 @@
 #include <cstdlib>
 #include <optional>
 #include <thread>
-#include <vector>
 
 #include "base/clock.h"
 
@@ -48,17 +46,6 @@ int be_a_child(kymo::Profiler& profiler, kymo::Counter steps) {
   steps.add();
   const bool off = !profiler.running() && profiler.stop().ok();
   return off ? 0 : 1;
-}
-
-// Memory that a dump must write.
-std::vector<char> touched_memory() {
-  constexpr std::size_t kPage = 4096;
-  const char* mib = std::getenv("KYMO_TOUCHED_MIB");
-  std::vector<char> memory(mib == nullptr ? 0 : std::strtoull(mib, nullptr, 10) << 20U);
-  for (std::size_t at = 0; at < memory.size(); at += kPage) {
-    memory[at] = 1;
-  }
-  return memory;
 }
 
 int record(kymo::Profiler& profiler, kymo::Counter steps, const timespec& look_every) {
@@ -104,7 +91,6 @@ int main(int argc, char** argv) {
   sigaddset(&signals, SIGTERM);
   sigaddset(&signals, SIGUSR1);
   sigprocmask(SIG_BLOCK, &signals, nullptr);
-  const std::vector<char> memory = touched_memory();
   kymo::Registry registry;
   const kymo::Counter steps = registry.counter({.name = "steps", .help = "Steps taken"}).value();
   kymo::ProfilerOptions options;

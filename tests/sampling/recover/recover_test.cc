@@ -1,11 +1,15 @@
 #include "kymo/recover.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <nlohmann/json.hpp>
+#include <thread>
 
+#include "base/file.h"
 #include "kymo/profiler.h"
 #include "kymo/registry.h"
 #include "kymo/sink.h"
@@ -317,6 +321,36 @@ TEST_F(RecoverTest, AnotherUsersRingIsSetAside) {
   EXPECT_EQ(*aside, ring_path_ + ".left-1");
   EXPECT_FALSE(std::filesystem::exists(ring_path_));
   EXPECT_TRUE(std::filesystem::exists(*aside));
+}
+
+// A user whose ring lies in a sticky folder could end kymod at its start by SIGBUS.
+TEST_F(RecoverTest, SurvivesTheTruncationOfAnotherUsersRing) {
+  start(tsv_).reset();
+  const std::string whole = content(ring_path_);
+  const FileDescriptor theirs(::open(ring_path_.c_str(), O_RDWR | O_CLOEXEC));
+  ASSERT_TRUE(theirs.valid());
+  if (::geteuid() == 0) {
+    constexpr uid_t kNobody = 65534;
+    ASSERT_EQ(::fchown(theirs.get(), kNobody, kNobody), 0);
+  }
+  constexpr int kTruncations = 20000;
+  std::atomic<bool> ended{false};
+  std::thread owner([&] {
+    for (int n = 0; n < kTruncations; ++n) {
+      EXPECT_EQ(::ftruncate(theirs.get(), 0), 0);
+      EXPECT_EQ(::pwrite(theirs.get(), whole.data(), whole.size(), 0),
+                static_cast<ssize_t>(whole.size()));
+    }
+    ended.store(true, std::memory_order_release);
+  });
+  while (!ended.load(std::memory_order_acquire)) {
+    if (::geteuid() == 0) {  // its own ring would be removed
+      EXPECT_NE(refusal(), "recovered");
+    }
+    const Result<std::string> aside = move_ring_aside(ring_path_);
+    if (aside) std::filesystem::rename(*aside, ring_path_);
+  }
+  owner.join();
 }
 
 // A program that was killed did not start again until somebody ran a command.

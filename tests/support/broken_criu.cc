@@ -1,5 +1,7 @@
 // Preloaded into criu: when it or its action script is about to write a given text, a notification's
-// name, criu gets a signal, once. KYMO_BREAK is "TEXT:SIGNAL".
+// name, criu gets a signal, once. KYMO_BREAK is "TEXT:SIGNAL". With the signal -1, the process that is about to write
+// it waits there for ever instead: CRIU gives up when it sees that a process of its restore has stopped.
+// KYMO_BREAK_AFTER is how often it may write it before.
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -13,6 +15,7 @@ namespace {
 
 char text[64];
 int signal_number = 0;
+int writes_before = 0;
 
 // At once: criu does away with its environment.
 __attribute__((constructor)) void read_order() {
@@ -23,12 +26,16 @@ __attribute__((constructor)) void read_order() {
   }
   memcpy(text, order, static_cast<size_t>(colon - order));
   signal_number = atoi(colon + 1);
+  const char* before = getenv("KYMO_BREAK_AFTER");
+  writes_before = before != nullptr ? atoi(before) : 0;
 }
 
 void break_at(const void* packet, size_t size) {
-  if (signal_number != 0 && memmem(packet, size, text, strlen(text)) != nullptr) {
+  if (signal_number != 0 && memmem(packet, size, text, strlen(text)) != nullptr &&
+      writes_before-- == 0) {
     const bool is_script = strcmp(program_invocation_short_name, "sh") == 0;
     const int now = signal_number;
+    while (now < 0) pause();
     signal_number = 0;
     unsetenv("KYMO_BREAK");  // for the scripts
     kill(is_script ? getppid() : getpid(), now);

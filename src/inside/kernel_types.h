@@ -1,0 +1,26 @@
+// The parts of the kernel's types that inside.bpf.c reads. libbpf finds where each field is in the running kernel.
+#pragma once
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct pid {
+  unsigned int level;
+};
+
+struct task_struct {
+  unsigned int __state;
+  int on_cpu;
+  int pid;
+  int tgid;
+  unsigned in_iowait : 1;
+  char comm[16];
+  struct pid* thread_pid;
+};
+
+struct bpf_iter_meta;
+struct bpf_iter__task {
+  struct bpf_iter_meta* meta;
+  struct task_struct* task;
+};
+
+#pragma clang attribute pop

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "stacks/event.h"
+
+// What a program or library says of itself that the unwinder needs, and how the process that reads such files
+// (elf_reader.h) says it to the one that takes samples.
+namespace kymo::stacks {
+
+// What a function keeps for its caller, and, at last, where to return to: numbers of registers.
+inline constexpr std::array<std::size_t, 7> kKept{3, kFramePointer, 12, 13, 14, 15, kReturnAddress};
+
+// One operation of a DWARF expression, as libdw has parsed it.
+struct Operation {
+  std::uint8_t atom = 0;
+  std::uint64_t number = 0;
+  std::uint64_t number2 = 0;
+
+  bool operator==(const Operation&) const = default;
+};
+
+// What the unwinder has to do between two addresses.
+struct FrameRow {
+  // Expressions, one after the other: of the canonical frame address, then of each register in kKept. That of a
+  // register is empty if it is undefined, or the same as in this frame. If that of the frame address is
+  // empty, the frame cannot be unwound.
+  std::vector<Operation> operations;
+  std::array<std::uint8_t, 1 + kKept.size()> ends{};  // where each expression ends
+  std::uint64_t begin = 0;                            // addresses as the linker gave them
+  std::uint64_t end = 0;
+  bool signal = false;  // the kernel made this frame to call a signal handler
+
+  [[nodiscard]] std::span<const Operation> frame_address() const { return expression(0); }
+  // Of the register kKept[i].
+  [[nodiscard]] std::span<const Operation> kept(std::size_t i) const { return expression(i + 1); }
+
+  bool operator==(const FrameRow&) const = default;
+
+ private:
+  [[nodiscard]] std::span<const Operation> expression(std::size_t i) const {
+    const std::size_t from = i == 0 ? 0 : ends.at(i - 1);
+    return std::span(operations).subspan(from, ends.at(i) - from);
+  }
+};
+
+// A part of the file that is loaded into memory.
+struct Segment {
+  std::uint64_t offset = 0;
+  std::uint64_t size = 0;
+  std::uint64_t address = 0;  // as the linker gave it
+
+  bool operator==(const Segment&) const = default;
+};
+
+// Messages of the process that reads the files. Its author may be that of a file that took it over: nothing in a
+// message is believed. What comes back is consistent in itself, and may be wrong.
+std::string message_of(const std::optional<FrameRow>& row);
+std::string message_of(const std::optional<std::vector<Segment>>& segments);
+// Nothing: there is none, or the message is wrong. The row holds for `address`.
+std::optional<FrameRow> row_in(std::string_view message, std::uint64_t address);
+std::optional<std::vector<Segment>> segments_in(std::string_view message);
+
+}  // namespace kymo::stacks

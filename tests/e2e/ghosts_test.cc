@@ -1,0 +1,154 @@
+// A process with a deleted file: what a restore that was ended has made of that file does not stop the next restore.
+
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <thread>
+
+#include "probe/process.h"
+#include "programs.h"
+#include "support/breakable_criu.h"
+#include "support/containers.h"
+#include "support/real_criu.h"
+
+namespace kymo::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+enum class End : std::uint8_t { is_cancelled, criu_is_killed, all_are_killed };
+struct HowItEnds {
+  const char* name;
+  End end;
+};
+constexpr HowItEnds kEnds[] = {{"ItIsCancelled", End::is_cancelled},
+                               {"CriuIsKilled", End::criu_is_killed},
+                               {"AllAreKilled", End::all_are_killed}};
+
+// For gtest.
+void PrintTo(const HowItEnds& how, std::ostream* out) {
+  *out << how.name;
+}
+
+constexpr char kCountsWithADeletedFile[] =
+    R"(open my $g, ">", "$ARGV[0]/gone"; print $g "x"; unlink "$ARGV[0]/gone"; for (my $i = 1000000;; ++$i) {
+  open my $to, "+<", "$ARGV[0]/count" or open $to, ">", "$ARGV[0]/count"; print $to "$i\n"; close $to;
+  select undef, undef, undef, 0.1 })";
+
+// "Can't create ghost regfile: File exists": the next restore failed once, and only that failure removed the file.
+class GhostTest : public testing::TestWithParam<std::tuple<const char*, HowItEnds>> {
+ protected:
+  void SetUp() override {
+    KYMO_NEEDS_CRIU();
+    if (of_runc()) KYMO_NEEDS_RUNC();
+    kymod_.emplace(std::vector<std::string>{"--criu", criu_.path(), "--runc-root", runc_.path()});
+    kymod_->start();
+    dump();
+  }
+  void TearDown() override {
+    criu_.mend();
+    if (kymod_) kymod_->stop(SIGTERM);
+  }
+
+  [[nodiscard]] static bool of_runc() { return std::string(std::get<0>(GetParam())) == "Runc"; }
+  [[nodiscard]] std::string root() const {
+    return of_runc() ? runc_.folder().path() + "/kymo-web/rootfs" : folder_.path();
+  }
+  void dump();
+  pid_t restore_until_a_ghost_is_made();
+  void end(pid_t criu);
+  [[nodiscard]] bool has_ghost() const {
+    const fs::directory_iterator all(root());
+    return std::any_of(begin(all), fs::end(all), [](const fs::directory_entry& file) {
+      return file.path().extension() == ".ghost";
+    });
+  }
+
+  TemporaryDirectory folder_;
+  RuncFolder runc_;
+  const BreakableCriu criu_;
+  std::optional<Kymod> kymod_;
+  std::thread client_;
+  Outcome answer_;
+};
+
+void GhostTest::dump() {
+  std::vector<std::string> words{
+      "run", "process", "--name", "kymo-web", "--", "perl", "-e", kCountsWithADeletedFile, root()};
+  if (of_runc()) {
+    const std::string bundle =
+        make_bundle(runc_.folder(), "kymo-web",
+                    {"/bin/sh", "-c", "exec 9>/gone; rm /gone; " + counting_loop()});
+    words = {"run", "runc", "--bundle", bundle, "--id", "kymo-web"};
+  }
+  static_cast<void>(kymod_->kymo_json(words));
+  ASSERT_TRUE(counts_on(root()));
+  const Outcome dumped = kymod_->kymo({"dump", "process", "kymo-web", "--dir", kymod_->path("c")});
+  ASSERT_EQ(dumped.exit_code, 0) << dumped.err;
+  runc_.runc("delete --force kymo-web");
+}
+
+// Returns the pid of CRIU. Its child that made the ghost does not go on.
+pid_t GhostTest::restore_until_a_ghost_is_made() {
+  criu_.wait_at("Remap rpath is");
+  client_ = std::thread([this] { answer_ = kymod_->kymo({"restore", kymod_->path("c")}); });
+  EXPECT_TRUE(eventually([&] { return has_ghost(); })) << kymod_->log();
+  criu_.mend();
+  return std::atoi(read_file(fs::path(criu_.path()).parent_path() / "pid").c_str());
+}
+
+void GhostTest::end(pid_t criu) {
+  const Result<probe::Process> seen = probe::read_process(criu);
+  ASSERT_TRUE(seen.ok()) << seen.error().message;
+  switch (std::get<1>(GetParam()).end) {
+    case End::is_cancelled:
+      static_cast<void>(kymod_->kymo({"cancel", "kymo-web"}));
+      break;
+    case End::criu_is_killed:
+      kill(criu, SIGKILL);
+      break;
+    case End::all_are_killed: {
+      const pid_t kymod = kymod_->pid();
+      kymod_->stop(SIGKILL);
+      if (seen->parent != kymod) kill(seen->parent, SIGKILL);
+      kill(criu, SIGKILL);
+      break;
+    }
+  }
+  client_.join();
+}
+
+TEST_P(GhostTest, TheNextRestoreWorksAtOnce) {
+  const pid_t criu = restore_until_a_ghost_is_made();
+  ASSERT_GT(criu, 0);
+  end(criu);
+  EXPECT_NE(answer_.exit_code, 0) << answer_.out;
+  if (!kymod_->running()) {
+    kymod_->start();
+    // What a killed runc had left was removed only by the next restore.
+    EXPECT_FALSE(fs::exists(runc_.path() + "/kymo-web")) << kymod_->log();
+    EXPECT_EQ(read_file("/proc/self/mountinfo").find(kymod_->path("c")), std::string::npos);
+  }
+  EXPECT_FALSE(has_ghost()) << answer_.err << kymod_->log();
+  const Outcome restored = kymod_->kymo({"restore", kymod_->path("c")});
+  EXPECT_EQ(restored.exit_code, 0) << restored.err;
+  EXPECT_TRUE(counts_on(root())) << restored.err << kymod_->log();
+  EXPECT_FALSE(has_ghost());
+}
+
+std::string name_of_ghost(const testing::TestParamInfo<GhostTest::ParamType>& info) {
+  return std::string(std::get<0>(info.param)) + std::get<1>(info.param).name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Restores, GhostTest,
+                         testing::Combine(testing::Values("AProcess", "Runc"),
+                                          testing::ValuesIn(kEnds)),
+                         name_of_ghost);
+
+}  // namespace
+}  // namespace kymo::test

@@ -1,0 +1,56 @@
+// What an operator asks first: does kymod work, and with which CRIU?
+
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include "kymo/version.h"
+#include "programs.h"
+#include "support/real_criu.h"
+
+namespace kymo::test {
+namespace {
+
+TEST(StatusTest, SaysWhetherKymodWorksAndWithWhichCriu) {
+  KYMO_NEEDS_CRIU();
+  Kymod kymod({"--criu", criu_path()});
+  kymod.start();
+  const nlohmann::json status = kymod.kymo_json({"status"});
+  EXPECT_EQ(status["version"], KYMO_VERSION);
+  EXPECT_EQ(status["pid"], kymod.pid());
+  EXPECT_EQ(status["healthy"], true);
+  EXPECT_EQ(status["criu"]["path"], criu_path());
+  EXPECT_GT(status["uptime_ns"], 0);
+  EXPECT_EQ(status["recorder"]["running"], true);
+  const Outcome text = kymod.kymo({"status"});
+  EXPECT_EQ(text.exit_code, 0) << text.err;
+  for (const char* word : {"health", "good", "CRIU", "up for", "recorder"}) {
+    EXPECT_NE(text.out.find(word), std::string::npos) << text.out;
+  }
+  EXPECT_EQ(kymod.kymo({"status", "-q"}).out, "");
+  kymod.stop(SIGTERM);
+  const Outcome none = kymod.kymo({"status"});
+  EXPECT_EQ(none.exit_code, 1);
+  EXPECT_NE(none.err.find("start kymod"), std::string::npos) << none.err;
+}
+
+// It said "criu BAD" because the shell had no criu on PATH, while kymod used another one.
+TEST(StatusTest, ACheckAsksTheKymodThatRuns) {
+  KYMO_NEEDS_CRIU();
+  Kymod kymod({"--criu", criu_path()});
+  kymod.start();
+  const auto criu_in = [](const nlohmann::json& findings) -> std::string {
+    for (const nlohmann::json& finding : findings) {
+      if (finding["what"] == "criu") return finding["detail"];
+    }
+    return "";
+  };
+  const Outcome asked = kymod.kymo({"check", "--json"});
+  const nlohmann::json findings = nlohmann::json::parse(asked.out);
+  EXPECT_NE(criu_in(findings).find(" at " + criu_path()), std::string::npos) << asked.out;
+  EXPECT_EQ(findings[0]["what"], "kymod");
+  const Outcome named = kymod.kymo({"check", "--json", "--criu", "/nonexistent/criu"});
+  EXPECT_EQ(named.exit_code, 1) << "the user named one";
+}
+
+}  // namespace
+}  // namespace kymo::test

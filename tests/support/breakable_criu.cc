@@ -1,0 +1,66 @@
+#include "support/breakable_criu.h"
+
+#include <signal.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "base/file.h"
+#include "probe/process.h"
+#include "support/real_criu.h"
+
+namespace kymo::test {
+namespace {
+
+constexpr char kWrapper[] = R"(#!/bin/sh
+here=${0%/*}
+case "$*" in *swrk*|*dump*--tree*|*restore*) faulty=1;; esac
+if [ -n "$faulty" ] && [ -e "$here/fault" ]; then echo $$ > "$here/pid"; . "$here/fault"; fi
+exec REAL "$@"
+)";
+
+}  // namespace
+
+BreakableCriu::BreakableCriu() {
+  std::string wrapper = kWrapper;
+  wrapper.replace(wrapper.find("REAL"), 4, criu_path());
+  path_ = folder_.file("criu", wrapper, 0755);
+}
+
+void BreakableCriu::let_do(const std::string& words) const {
+  std::filesystem::remove(folder_.path() + "/pid");
+  static_cast<void>(folder_.file("fault", words));
+}
+
+void BreakableCriu::break_at(const std::string& text, int signal, int after) const {
+  let_do("export LD_PRELOAD=" BROKEN_CRIU " KYMO_BREAK_AFTER=" + std::to_string(after) +
+         " KYMO_BREAK='" + text + ":" + std::to_string(signal) + "'");
+}
+
+void BreakableCriu::stop_at_once(const std::string& parent) const {
+  const std::string others = "[ \"$(cat /proc/$PPID/comm)\" != " + parent + " ] || ";
+  let_do((parent.empty() ? "" : others) + "kill -STOP $$");
+}
+
+void BreakableCriu::mend() const {
+  std::filesystem::remove(folder_.path() + "/fault");
+}
+
+pid_t BreakableCriu::stopped() const {
+  return stopped_unless([] { return false; });
+}
+
+pid_t BreakableCriu::stopped_unless(const std::function<bool()>& over) const {
+  pid_t criu = 0;
+  const auto has_stopped = [&] {
+    const Result<std::string> said = read_file(folder_.path() + "/pid");
+    criu = said ? std::atoi(said->c_str()) : 0;
+    const Result<probe::Process> seen = probe::read_process(criu);
+    return criu != 0 && seen && seen->state == 'T';
+  };
+  bool stopped = false;
+  eventually([&] { return (stopped = has_stopped()) || over(); });
+  return stopped ? criu : 0;
+}
+
+}  // namespace kymo::test

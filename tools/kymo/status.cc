@@ -1,0 +1,78 @@
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "client/client.h"
+#include "print.h"
+#include "report/api_json.h"
+#include "report/human.h"
+#include "verbs.h"
+
+namespace kymo::cli {
+namespace {
+
+std::string recorder_text(const v1::Recorder& recorder) {
+  if (!recorder.running()) return "stopped";
+  return "records every " + report::duration(recorder.interval_ns()) + ", " +
+         report::with_commas(recorder.ticks_missed()) + " of " +
+         report::with_commas(recorder.ticks_due()) + " ticks missed";
+}
+
+void print(const v1::HealthResponse& health) {
+  std::vector<std::vector<std::string>> rows{
+      {"kymod", health.version() + ", pid " + std::to_string(health.pid()) + ", up for " +
+                    report::duration(health.uptime_ns())},
+      {"health", health.troubles().empty() ? "good" : "NOT GOOD"}};
+  for (const std::string& trouble : health.troubles()) rows.push_back({"", trouble});
+  rows.push_back({"CRIU", health.criu_version() + " at " + health.criu_path()});
+  if (!health.criu_fallback_path().empty()) {
+    rows.push_back(
+        {"CRIU, fallback", health.criu_fallback_version() + " at " + health.criu_fallback_path()});
+  }
+  rows.push_back({"recorder", recorder_text(health.recorder())});
+  rows.push_back({"state directory", health.state_directory()});
+  if (!health.profiles_directory().empty()) {
+    rows.push_back({"stack profiles", health.profiles_directory()});
+  }
+  rows.push_back({"HTTP", health.http_address()});
+  print_table(rows);
+}
+
+nlohmann::json json_of(const v1::HealthResponse& health) {
+  return {
+      {"version", health.version()},
+      {"pid", health.pid()},
+      {"uptime_ns", health.uptime_ns()},
+      {"healthy", health.troubles().empty()},
+      {"troubles", std::vector<std::string>(health.troubles().begin(), health.troubles().end())},
+      {"criu", {{"version", health.criu_version()}, {"path", health.criu_path()}}},
+      {"criu_fallback",
+       {{"version", health.criu_fallback_version()}, {"path", health.criu_fallback_path()}}},
+      {"recorder", report::to_json(health.recorder())},
+      {"state_directory", health.state_directory()},
+      {"profiles_directory", health.profiles_directory()},
+      {"http_address", health.http_address()}};
+}
+
+void show_status(Context& context) {
+  Result<client::Client> client = client::Client::connect(context.socket);
+  if (!client) return fail(context, client.error());
+  const Result<v1::HealthResponse> health = client->health();
+  if (!health) return fail(context, health.error());
+  if (!health->troubles().empty()) context.exit_code = 1;
+  if (context.quiet) return;
+  if (context.json) return print_json(json_of(*health));
+  print(*health);
+}
+
+}  // namespace
+
+void add_status(CLI::App& app, Context& context) {
+  CLI::App* status = app.add_subcommand(
+      "status", "Show whether kymod works: version, CRIU, recorder, uptime; exit 1 if not");
+  status->fallthrough();
+  status->add_flag("--json", context.json, "Print JSON");
+  add_quiet_option(*status, context);
+  status->callback([&context] { show_status(context); });
+}
+
+}  // namespace kymo::cli
