@@ -62,9 +62,9 @@ std::vector<pid_t> tracers_of(const std::vector<pid_t>& tree) {
   return {tracers.begin(), tracers.end()};
 }
 
-// Each process that has the log open for writing is taken for one of CRIU's, and killed. So check that only this user
-// could have made the log and opened it: no other user can change a folder of its path, and it has no other name
-// elsewhere. Its name alone says nothing.
+// Each process that has the log open for writing is taken for one of CRIU's, and killed. So check
+// that only this user could have made the log and opened it: no other user can change a folder of
+// its path, and it has no other name elsewhere. Its name alone says nothing.
 Result<void> check_log(const std::string& log_path) {
   const Error not_ours{Code::permission_denied,
                        "look for the processes of a CRIU by its log: " + log_path};

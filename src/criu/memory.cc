@@ -258,9 +258,10 @@ Result<std::vector<PageRun>> parse_pagemap(std::span<const std::byte> image,
     }
     const std::uint64_t pages = entry.has_nr_pages() ? entry.nr_pages() : entry.compat_nr_pages();
     if (entry.vaddr() < free_from || pages > (UINT64_MAX - entry.vaddr()) / kPageBytes) {
-      return Error{Code::data_loss, "cannot read " + std::string(name) + ": the run at byte " +
-                                        std::to_string(offset) +
-                                        " overlaps the one before or the address space's end"};
+      return Error{Code::data_loss, "cannot read " + std::string(name) +
+                                        ": the run of pages at byte " + std::to_string(offset) +
+                                        " overlaps the one before it, or goes beyond the end of "
+                                        "the address space"};
     }
     free_from = entry.vaddr() + pages * kPageBytes;
     runs.push_back({entry.vaddr(), pages, state_of(entry)});

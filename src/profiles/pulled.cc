@@ -90,7 +90,7 @@ Result<void> drop_root() {
       ::setresuid(kNobody, kNobody, kNobody) == 0) {
     return {};
   }
-  return system_error("cannot become another user, to ask as nobody", errno);
+  return system_error("cannot become the user nobody, who sends the requests", errno);
 }
 
 struct Answer {
@@ -148,7 +148,7 @@ Result<void> keep(const Answer& answer, Type type, const std::map<Type, std::str
   return {};
 }
 
-// The stack as it is compared: its functions and modules.
+// A key by which equal stacks of two profiles are found: the functions and modules of the stack.
 std::string key_of(const NamedProfile& profile, const NamedProfile::Stack& stack) {
   std::string key;
   for (const std::uint32_t id : stack.functions) {
@@ -194,7 +194,7 @@ std::optional<Head> head_in(std::string_view line) {
   return Head{std::string(words[0]), std::string(words[1]), *instant, *bytes};
 }
 
-// Takes one entry from the text. Returns false if it is none.
+// Takes one entry from the text. Returns false if the text does not begin with an entry.
 bool take_entry(std::string_view& text, Pulled& pulled) {
   const std::size_t end = text.find('\n');
   if (end == std::string_view::npos) return false;
@@ -284,14 +284,15 @@ void pull(const PullTarget& target, const std::map<Type, std::string>& bases, in
 
 namespace {
 
-// Says what was found, and ends the process.
+// Writes the targets, or the error, to `to`, and ends the process.
 [[noreturn]] void say(const Result<PullTargets>& targets, int to) {
   std::size_t written = 0;
   static_cast<void>(write_all(to, list_text(targets), &written));
   ::_exit(0);
 }
 
-// Gives up all rights and says which targets the text names. Whoever owns a pod may write what he likes into it.
+// Gives up all rights, and then parses the text: the owner of a pod can write anything into it.
+// Writes the targets to `to`.
 [[noreturn]] void say_targets_in(const Result<std::string>& text, const std::string& name, int to) {
   confine::Bounds bounds;
   bounds.descriptors = {to};

@@ -172,8 +172,8 @@ std::vector<TakenMinute> Puller::take(std::int64_t minute) {
       most = std::max(most, parts.size());
       std::move(parts.begin(), parts.end(), std::back_inserter(taken.pulled));
     }
-    const std::uint64_t asked_ns = most * static_cast<std::uint64_t>(every_s_) *
-                                   kNanosPerSecond;  // a difference is of so long
+    const std::uint64_t asked_ns =
+        most * static_cast<std::uint64_t>(every_s_) * kNanosPerSecond;  // an interval for each time
     taken.duration_ns = facts_of(type).level ? kNanosPerMinute : asked_ns;
     minutes.push_back(std::move(taken));
   }

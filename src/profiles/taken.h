@@ -21,7 +21,8 @@ struct PulledProfile {
 };
 
 // The stacks of one type and minute, their addresses not named yet.
-// Ownership: the modules of the frames belong to the StackTaker, or to this or a later minute that it has taken.
+// Ownership: the modules of the frames belong to the StackTaker, or to this or a later minute that
+//            it has taken.
 struct TakenMinute {
   std::int64_t minute = 0;
   Type type = Type::cpu;
@@ -70,12 +71,13 @@ class ServiceFinder {
 //
 // Threads:   one.
 // Ownership: refers to `services`.
-// Bounds:    kMaxTraces and kMaxFrames in a minute; the samples of those beyond are counted as lost.
+// Bounds:    kMaxTraces and kMaxFrames in a minute; the samples of those beyond are counted as
+//            lost.
 class StackTaker {
  public:
   static constexpr std::size_t kMaxTraces = 100'000;
-  static constexpr std::size_t kMaxFrames =
-      4'000'000;  // 64 MB: a program can make each of its stacks deep
+  // 64 MB. Without this limit, a program could fill the memory by deep stacks.
+  static constexpr std::size_t kMaxFrames = 4'000'000;
 
   // Errors: those of stacks::open_bpf_source().
   static Result<std::unique_ptr<StackTaker>> begin(Type type, unsigned rate,

@@ -55,9 +55,9 @@ std::string share_test_line(const Comparison& comparison) {
   if (comparison.by_value) {
     return share_line("test", "none: a profile does not say how many samples it has");
   }
-  return share_line("test",
-                    fmt::format("Fisher's, on numbers of samples; p by Holm over {} share{}",
-                                with_commas(comparison.tests), comparison.tests == 1 ? "" : "s"));
+  return share_line(
+      "test", fmt::format("Fisher's, on numbers of samples; p corrected (Holm) for {} share{}",
+                          with_commas(comparison.tests), comparison.tests == 1 ? "" : "s"));
 }
 
 std::string heading_of(const ProfileDiff& diff) {

@@ -90,10 +90,11 @@ std::string compared_line(const RecordingDiff& diff) {
 
 std::string test_line(const RecordingDiff& diff) {
   std::string text = diff.by_runs
-                         ? "Mann and Whitney's, a value of each run"
+                         ? "Mann and Whitney's, on one value of each run"
                          : "Mann and Whitney's, on means of blocks long enough to be independent";
-  text += fmt::format("; p by Holm over {} metric{}", diff.tested, diff.tested == 1 ? "" : "s");
-  if (diff.margin > 0) text += fmt::format("; up to {:g} % is no change", diff.margin * 100);
+  text +=
+      fmt::format("; p corrected (Holm) for {} metric{}", diff.tested, diff.tested == 1 ? "" : "s");
+  if (diff.margin > 0) text += fmt::format("; changes of up to {:g} % ignored", diff.margin * 100);
   return labelled_line("test", text);
 }
 

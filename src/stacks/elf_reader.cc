@@ -154,7 +154,7 @@ bool ElfReader::wait_for_answer() const {
   }
 }
 
-// The answer; nothing if there is none, and then there is no process.
+// Returns the answer. If there is none, ends the process and returns nothing.
 std::optional<std::string> ElfReader::ask(const Question& question, int fd) {
   if (pid_ == 0) return std::nullopt;
   std::string answer(kMaxAnswerBytes, '\0');

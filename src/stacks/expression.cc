@@ -69,7 +69,8 @@ std::optional<std::uint64_t> combine(int operation, std::uint64_t left, std::uin
   }
 }
 
-// The value of an operation that takes none from the stack.
+// The value that an operation pushes onto the stack, if it takes none from there. Nothing for other
+// operations.
 std::optional<std::uint64_t> constant(const Operation& operation, const Registers& registers,
                                       std::uint64_t frame_address) {
   const auto in_register = [&](std::uint64_t number, std::uint64_t offset) {

@@ -14,8 +14,8 @@
 
 namespace kymo::stacks {
 
-// The largest value of a stack, and the largest time, that a reader of profiles gives. A larger one becomes this one,
-// so that sums of values stay exact as numbers of JSON.
+// The largest value of a stack, and the largest time, that a reader of profiles gives. A larger one
+// becomes this one, so that sums of values stay exact as numbers of JSON.
 inline constexpr std::uint64_t kMaxStackValue = std::uint64_t{1} << 48U;
 // The most frames, in all stacks, of a file that a reader of profiles accepts.
 inline constexpr std::size_t kMaxFramesOfFile = std::size_t{1} << 25U;
@@ -55,8 +55,8 @@ struct NamedProfile {
 NamedProfile named(const Profile& profile, Symbols& symbols);
 
 // Reads a profile in the format of pprof, compressed by gzip or not. The bytes may be anything.
-// `wanted`: which of its quantities is read. Without it, that is the default that the file names or, if the file names
-// none that is known here, the first one in Quantity that the file has.
+// `wanted`: which of its quantities is read. Without it, that is the default that the file names
+//           or, if the file names none that is known here, the first one in Quantity that it has.
 //
 // Errors: data_loss: they are no such profile; failed_precondition: it does not have the quantity, or is
 //         larger than what is read (512 MiB without compression, kMaxFramesOfFile).

@@ -45,7 +45,7 @@ void NamingPlan::reads(const Module* module) {
   if (reading_ != nullptr) reading_->store(module, std::memory_order_relaxed);
 }
 
-// Whoever took the child over may have written anything into the shared memory.
+// A child that was taken over may have written anything into the shared memory, so it is checked.
 bool NamingPlan::blame() {
   if (names_nothing_) return false;
   const Module* const module =

@@ -265,8 +265,8 @@ bool Processes::read_again(pid_t pid) {
     return false;
   read_cgroups(pid, process);  // it may have been moved into another one
   const bool read = read_maps(pid);
-  // If a process has very many mappings, reading them takes longer than kSeldomNs. So they are read again only after at
-  // least this many times as long.
+  // If a process has very many mappings, reading them takes longer than kSeldomNs. So they are read
+  // again only after at least this many times as long.
   constexpr std::uint64_t kMinRestFactor = 20;
   process.read_ns = monotonic_ns();
   process.rest_ns = std::max(kSeldomNs, kMinRestFactor * (process.read_ns - now_ns));

@@ -279,7 +279,7 @@ void add_recording_options(CLI::App& diff, const std::shared_ptr<DiffArguments>&
             arguments->allowed_change = parse_share("--fail-on-increase", text);
             arguments->only_increases = true;
           },
-          "The same, but a metric may fall by any share; only of recordings")
+          "Like --fail-on-change, but a metric may fall by any share; only for recordings")
       ->option_text("PERCENT")
       ->excludes("--fail-on-change");
   diff.add_option("--html", arguments->page,

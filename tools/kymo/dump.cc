@@ -103,7 +103,7 @@ std::shared_ptr<StreamArguments> add_stream_options(CLI::App& verb) {
                     "Let CRIU write the images itself; if their disk stalls, CRIU cannot be ended")
           ->excludes(stream);
   verb.add_option("--compression", arguments->compression,
-                  "How to compress the images, which then are streamed")
+                  "Compress the images with this method; kymod then streams them")
       ->check(CLI::IsMember({"none", "zstd", "lz4"}))
       ->excludes(no_stream)
       ->capture_default_str();

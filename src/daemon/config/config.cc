@@ -150,8 +150,8 @@ Result<void> check_profiles(const Config& config) {
   if (!config.profiles_pull_token.empty() || !config.profiles_pull_ca.empty()) {
     if (!profiles::is_address(config.profiles_pull)) {
       return invalid(
-          "--profiles-pull-token, --profiles-pull-ca: they are for the API of Kubernetes: give its "
-          "address with --profiles-pull");
+          "--profiles-pull-token, --profiles-pull-ca: they are only for the API of Kubernetes: "
+          "give its address with --profiles-pull");
     }
     if (!config.profiles_pull_token.empty() && !config.profiles_pull.starts_with("https://")) {
       return invalid(

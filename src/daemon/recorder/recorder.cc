@@ -228,7 +228,9 @@ Result<void> Recorder::control(RecorderAction action, const RecorderChange& chan
   done = begin_run(*next);
   if (!done && ran != nullptr) {
     if (const Result<void> again = begin_run(before); !again) {
-      spdlog::error("recorder: it does not run: {}", again.error().message);
+      spdlog::error(
+          "recorder: it stopped, and could not be started again with its former settings: {}",
+          again.error().message);
     }
   }
   if (const auto run = running()) spdlog::info("recorder: started: {}", described(*run));

@@ -122,7 +122,8 @@ Result<void> refuse_if_sure_to_fail(const Target& target, const v1::DumpRequest&
   if (request.force()) return {};
   Result<preflight::Report> report = look(target, request.options());
   if (!report) {
-    spdlog::info("dump {}: not checked before: {}", target.text(), report.error().message);
+    spdlog::info("dump {}: what could make it fail was not checked: {}", target.text(),
+                 report.error().message);
     return {};
   }
   for (const preflight::Finding& finding : report->findings) {

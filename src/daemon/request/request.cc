@@ -14,8 +14,8 @@
 namespace kymo::daemon {
 namespace {
 
-// The most processes that are named to a collector, because the text must fit into a pipe. It follows their
-// children by itself.
+// The most processes that are named to a collector, because the text must fit into a pipe. It
+// follows their children by itself.
 constexpr std::size_t kMaxPids = 4096;
 
 std::string without_recording(store::RunKind kind, const Error& error) {

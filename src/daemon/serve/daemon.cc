@@ -178,7 +178,9 @@ Result<void> Daemon::State::finish_deletions_soon() {
   });
   if (!started) return started;
   if (result.wait_for(kFirstLooks) == std::future_status::ready) return result.get();
-  spdlog::warn("checkpoints that an earlier kymod began to delete: their disk does not answer");
+  spdlog::warn(
+      "cannot finish deleting checkpoints that an earlier kymod began to delete: their disk "
+      "does not answer yet");
   return {};
 }
 

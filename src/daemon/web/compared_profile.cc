@@ -17,7 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 using OthersJson = nlohmann::ordered_json;
 
-// Whoever needs an older one names it in the address.
+// Of each kind, the newest ones. An older one can still be named in the address of the page.
 constexpr std::size_t kMaxOthersListed = 100;
 
 bool is_stack_file(const std::string& name) {
@@ -47,7 +47,7 @@ std::vector<std::string> files_in(const std::string& folder) {
   return names;
 }
 
-// A name that leads out of its folder is none.
+// Refuses a name that leads out of its folder.
 Result<void> check_name(const std::string& what, const std::string& name, bool good) {
   if (good && !name.empty() && name.find('/') == std::string::npos) return {};
   return Error{Code::invalid_argument,

@@ -89,7 +89,7 @@ class DockerRuntime : public Runtime {
   std::atomic<std::chrono::steady_clock::time_point> hangs_until_{};
 };
 
-// Docker, too, shows so many characters of an id.
+// The first characters of an id, as many as Docker shows.
 std::string shown(const std::string& id) {
   constexpr std::size_t kShown = 12;
   constexpr std::size_t kWholeId = 64;

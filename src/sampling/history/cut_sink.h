@@ -15,7 +15,8 @@
 
 namespace kymo {
 
-// Options of a cut, which is a recording that is made from the newest rows in memory. All are optional.
+// Options of a cut, which is a recording that is made from the newest rows in memory. All are
+// optional.
 struct CutOptions {
   // They replace the columns of the stream with the same names.
   std::shared_ptr<OwnColumns> own_columns{};
