@@ -30,7 +30,7 @@ using std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kPatience{10'000};
 constexpr std::chrono::milliseconds kLookEvery{2};
 constexpr std::chrono::milliseconds kCriuStopsWithin{500};
-// A process that waits for a disk so long after it was killed does not end before the disk answers.
+// A killed process that has waited for a disk this long ends only when the disk answers.
 constexpr std::chrono::milliseconds kKilledEndsWithin{500};
 
 // After these lines of its log, CRIU finishes without its caller.

@@ -23,7 +23,7 @@ namespace {
 
 using Sizes = std::map<std::string, std::uint64_t>;
 
-// While the folder's mtime does not change, it is listed once in so many ticks.
+// While the folder's mtime does not change, it is listed only once in this many ticks.
 constexpr int kTicksBetweenLists = 50;
 // The mtime of a folder changes in the coarse ticks of the kernel (4 ms at 250 Hz). A file that is
 // made within the tick of the last listing does not change it. So the folder is listed again as

@@ -60,11 +60,12 @@ struct Segment {
   bool operator==(const Segment&) const = default;
 };
 
-// Messages of the process that reads the files. Its author may be that of a file that took it over: nothing in a
-// message is believed. What comes back is consistent in itself, and may be wrong.
+// Messages of the process that reads the files. A file may have taken that process over, so every
+// message is checked. The result is consistent in itself, but it may be wrong.
 std::string message_of(const std::optional<FrameRow>& row);
 std::string message_of(const std::optional<std::vector<Segment>>& segments);
-// Nothing: there is none, or the message is wrong. The row holds for `address`.
+// Returns nothing if the message has no row, is not valid, or has a row that does not hold for
+// `address`.
 std::optional<FrameRow> row_in(std::string_view message, std::uint64_t address);
 std::optional<std::vector<Segment>> segments_in(std::string_view message);
 

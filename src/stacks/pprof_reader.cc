@@ -23,7 +23,7 @@ class PprofFields {
  public:
   explicit PprofFields(std::string_view bytes) : rest_(bytes) {}
 
-  // Goes to the next field. Returns false at the end, and if what follows is no field.
+  // Goes to the next field. Returns false at the end, or if the next bytes are not a field.
   bool next();
   [[nodiscard]] bool whole() const { return !broken_; }
   [[nodiscard]] std::uint64_t id() const { return id_; }

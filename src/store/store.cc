@@ -112,9 +112,10 @@ struct Store::State {
   Unstored unstored;
   std::size_t on_way = 0;  // changes that were unstored and are being stored
   std::string trouble;     // why changes are not stored
-  std::size_t left = 0;    // attempts that wait for the disk, and for which nobody waits
-  bool noted = false;      // there is something for the writer
-  bool stopping = false;   // the writer ends
+  std::size_t left =
+      0;               // attempts that still wait for the disk, though their callers have given up
+  bool noted = false;  // there is something for the writer
+  bool stopping = false;  // the writer ends
   bool writer_ended = false;
   std::condition_variable changed;
 
@@ -193,7 +194,7 @@ struct Store::Attempt {
   // All are called with the disk's lock.
   std::function<Result<void>(State&)> work;
   std::function<void(State&)> apply;  // with the lock of the memory, after success
-  // After a success for which nobody waits any more. Null: such a success counts, too.
+  // Called after a success if the caller has given up waiting. Null: the change then stays.
   std::function<void(State&)> undo = nullptr;
   // Guarded by the lock of the memory:
   std::condition_variable ended;

@@ -57,7 +57,7 @@ struct StackCollectors::Collector {
   void report(const std::string& line);
 };
 
-// Logs what it has said at its end.
+// Logs the last line of the collector, which says what became of its profile.
 void StackCollectors::Collector::report(const std::string& line) {
   constexpr std::string_view kWritten = stacks::kWritten;
   if (line.starts_with(stacks::kFailed)) {
