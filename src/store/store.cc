@@ -112,10 +112,9 @@ struct Store::State {
   Unstored unstored;
   std::size_t on_way = 0;  // changes that were unstored and are being stored
   std::string trouble;     // why changes are not stored
-  std::size_t left =
-      0;               // attempts that still wait for the disk, though their callers have given up
-  bool noted = false;  // there is something for the writer
-  bool stopping = false;  // the writer ends
+  std::size_t left = 0;    // attempts that wait for the disk, without a caller that waits for them
+  bool noted = false;      // there is something for the writer
+  bool stopping = false;   // the writer ends
   bool writer_ended = false;
   std::condition_variable changed;
 
