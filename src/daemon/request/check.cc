@@ -145,7 +145,7 @@ Error with_places(Error error, const std::vector<preflight::Finding>& seen_befor
   return error;
 }
 
-Error also(Error error, const std::vector<std::string>& seen_before) {
+Error with_possible_causes(Error error, const std::vector<std::string>& seen_before) {
   for (const std::string& line : seen_before) error.message += "; also: " + line;
   return error;
 }
