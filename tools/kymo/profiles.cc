@@ -404,9 +404,10 @@ void add_profiles(CLI::App& app, Context& context) {
       ->option_text("INSTANT");
   verb->add_option(
           "--compare", arguments->compared,
-          "Compare with as long a time before, with the time that begins at this instant, "
-          "with a file (pprof or folded) or with the dump of a checkpoint (its directory): "
-          "which functions have another share, beyond noise")
+          "Find the functions whose share differs, beyond noise, from that in: the time of the "
+          "same "
+          "length just before (before), one that begins at INSTANT, a file (pprof or folded), or "
+          "the dump of a checkpoint (its directory)")
       ->option_text("before|INSTANT|FILE|DIRECTORY");
   verb->add_option("--kind", arguments->kind,
                    "Show these profiles: cpu, off-cpu, or those that programs of Go make, such as "
