@@ -52,7 +52,9 @@ class GhostTest : public testing::TestWithParam<std::tuple<const char*, HowItEnd
   }
   void TearDown() override {
     criu_.mend();
-    if (kymod_) kymod_->stop(SIGTERM);
+    if (!kymod_) return;
+    if (!of_runc()) static_cast<void>(kymod_->kymo({"kill", "kymo-web", "--signal", "KILL"}));
+    kymod_->stop(SIGTERM);
   }
 
   [[nodiscard]] static bool of_runc() { return std::string(std::get<0>(GetParam())) == "Runc"; }
