@@ -257,8 +257,8 @@ void correct(RecordingDiff& diff) {
   if (diff.by_runs) mark_untestable(diff);
 }
 
-// No value is below 0, so none falls by more than all that it was. The median of differences between
-// single values can.
+// No value is below 0, so none can fall by more than 100 %. But the median of the differences
+// between single values can be lower than that, so it is cut off there.
 void limit_to_all(double before, Shift& shift) {
   for (double* const one : {&shift.median, &shift.low, &shift.high}) *one = std::max(*one, -before);
 }

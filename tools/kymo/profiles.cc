@@ -72,8 +72,10 @@ Result<std::string> directory_of(const ProfilesArguments& arguments, const Conte
                "profiles with --directory"};
 }
 
-// SQLite reads the file with all rights of this process. So nobody else may have made it, or have one beside it.
-// Errors: another user could change it. None if it does not exist or cannot be read: whoever opens it says so.
+// SQLite reads the file with all rights of this process. So no other user may be able to change it,
+// or to put files beside it.
+// Errors: another user could change it. A file that is missing or cannot be read is no error here:
+//         opening it reports that.
 Result<void> check_owner(const std::string& directory) {
   const std::string path = directory + "/" + profiles::SqliteStore::kFileName;
   const Result<void> own = check_own_path(path);

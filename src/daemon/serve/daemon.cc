@@ -334,7 +334,7 @@ void Daemon::State::keep_house() {
   jobs->retry_unstored();
   bound_job_outputs(parts());
   constexpr std::uint64_t kLooksAMinute = 60;
-  // Without a bound, only failed checkpoints go, for which a look a minute is enough.
+  // Without a bound, only failed checkpoints are removed. To look for them once a minute is enough.
   const bool bounded = config.keep_bytes != 0 || config.keep_count != 0;
   if (!bounded && house_kept++ % kLooksAMinute != 0) return;
   std::string trouble = make_room(parts());
