@@ -57,8 +57,8 @@ std::string ghost_of(std::string_view line) {
   return path += kGhost;
 }
 
-// File systems round the times of files, some of them to two seconds. A file of this name that was there before
-// the restore would have ended it.
+// File systems round the times of files, some of them to two seconds. To allow for that is safe: if
+// a file of this name had been there before the restore, the restore would have failed.
 constexpr std::int64_t kRoundedBy = 2'000'000'000;
 
 // Whether the file was made since then. If its file system does not say when, its last change counts: CRIU changes

@@ -112,7 +112,7 @@ struct Store::State {
   Unstored unstored;
   std::size_t on_way = 0;  // changes that were unstored and are being stored
   std::string trouble;     // why changes are not stored
-  std::size_t left = 0;    // attempts that wait for the disk, and for which nobody waits
+  std::size_t left = 0;    // attempts that wait for the disk, without a caller that waits for them
   bool noted = false;      // there is something for the writer
   bool stopping = false;   // the writer ends
   bool writer_ended = false;
@@ -183,7 +183,7 @@ struct Store::State {
     return stored;
   }
 
-  [[nodiscard]] Error stalls() const {
+  [[nodiscard]] Error does_not_answer() const {
     return Error{Code::unavailable, "the disk of the database " + path + " does not answer"};
   }
 };
@@ -193,7 +193,7 @@ struct Store::Attempt {
   // All are called with the disk's lock.
   std::function<Result<void>(State&)> work;
   std::function<void(State&)> apply;  // with the lock of the memory, after success
-  // After a success for which nobody waits any more. Null: such a success counts, too.
+  // Called after a success if the caller has given up waiting. Null: the change then stays.
   std::function<void(State&)> undo = nullptr;
   // Guarded by the lock of the memory:
   std::condition_variable ended;
@@ -250,7 +250,7 @@ Result<void> Store::ask_disk(std::function<Result<void>(State&)> work,
   one->apply = std::move(apply);
   one->undo = std::move(undo);
   std::optional<Result<void>> done = attempt(std::move(one));
-  return done ? *std::move(done) : state_->stalls();
+  return done ? *std::move(done) : state_->does_not_answer();
 }
 
 // Stores a change. If the disk does not take it, keeps the change in memory only. `apply` makes the
@@ -274,7 +274,7 @@ Result<void> Store::change_or_keep(std::function<Result<void>(Database&)> work,
   if (!done && refuses) return state_->stalls();
   if (done && (*done || is_final(done->error()))) return *std::move(done);
   const std::lock_guard lock(state_->memory);
-  state_->trouble = done ? done->error().message : state_->stalls().message;
+  state_->trouble = done ? done->error().message : state_->does_not_answer().message;
   apply(*state_, &state_->unstored);
   return {};
 }
@@ -320,7 +320,7 @@ std::size_t Store::unstored() {
   one->apply = [](State&) {};
   const bool answered = attempt(std::move(one)).has_value();
   const std::lock_guard lock(state_->memory);
-  if (!answered) state_->trouble = state_->stalls().message;
+  if (!answered) state_->trouble = state_->does_not_answer().message;
   return state_->unstored.count() + state_->on_way;
 }
 

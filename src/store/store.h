@@ -154,7 +154,8 @@ class Store {
   // Only the thousand newest of each owner and kind are kept, of the thousand owners that had a run
   // last.
   Result<void> add_run(const Run& run);
-  // Oldest first. Those of one owner, or of all if `owner` is empty. `newest`: only so many, 0: all.
+  // Oldest first. Those of one owner, or of all if `owner` is empty. `newest`: at most this many;
+  // 0: all.
   Result<std::vector<Run>> runs(std::string_view owner, RunKind kind, std::size_t newest = 0);
 
  private:

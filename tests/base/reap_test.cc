@@ -45,5 +45,21 @@ TEST(Reap, SaysHowAProcessEnded) {
   EXPECT_EQ(how_it_ended(40), "was ended by signal 40");
 }
 
+TEST(Reap, AChildThatHasEndedIsStillThereToBeReaped) {
+  const pid_t child = child_that_waits();
+  ASSERT_GT(child, 0);
+  EXPECT_FALSE(has_ended(child));
+  kill(child, SIGKILL);
+  while (!has_ended(child)) usleep(1000);
+  EXPECT_EQ(waitpid(child, nullptr, 0), child);
+  EXPECT_TRUE(has_ended(child)) << "no such child";
+}
+
+TEST(Reap, TheExitCodeOfAShell) {
+  EXPECT_EQ(shell_exit_code(W_EXITCODE(3, 0)), 3);
+  EXPECT_EQ(shell_exit_code(SIGKILL), 137);
+  EXPECT_EQ(shell_exit_code(SIGSEGV | WCOREFLAG), 139);
+}
+
 }  // namespace
 }  // namespace kymo

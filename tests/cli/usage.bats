@@ -99,7 +99,7 @@ refused() {
 
 @test "kymo dump says that the process ends" {
   run --separate-stderr "$kymo" --help
-  [[ "$output" == *"it ends, unless --leave-running"* ]]
+  [[ "$output" == *"and end it unless --leave-running"* ]]
   run --separate-stderr "$kymo" dump process --help
   [[ "$output" == *"--leave-running"*"Let the process run on (default: it ends"* ]]
 }

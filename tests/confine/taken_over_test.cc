@@ -38,12 +38,12 @@
 namespace kymo::confine {
 namespace {
 
-constexpr int kMostDescriptors = 1024;
+constexpr int kMaxDescriptors = 1024;
 
 // Returns the open descriptors of this process, such as "1 2 5 ".
 std::string open_descriptors() {
   std::string all;
-  for (int fd = 0; fd < kMostDescriptors; ++fd) {
+  for (int fd = 0; fd < kMaxDescriptors; ++fd) {
     if (::fcntl(fd, F_GETFD) >= 0) all += std::to_string(fd) + ' ';
   }
   return all;
@@ -155,7 +155,7 @@ TEST(TakenOverTest, AReaderOfTheHelperHasOnlyThePipeOfItsAnswer) {
 // the kernel permitted.
 std::set<std::string> aim_at(pid_t victim) {
   std::set<std::string> done;
-  for (int fd = 0; fd < kMostDescriptors; ++fd) {
+  for (int fd = 0; fd < kMaxDescriptors; ++fd) {
     const auto tried = [&](const char* what, bool succeeded) {
       if (succeeded) done.insert(what);
     };
@@ -309,7 +309,7 @@ void wait_for_ever() {
 // Closes the pipe of the answer, and does not end.
 Result<std::string> stay(const std::string& how) {
   block_all_signals();
-  for (int fd = 3; how == "closed" && fd < kMostDescriptors; ++fd) ::close(fd);
+  for (int fd = 3; how == "closed" && fd < kMaxDescriptors; ++fd) ::close(fd);
   wait_for_ever();
   return how;
 }

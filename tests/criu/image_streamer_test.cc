@@ -183,7 +183,7 @@ TEST_P(ImageStreamerTest, SettledIsInTheFileThoughTheImageHasNotEnded) {
   criu.ask("pages-1.img");
   const FileDescriptor pipe = criu.open_pipe(true);
   ASSERT_EQ(write_to(pipe, content(10'000, 'p')), 0);
-  const Result<void> settled = streamer->settle(steady_clock::now() + seconds(10));
+  const Result<void> settled = streamer->wait_until_written(steady_clock::now() + seconds(10));
   ASSERT_TRUE(settled.ok()) << settled.error().message;
   EXPECT_EQ(seen_.bytes, 10'000U);
   EXPECT_EQ(seen_.stored, fs::file_size(file("pages-1.img")));
@@ -210,7 +210,7 @@ TEST_P(ImageStreamerTest, AFullDiskClosesThePipeAndIsTold) {
     noise += static_cast<char>(x >> 24);
   }
   EXPECT_EQ(write_to(pipe, noise), EPIPE);
-  const Result<void> settled = streamer->settle(steady_clock::now() + seconds(10));
+  const Result<void> settled = streamer->wait_until_written(steady_clock::now() + seconds(10));
   setrlimit(RLIMIT_FSIZE, &before);
   ASSERT_FALSE(settled.ok());
   EXPECT_NE(settled.error().message.find("pages-1.img"), std::string::npos);
@@ -256,7 +256,7 @@ TEST(ImageStreamerFaultsTest, ALinkIsNotServedNorWrittenThrough) {
     const PretendedCriu criu(images, "streamer-capture.sock");
     criu.ask("core-1.img");
     const FileDescriptor pipe = criu.open_pipe(true);
-    static_cast<void>(streamer->settle(steady_clock::now() + seconds(10)));
+    static_cast<void>(streamer->wait_until_written(steady_clock::now() + seconds(10)));
   }
   EXPECT_FALSE(streamer->finish(kPatience).ok());
   EXPECT_EQ(fs::file_size(outside), 6U);
@@ -277,8 +277,8 @@ TEST(ImageStreamerFaultsTest, ADamagedImageIsNamedAndWithoutAPipeNothingHangs) {
   EXPECT_NE(served.error().message.find("core-1.img"), std::string::npos);
 
   auto idle = ImageStreamer::capture(folder.path(), folder.path(), {}, nullptr).value();
-  EXPECT_TRUE(idle->settle(steady_clock::now() + seconds(10)).ok());
-  EXPECT_TRUE(idle->finish(kPatience).ok());  // CRIU has never connected
+  EXPECT_TRUE(idle->wait_until_written(steady_clock::now() + seconds(10)).ok());
+  EXPECT_TRUE(idle->finish(kPatience).ok());  // CRIU never came
 }
 
 }  // namespace

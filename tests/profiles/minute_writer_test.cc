@@ -174,7 +174,7 @@ TEST_F(MinuteWriterTest, AMinuteWhoseWriterIsKilledBeforeItCouldSayItCountsOnce)
 }
 
 TEST_F(MinuteWriterTest, TheOldestAreGivenUpAndCounted) {
-  for (std::size_t i = 0; i < MinuteWriter::kMostMinutes + 2; ++i) {
+  for (std::size_t i = 0; i < MinuteWriter::kMaxMinutes + 2; ++i) {
     writer_.add(taken(static_cast<std::int64_t>(100 + i), 10 + i));
   }
   EXPECT_EQ(answer(), "failed 10 it has waited too long");
@@ -182,7 +182,7 @@ TEST_F(MinuteWriterTest, TheOldestAreGivenUpAndCounted) {
   std::filesystem::create_directory(order_.directory);
   write();
   EXPECT_EQ(extent().oldest, 102);
-  EXPECT_EQ(extent().minutes, MinuteWriter::kMostMinutes);
+  EXPECT_EQ(extent().minutes, MinuteWriter::kMaxMinutes);
 }
 
 TEST_F(MinuteWriterTest, WhatIsNotWrittenAtTheEndIsCounted) {

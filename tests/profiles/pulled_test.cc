@@ -75,9 +75,9 @@ TEST(PullTargetsTest, AWrongLineIsNamed) {
            {"web", "give NAME and http://HOST:PORT"},
            {"web http://a http://b", "give NAME and http://HOST:PORT"},
            {"web ftp://a", "its address does not begin with http://"},
-           {"web http://a:0", "its port is none"},
-           {"web http://a:65536", "its port is none"},
-           {"web http://a:x", "its port is none"},
+           {"web http://a:0", "its port is not a number from 1 to 65535"},
+           {"web http://a:65536", "its port is not a number from 1 to 65535"},
+           {"web http://a:x", "its port is not a number from 1 to 65535"},
            {"web http://:80", "its address has no host"}}) {
     const auto read = pull_targets_in("good http://a\n" + line + "\n", "f");
     ASSERT_FALSE(read) << line;

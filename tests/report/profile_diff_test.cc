@@ -53,10 +53,10 @@ TEST(ShareCheckTest, ATotalShareCounts) {
 }
 
 TEST(ShareCheckTest, WhatWasNotTestedCannotBeToldUnlessSomethingChanged) {
-  const FunctionChange untold = function_with("few", 0.4, ShareVerdict::not_tested);
-  EXPECT_EQ(checked({untold}, 0.02).outcome, Outcome::cannot_tell);
-  EXPECT_EQ(checked({untold}, 0.5).outcome, Outcome::no_change);
-  EXPECT_EQ(checked({untold, function_with("grew", 0.13, ShareVerdict::grew)}, 0.02).outcome,
+  const FunctionChange undecided = function_with("few", 0.4, ShareVerdict::not_tested);
+  EXPECT_EQ(checked({undecided}, 0.02).outcome, Outcome::cannot_tell);
+  EXPECT_EQ(checked({undecided}, 0.5).outcome, Outcome::no_change);
+  EXPECT_EQ(checked({undecided, function_with("grew", 0.13, ShareVerdict::grew)}, 0.02).outcome,
             Outcome::changed);
 }
 

@@ -83,10 +83,10 @@ TEST(RequestSamplesTest, AFileHasThePhasesAndTheRoles) {
 
 // A file can have any number of labels, so the number of phases that are shown is limited.
 TEST(RequestSamplesTest, OfAFileWithTooManyPhasesTheRestHaveNone) {
-  constexpr std::size_t kMost = 1000;
+  constexpr std::size_t kMax = 1000;
   Profile profile;
   profile.period_ns = 10;
-  for (std::size_t i = 0; i < kMost + 5; ++i) {
+  for (std::size_t i = 0; i < kMax + 5; ++i) {
     Trace trace = trace_of(kCriuRole);
     trace.phase = "phase " + std::to_string(i);
     profile.traces[trace] = {1, 10};
@@ -95,7 +95,7 @@ TEST(RequestSamplesTest, OfAFileWithTooManyPhasesTheRestHaveNone) {
   Symbols symbols;
   const Result<NamedProfile> read = read_pprof(pprof(profile, symbols), "x.pb.gz");
   ASSERT_TRUE(read) << read.error().message;
-  EXPECT_EQ(phases_in(*read).size(), kMost);
+  EXPECT_EQ(phases_in(*read).size(), kMax);
   EXPECT_EQ(of_phase(*read, "").sum().samples, 5U);
 }
 

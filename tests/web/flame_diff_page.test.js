@@ -115,7 +115,7 @@ test("it says what was compared, and how", async () => {
   assert.strictEqual(await page.textContent("h1"), "cpu-a.pb.gz → cpu-b.pb.gz");
   const said = await page.textContent("#quality");
   assert.match(said, /A: .*cpu-a\.pb\.gz: 10 s of CPU time in 1,000 samples/);
-  assert.match(said, /Fisher's, on numbers of samples; p by Holm over 6 frames/);
+  assert.match(said, /Fisher's, on numbers of samples; p corrected \(Holm\) for 6 frames/);
   assert.match(said, /as wide as its share of B/);
 });
 

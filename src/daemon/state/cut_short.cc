@@ -499,7 +499,8 @@ Result<void> remove_unlisted_folders(store::Store& store, const std::string& sta
     const CheckpointDir dir(entry->path());
     if (listed.contains(dir.path()) || !is_unbegun(dir)) continue;
     if (remove_unbegun(dir)) {
-      spdlog::warn("checkpoint {}: kymod stopped before its dump began; removed", dir.path());
+      spdlog::warn("checkpoint {}: removed, because kymod stopped before its dump began",
+                   dir.path());
     }
   }
   return {};

@@ -36,8 +36,8 @@ void UnconfirmedDumps::watch(const std::string& checkpoint_id) {
     std::thread([this, checkpoint_id] { look_until_known(checkpoint_id); }).detach();
   } catch (const std::system_error& error) {
     watched_.erase(checkpoint_id);
-    spdlog::error("checkpoint {}: kymod looks at it again when it starts the next time: {}",
-                  checkpoint_id, error.what());
+    spdlog::error("checkpoint {}: kymod checks it again at its next start: {}", checkpoint_id,
+                  error.what());
   }
 }
 

@@ -156,7 +156,7 @@ DirectoryClaim claim_directory(Claims<std::string>& claims, const store::Checkpo
 }
 
 // Images that are only in memory cannot be removed while they are copied.
-Error is_copied(const store::Checkpoint& checkpoint, const std::string& memory) {
+Error still_copied_error(const store::Checkpoint& checkpoint, const std::string& memory) {
   return Error{Code::unavailable, "delete checkpoint " + checkpoint.id +
                                       ": its images are being copied from " + memory +
                                       " to the disk of " + checkpoint.directory +
@@ -190,7 +190,7 @@ Result<void> settle_open(const Parts& parts, const std::vector<store::Checkpoint
 Result<bool> delete_claimed(const DeletionParts& parts, const store::Checkpoint& checkpoint,
                             std::vector<std::string>& warnings) {
   const std::string memory = runtime::find_memory_images(checkpoint.id);
-  if (runtime::is_being_brought(memory)) return is_copied(checkpoint, memory);
+  if (runtime::is_being_brought(memory)) return still_copied_error(checkpoint, memory);
   const CheckpointDir dir(checkpoint.directory);
   const Result<bool> there = to_be_deleted(parts, dir, checkpoint, warnings);
   if (!there) return not_deleted(dir, checkpoint, there.error());
