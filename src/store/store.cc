@@ -271,7 +271,7 @@ Result<void> Store::change_or_keep(std::function<Result<void>(Database&)> work,
   one->undo = [](State&) {};  // it is in memory already, with `unstored`
   if (refuses) one->undo = std::move(undo);
   std::optional<Result<void>> done = attempt(std::move(one));
-  if (!done && refuses) return state_->stalls();
+  if (!done && refuses) return state_->does_not_answer();
   if (done && (*done || is_final(done->error()))) return *std::move(done);
   const std::lock_guard lock(state_->memory);
   state_->trouble = done ? done->error().message : state_->does_not_answer().message;
