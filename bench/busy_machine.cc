@@ -1,7 +1,7 @@
-// The recorder on a busy machine: how many ticks it misses, how late its samples are and what CPU
-// time it takes, beside a bare loop that does nothing but wait for the same deadlines under the
-// same scheduling policy. The two take turns in one run, a slice of time each, so that what else
-// the machine does meets both.
+// Measures the recorder on a busy machine: how many ticks it misses, how late its samples are, and
+// how much CPU time it uses. A bare loop that only waits for the same deadlines, with the same
+// scheduling policy, is measured in the same run. The two take turns, a slice of time each, so that
+// other load affects both.
 //
 //   bench_busy_machine --busy 4                                four busy loops beside them
 //   bench_busy_machine --load 'make -C DIR clean all -j4'      a command, again and again
@@ -10,9 +10,9 @@
 //                      [--rate 1000] [--counters 16] [--seconds 2] [--rounds 10]
 //                      [--max-spin-share 0.15] [--json]
 //
-// A sleeping loop has the short slice of the fair scheduler that the recorder asks for, too. Each
-// recording is read back: as many rows as were reported, times growing. Lateness is the median of
-// the slices'; missed ticks and CPU time are sums.
+// A sleeping loop also asks for the short scheduling slice for which the recorder asks. Each
+// recording is read again: it must have as many rows as were reported, and increasing times.
+// Lateness is the median over the slices. Missed ticks and CPU time are sums.
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
@@ -60,18 +60,18 @@ struct Settings {
   [[nodiscard]] std::uint64_t interval_ns() const { return static_cast<std::uint64_t>(1e9 / rate); }
 };
 
-// What one of the two has done, over all of its slices.
+// The results of one of the two, over all of its slices.
 struct Score {
   std::uint64_t due = 0;
   std::uint64_t missed = 0;
   std::uint64_t cpu_ns = 0;
-  // Of each slice how late its samples began: half of them at most, 99 and 99.9 % of them at most.
+  // The lateness of the samples of each slice: the 50th, 99th and 99.9th percentile.
   std::array<std::vector<std::uint64_t>, 3> lateness_ns;
 
   void add_lateness(const std::array<std::uint64_t, 3>& of_slice) {
     for (std::size_t i = 0; i < of_slice.size(); ++i) lateness_ns.at(i).push_back(of_slice.at(i));
   }
-  // The median of the slices'.
+  // The median over the slices.
   [[nodiscard]] std::uint64_t lateness(std::size_t which) const {
     std::vector<std::uint64_t> slices = lateness_ns.at(which);
     const auto middle = slices.begin() + static_cast<std::ptrdiff_t>(slices.size() / 2);
@@ -90,7 +90,7 @@ std::uint64_t process_cpu_ns() {
   return kymo::to_nanos(used);
 }
 
-// Children that keep the machine busy, as long as this lives.
+// Child processes that keep the machine busy as long as this object exists.
 class Company {
  public:
   explicit Company(const Settings& settings) {
@@ -149,7 +149,7 @@ std::uint64_t wait_bare(const Settings& settings, std::uint64_t deadline_ns) {
   return now_ns;
 }
 
-// A slice of the bare loop. Ticks that are over when it comes to them are missed.
+// Runs a slice of the bare loop. Ticks that are over before the loop handles them are missed.
 void run_loop(const Settings& settings, Score& score) {
   const std::uint64_t cpu_ns = process_cpu_ns();
   const auto lateness = std::make_unique<kymo::TimingHistogram>();
@@ -179,11 +179,11 @@ void run_loop(const Settings& settings, Score& score) {
   std::exit(1);
 }
 
-// As many rows as were reported, times growing.
+// Checks that the file has as many rows as were reported, and increasing times.
 void check_file(const std::string& path, std::uint64_t written) {
   std::ifstream file(path);
   std::string line;
-  std::getline(file, line);  // the columns' names
+  std::getline(file, line);  // the names of the columns
   std::uint64_t rows = 0;
   std::uint64_t last = 0;
   while (std::getline(file, line)) {
@@ -197,7 +197,7 @@ void check_file(const std::string& path, std::uint64_t written) {
   }
 }
 
-// A slice of the recorder.
+// Runs a slice of the recorder.
 kymo::ProfilerStats run_recorder(const Settings& settings, const std::string& path, Score& score) {
   kymo::Registry registry;
   std::vector<kymo::Counter> counters;
@@ -217,7 +217,7 @@ kymo::ProfilerStats run_recorder(const Settings& settings, const std::string& pa
   kymo::Profiler profiler(registry, options);
   if (const auto started = profiler.start(); !started) give_up(started.error().message);
   std::this_thread::sleep_for(std::chrono::duration<double>(settings.seconds));
-  // Ticks that found the ring full are counted below.
+  // Ticks that were missed because the ring was full are counted below.
   if (const auto stopped = profiler.stop();
       !stopped && stopped.error().code != kymo::Code::data_loss) {
     give_up(stopped.error().message);
@@ -241,7 +241,7 @@ nlohmann::json json_of(const Score& score, double seconds) {
           {"cores", static_cast<double>(score.cpu_ns) * 1e-9 / seconds}};
 }
 
-// Null where there is nothing to divide by.
+// Null if the divisor is 0.
 nlohmann::json ratio(double ours, double theirs) {
   return theirs > 0 ? nlohmann::json(ours / theirs) : nlohmann::json();
 }
@@ -263,7 +263,7 @@ struct Scores {
   Score loop;
   Score recorder;
   std::uint64_t spin_ns = 0;
-  std::uint64_t wakeup_latency_ns = 0;  // the longest of the slices'
+  std::uint64_t wakeup_latency_ns = 0;  // the longest over the slices
 };
 
 void print(const Settings& settings, const Scores& scores) {
@@ -314,7 +314,7 @@ void print(const Settings& settings, const Scores& scores) {
 
 void run(const Settings& settings, const std::string& folder) {
   const Company company(settings);
-  std::this_thread::sleep_for(std::chrono::milliseconds(200));  // the load has begun
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));  // lets the load begin
   const auto scores = std::make_unique<Scores>();
   for (int round = 0; round < settings.rounds; ++round) {
     const auto recorder = [&] {

@@ -1,11 +1,12 @@
 #!/usr/bin/python3
-"""How often CRIU waits for the disk in a cold dump and in a warm one: what `kymo history` tells them apart by.
+"""How often CRIU waits for the disk in a cold dump and in a warm one, by which `kymo history` distinguishes them.
 
     bench/cold_dumps.py --dumps 20 --criu "$(scripts/setup --criu)"      # as root: it drops the page cache
 
-A process that has files mapped (Python's own libraries, and a file of 16 MiB all of which it has read) is dumped and left
-running, in turns after `echo 3 > /proc/sys/vm/drop_caches` and right again. Printed are the major faults of the CRIU
-process (ru_majflt, wait4(2)), as kymod takes them, sorted. Checked: each dump succeeds and the process runs on.
+A process that has files mapped (Python's own libraries, and a file of 16 MiB that it has read completely) is dumped and
+left running, alternately after `echo 3 > /proc/sys/vm/drop_caches` and again immediately. Prints the sorted major
+faults of the CRIU process (ru_majflt, wait4(2)), from which kymod takes them, too. Checked: each dump succeeds, and the
+process runs on.
 """
 import argparse
 import os

@@ -1,9 +1,9 @@
 #!/usr/bin/python3
-"""How long a command takes from its start to its end when it has nothing to do: kymo, criu and true, in turns.
+"""How long a command takes from its start to its end if it has nothing to do: kymo, criu and true, in turns.
 
     bench/command_start.py --rounds 40 --criu "$(scripts/setup --criu)"
 
-Checked: each ends with 0, and those with a version print it.
+Checked: each exits with 0, and those that have a version print it.
 """
 import pathlib
 import subprocess
@@ -34,7 +34,7 @@ def main():
     for number in range(options.rounds + 1):
         for name, (command, says) in commands.items():
             took = timed(command, says)
-            if number > 0:  # the first brings the programs into memory
+            if number > 0:  # the first round only loads the programs into memory
                 samples[name].append(took)
     common.finish(options, f"{options.rounds} rounds, ns", samples)
 

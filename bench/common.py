@@ -1,4 +1,4 @@
-"""What the benchmarks written in Python share: their options, how they end, and their samples as JSON."""
+"""What the benchmarks in Python share: options, the end of a benchmark, and output of samples as JSON."""
 
 import argparse
 import contextlib
@@ -21,7 +21,8 @@ CRIU = os.environ.get("KYMO_BENCH_CRIU", "criu")
 
 
 def parser_of(documentation):
-    """With --json, which scripts/bench reads. SIGTERM ends the program as an error does: what it started is stopped."""
+    """Adds --json, which scripts/bench uses. SIGTERM ends the program like an error, so that it stops what it has
+    started."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     parser = argparse.ArgumentParser(description=documentation, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", action="store_true", help="print only the samples, as JSON")
@@ -30,7 +31,7 @@ def parser_of(documentation):
 
 @contextlib.contextmanager
 def scratch_folder(beside=None):
-    """A new folder in `beside` (default: that of temporary files). It is removed at the end."""
+    """A new folder in `beside` (by default, in the folder for temporary files). It is removed at the end."""
     folder = pathlib.Path(tempfile.mkdtemp(prefix="kymo-bench-", dir=beside))
     try:
         yield folder
@@ -48,7 +49,7 @@ def wait_until(condition, what, seconds=60):
 
 
 class Kymod:
-    """A kymod with its state in `folder`, which must exist. `flags` are added to its command line."""
+    """Runs kymod with its state in `folder`, which must exist. `flags` are added to its command line."""
 
     def __init__(self, build, criu, folder, *flags):
         tools = build.resolve() / "tools"
@@ -69,7 +70,7 @@ class Kymod:
         return "ready: socket" in self.log.read_text()
 
     def run_kymo(self, *words):
-        """What the command prints. It must succeed."""
+        """Runs kymo with these words, and returns its output. It must succeed."""
         done = subprocess.run([*self.kymo, *words], capture_output=True, text=True)
         if done.returncode != 0:
             sys.exit(f"{pathlib.Path(sys.argv[0]).stem}: kymo {words[0]} failed: {done.stderr}")

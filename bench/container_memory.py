@@ -1,11 +1,13 @@
 #!/usr/bin/python3
-"""How long a container of runc is frozen if its images are written to memory first, and if CRIU writes them to their disk.
+"""How long a container of runc is frozen, if its images are written to memory first, and if CRIU writes them to their
+disk.
 
     bench/container_memory.py --pairs 10 --mib 256 --folder /var/tmp --criu "$(scripts/setup --criu)"
 
-A container with kymo-churn is dumped and left running, with a long deadline (memory first) and without one, in an order drawn
-by lot. Printed are CRIU's frozen time and the time of the request, in nanoseconds, and the paired difference of the frozen
-times. Checked: each dump has written all of the memory. Give --folder a disk: /dev/shm would compare memory with memory.
+A container with kymo-churn is dumped and left running, with a long deadline (memory first) and without one, in random
+order. Prints CRIU's frozen time and the time of the request, in nanoseconds, and the paired difference of the frozen
+times. Checked: each dump has written all of the memory. --folder must be on a disk: /dev/shm would compare memory with
+memory.
 """
 import contextlib
 import json

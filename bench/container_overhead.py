@@ -1,11 +1,11 @@
 #!/usr/bin/python3
-"""What the daemon adds to a dump of a container, by runc and by podman.
+"""How much time kymod adds to a dump of a container, with runc and with podman.
 
     bench/container_overhead.py --dumps 20 --criu "$(scripts/setup --criu)"
 
-A small container of busybox is dumped and left running, again and again, by kymod and by the bare command, in an order
-drawn by lot. Printed are both wall times, in nanoseconds; kymod's own time, which is its request less the life of the runc or
-podman that it started; and what podman adds over its runc, by its --print-stats. Checked: each dump has written pages and the
+A small container of busybox is dumped and left running, repeatedly, by kymod and by the bare command, in random order.
+Prints both elapsed times, in nanoseconds; kymod's own time (its request, minus the life of the runc or podman that it
+started); and what podman adds to its runc, by podman's --print-stats. Checked: each dump has written pages, and the
 container runs on.
 """
 import contextlib
@@ -34,7 +34,7 @@ def make_root(root):
 
 
 def start_runc(folder, command=COMMAND, add_to=lambda root: None):
-    """`add_to` adds what the command needs to the root."""
+    """`add_to` copies into the root what the command needs."""
     bundle = folder / "bundle"
     make_root(bundle / "rootfs")
     add_to(bundle / "rootfs")
@@ -77,12 +77,12 @@ def dump_by_kymo(kymod, kind, target):
         said = json.loads((target / "work/podman-checkpoint.json").read_text())
         of_runc = said["container_statistics"][0]["runtime_checkpoint_duration"]
         measured["over_runc"] = (said["podman_checkpoint_duration"] - of_runc) * 1000
-    kymod.run_kymo("delete", target)  # which waits for the recording's end
+    kymod.run_kymo("delete", target)  # waits for the end of the recording
     return measured
 
 
 def dump_bare(folder, kind, target):
-    """The command that kymod starts, by itself."""
+    """The command that kymod starts, without kymod."""
     commands = {"runc": ["runc", "--root", folder / "runc", "checkpoint", "--leave-running", "--image-path", target / "images",
                          "--work-path", target, "kymo-bench"],
                 "podman": ["podman", *PODMAN, "container", "checkpoint", "--keep", "--print-stats", "--leave-running", "kymo-bench"]}
@@ -114,7 +114,7 @@ def main():
     parser.add_argument("--dumps", type=int, default=20)
     add_options(parser, "/dev/shm")
     arguments = parser.parse_args()
-    os.environ["PATH"] = f"{pathlib.Path(arguments.criu).resolve().parent}:{os.environ['PATH']}"  # the bare commands look there
+    os.environ["PATH"] = f"{pathlib.Path(arguments.criu).resolve().parent}:{os.environ['PATH']}"  # the bare commands find criu by PATH
     samples = {}
     with common.scratch_folder(arguments.folder) as folder, contextlib.ExitStack() as stack:
         kymod = common.Kymod(arguments.build, arguments.criu, folder, "--runc-root", folder / "runc", "--podman-flags=" + " ".join(PODMAN))

@@ -1,8 +1,9 @@
-// What Counter::add costs, against std::atomic's fetch_add, prometheus-cpp's Counter and a plain
-// store, by one thread and by two that add to the same counter. Linked with the shared libkymo, as
-// a user's program is.
+// Measures Counter::add, against fetch_add of std::atomic, prometheus-cpp's Counter and a plain
+// store: with one thread, and with two threads that add to the same counter. It is linked with the
+// shared libkymo, like a user's program.
 //
-// "net" is the time beyond the empty loop of the same run; the sums are checked after each run.
+// "net" is the time minus that of the empty loop in the same run. The sums are checked after each
+// run.
 #include <benchmark/benchmark.h>
 #include <prometheus/counter.h>
 
@@ -35,7 +36,7 @@ std::uint64_t kymo_sum() {
 std::atomic<std::uint64_t> g_atomic{0};
 prometheus::Counter g_prometheus;
 
-// Each rival's sum grew by what its threads added, or the benchmark fails.
+// Fails the benchmark unless the sum has grown by what the threads added.
 template <class Sum>
 void check(benchmark::State& state, std::uint64_t before, Sum sum) {
   if (state.thread_index() == 0) {
@@ -72,8 +73,9 @@ void kymo_counter(benchmark::State& state) {
   check(state, before, kymo_sum);
 }
 
-// In a loop that adds to one counter alone each add waits for the one before: what is measured is
-// how long the CPU takes from a store to a load of the same address. Taking turns, two adds an
+// In a loop that adds to only one counter, each add waits for the one before. This measures how
+// long the CPU takes from a store to a load of the same address. With two counters in turns, the
+// adds overlap.
 // iteration, they overlap.
 void kymo_two_counters(benchmark::State& state) {
   const kymo::Counter counter = shared_counter();

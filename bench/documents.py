@@ -1,7 +1,7 @@
-"""Writes the figures and outputs in docs/performance.md and the README from what was measured and kept in bench/results.
+"""Writes the figures and outputs in docs/performance.md and the README from the results in bench/results.
 
-A part of a document between `<!-- generated: NAME -->` and `<!-- end -->` is made by the generator of that name and must not be
-changed by hand: tests/docs/performance_page_test.py makes it again and compares.
+The text between `<!-- generated: NAME -->` and `<!-- end -->` is written by the generator of this name, and must not be
+changed by hand: tests/docs/performance_page_test.py generates it again and compares.
 """
 
 import json
@@ -56,7 +56,7 @@ def parts_text(results):
 
 
 def goals_text(results):
-    """Every goal, those that are not met first."""
+    """All goals. Those that are not met come first."""
     goals = [(entry["goal"]["met"], part, entry) for part, result in results["parts"].items()
              for entry in result["figures"].values() if "goal" in entry]
     rows = [f"| {figures.tell_met(entry['goal'])} | {entry['text'].replace('**', '')} | {figures.tell_goal(entry)} | "
@@ -68,8 +68,8 @@ def goals_text(results):
 
 # --- README --------------------------------------------------------------------------------------
 
-# What it is, what it costs here, what stands beside it. {part:figure} is the median, with |all the interval too, with |ratio
-# what it is of its rival.
+# What is measured, the figures of Kymograph, and those of its rivals. {part:figure} becomes the median. With |all, its
+# interval is added. With |ratio, it becomes the ratio to the rival.
 COSTS = [
     ("a counter's addition", "{counter:kymo_counter/threads:1}; by two threads {counter:kymo_counter/threads:2}",
      "`std::atomic` {counter:std_atomic/threads:1}, shared by two threads {counter:std_atomic/threads:2}; prometheus-cpp "
@@ -108,7 +108,7 @@ def filled(template, results):
     return PLACE.sub(tell, template)
 
 
-# What a program that embeds libkymo pays (docs/embedding.md), and the command that measures it.
+# The costs for a program that embeds libkymo (docs/embedding.md), and the command that measures each.
 EMBEDDING = [
     ("an addition to a counter, one thread", "{counter:kymo_counter/threads:1}", "`scripts/bench counter`"),
     ("an addition, two threads to the same counter", "{counter:kymo_counter/threads:2}", "`scripts/bench counter`"),
@@ -151,8 +151,8 @@ def cost_table(results, costs, last):
     return "\n".join([*head, *rows, *note])
 
 
-# The lines of the demo's output that the README shows, in order; what lies between is "...". They are few, since the block
-# stands on the README's first screen: with its headline it has 25 lines.
+# The lines of the demo's output that the README shows, in their order. What is left out becomes "...". They are few, because
+# the block is on the README's first screen: with its headline it has 25 lines.
 DEMO_LINES = re.compile("|".join([
     r"^dumped pid", r"^  The process stood still for", r"^  \d+ % of that:", r"^  memory: \w+ pages +[\d.]+ .s +[\d.]+ %", r"^  images ",
     r"^it had counted to", r"^restored pid",
@@ -160,7 +160,8 @@ DEMO_LINES = re.compile("|".join([
 
 
 def demo_text(path):
-    """Of the dump's report alone, where the restore's has the same lines; indented as Markdown's code."""
+    """Takes the lines only from the report of the dump, because that of the restore has the same ones. They are
+    indented as code of Markdown."""
     if not path.exists():
         return "(No run is recorded yet: `scripts/bench --demo` writes one here.)"
     log = path.read_text()
@@ -181,14 +182,14 @@ def demo_text(path):
 # --- both ----------------------------------------------------------------------------------------
 
 def generators(root):
-    """{name: text}, without the marks."""
+    """Returns {name: text}, without the marks."""
     results = json.loads((root / RESULTS).read_text())
     return {"machine": machine_text(results), "parts": parts_text(results), "goals": goals_text(results),
             "costs": costs_text(results), "embedding": embedding_text(results), "demo": demo_text(root / DEMO)}
 
 
 def generated(text, made):
-    """The document with its marked parts made anew."""
+    """The document with newly generated parts."""
     def marked(match):
         body = made[match[2]].strip("\n")
         return f"{match[1]}\n{body}\n\n{match[3]}"

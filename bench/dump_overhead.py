@@ -1,10 +1,10 @@
 #!/usr/bin/python3
-"""What the daemon adds to a dump: pairs of `kymo dump` and bare `criu dump` of one process, onto tmpfs.
+"""How much time kymod adds to a dump: pairs of `kymo dump` and bare `criu dump` of one process, to a tmpfs.
 
     bench/dump_overhead.py --pairs 30 --mib 512 --criu "$(scripts/setup --criu)"
 
-In each pair the order is drawn by lot. Printed are wall time and CRIU's frozen time of both, in nanoseconds, and what
-kymod takes of its own, which `--mib 1` shows best. The images are checked: as many pages written as the process has.
+The order in each pair is random. Prints the elapsed time and CRIU's frozen time of both, in nanoseconds, and the time
+that kymod itself uses, which `--mib 1` shows best. Checked: the images have as many pages as the process.
 """
 import json
 import pathlib
@@ -18,7 +18,7 @@ import common
 
 
 def varints(data):
-    """The integer fields of a protobuf message by number."""
+    """Returns the integer fields of a protobuf message by their number."""
     fields, at = {}, 0
 
     def varint():
@@ -44,7 +44,7 @@ def varints(data):
 
 
 def bare_stats(folder):
-    """CRIU's statistics of a dump: two magics, a size, stats_entry{dump=1}."""
+    """CRIU's statistics of a dump. The file has two magic numbers, a size, and stats_entry{dump=1}."""
     dump = varints(varints((folder / "stats-dump").read_bytes()[12:])[1])
     return {"frozen_ms": dump[2] / 1000, "pages": dump.get(7, 0)}
 
@@ -117,7 +117,7 @@ def add_options(parser, pairs, mib):
 
 
 def samples_of(pairs):
-    """{"way.figure": nanoseconds of each pair} of what has a figure in milliseconds."""
+    """{"way.figure": nanoseconds of each pair}, for the figures that are in milliseconds."""
     return {f"{way}.{name.removesuffix('_ms')}": [pair[way][name] * 1e6 for pair in pairs]
             for way in sorted(pairs[0]) for name in pairs[0][way] if name.endswith("_ms")}
 

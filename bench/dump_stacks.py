@@ -1,11 +1,12 @@
 #!/usr/bin/python3
-"""What stack profiles of dumps cost: rounds of three dumps of one process, with --profiling-stacks, without it, and again without it.
+"""How much stack profiles of dumps cost: rounds of three dumps of one process: with --profiling-stacks, without it, and
+again without it.
 
     bench/dump_stacks.py --pairs 30 --mib 512 --rate 99 --criu "$(scripts/setup --criu)"
 
-In each round the order is drawn by lot. Printed are CRIU's frozen times in nanoseconds. Below them stand two ratios of each round:
-with stacks to without them, and the control, which is without them twice. What the control shows is noise. Checked: each dump has as
-many pages as the process, and the profiles of the first daemon have samples of CRIU.
+The order in each round is random. Prints CRIU's frozen times in nanoseconds, and then two ratios for each round: with
+stacks to without them, and, as a control, the two dumps without them. The control shows the noise. Checked: each dump
+has as many pages as the process, and the profiles of the first daemon have samples of CRIU.
 """
 import json
 import pathlib
@@ -16,7 +17,7 @@ import inside_cost
 
 
 def check_stacks(kymod, way, reply, stem, about):
-    """Ends the program if the profile of the dump does not have samples of CRIU just if it should."""
+    """Ends the program unless the profile of the dump has samples of CRIU exactly if it should."""
     if reply["warnings"]:
         sys.exit(f"dump_stacks: {reply['warnings'][0]}")
     samples = None

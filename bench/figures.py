@@ -1,7 +1,7 @@
-"""Samples become figures: medians with 95 % intervals, ratios to a rival of the same run, and goals.
+"""Turns samples into figures: medians with 95 % intervals, ratios to a rival in the same run, and goals.
 
-A benchmark yields samples: {"name": [value of each repetition]}. Values of two names with the same index belong together
-(they were measured in turns), so that a ratio is the median of the paired ratios.
+A benchmark returns samples: {"name": [value of each repetition]}. Values of two names with the same index form a pair,
+because they were measured in turns. So a ratio is the median of the paired ratios.
 """
 
 import dataclasses
@@ -12,7 +12,7 @@ import statistics
 
 @dataclasses.dataclass(frozen=True)
 class Goal:
-    """What the median of a figure ("value") or of its ratio to its rival ("ratio") must reach."""
+    """What the median of a figure ("value"), or of its ratio to its rival ("ratio"), must reach."""
     of: str = "value"
     at_most: float | None = None
     at_least: float | None = None
@@ -23,7 +23,7 @@ class Goal:
 
 @dataclasses.dataclass(frozen=True)
 class Figure:
-    """One line of a table. `unit` is one of UNITS; `share` tells the ratio as a difference in percent."""
+    """One line of a table. `unit` is one of UNITS. `share` shows the ratio as a difference in percent."""
     name: str
     text: str
     unit: str
@@ -33,7 +33,7 @@ class Figure:
 
 
 def interval_of_median(values, draws=1000):
-    """The 95 % interval of the median, by bootstrap: of very few values, the lowest and the highest."""
+    """The 95 % interval of the median, by bootstrap. With very few values it is from the lowest to the highest value."""
     lots = random.Random(1)
     medians = sorted(statistics.median(lots.choices(values, k=len(values))) for _ in range(draws))
     return medians[int(draws * 0.025)], medians[int(draws * 0.975)]
@@ -46,7 +46,7 @@ def summary_of(values):
 
 
 def paired(left, right, operation):
-    """The operation on each pair of values; an error where the numbers of values differ."""
+    """The operation on each pair of values. Raises an error if the numbers of values differ."""
     return [operation(a, b) for a, b in zip(left, right, strict=True)]
 
 
@@ -55,7 +55,7 @@ def ratio_of(values, rival):
 
 
 def measure(figures, samples):
-    """{name: what a result file holds of the figure}, of each figure and of each rival that is none itself."""
+    """{name: entry of the result file}, for each figure and for each rival that is not a figure itself."""
     texts = {figure.name for figure in figures}
     measured = {}
     for figure in figures:
@@ -81,7 +81,7 @@ UNITS = [*SCALES, "cores", "share", ""]
 
 
 def digits(value):
-    """With three digits that count, below one two, and no exponent."""
+    """The value with three significant digits, or two if it is below one, and without an exponent."""
     if value == 0 or abs(value) >= 100:
         return f"{value:,.0f}"
     if abs(value) < 1:
@@ -99,7 +99,7 @@ def tell(value, unit):
 
 
 def tell_all(entry, unit):
-    """The median, and its interval in brackets."""
+    """The median, with its interval in brackets."""
     return f"{tell(entry['median'], unit)} ({tell(entry['low'], unit)} to {tell(entry['high'], unit)})"
 
 
@@ -113,7 +113,7 @@ def tell_ratios(beside):
 
 
 def tell_goal(entry):
-    """The goal in words."""
+    """The goal as a text."""
     goal = entry["goal"]
     limit, words = (goal["at_most"], "at most") if "at_most" in goal else (goal["at_least"], "at least")
     if goal["of"] == "ratio":

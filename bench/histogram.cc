@@ -1,6 +1,6 @@
-// What Histogram::record costs beside prometheus-cpp's Histogram with the same bounds, by one
-// thread and by two that record into the same one. Linked with the shared libkymo, as a user's
-// program is. The counts are checked after each run.
+// Measures Histogram::record against prometheus-cpp's Histogram with the same bounds: with one
+// thread, and with two threads that record into the same histogram. It is linked with the shared
+// libkymo, like a user's program. The counts are checked after each run.
 #include <benchmark/benchmark.h>
 #include <prometheus/histogram.h>
 
@@ -14,7 +14,7 @@ namespace {
 
 constexpr kymo::HistogramBuckets kBuckets{1, 1U << 20U, 1};
 
-// Values of every size, the same for all.
+// Values of all sizes. The sequence is the same for all rivals.
 std::uint64_t next(std::uint64_t& state) {
   state = state * 6364136223846793005U + 1442695040888963407U;
   return state >> (44 + (state >> 59U) % 20);

@@ -1,13 +1,14 @@
 #!/usr/bin/python3
-"""What the view inside a dump costs: rounds of three dumps of one process, with it, without it, and again without it.
+"""How much the view inside a dump costs: rounds of three dumps of one process: with it, without it, and again without
+it.
 
     bench/inside_cost.py --pairs 30 --mib 512 --criu "$(scripts/setup --criu)"
-    bench/inside_cost.py --mappings 15000       the memory in so many mappings
+    bench/inside_cost.py --mappings 15000       the memory in this many mappings
 
-In each round the order is drawn by lot. Printed are CRIU's frozen times in nanoseconds, and the CPU time of one reading.
-Below them stand two ratios of each round: with the view to without it, and the control, which is without it twice. What
-the control shows is noise. Checked: each dump has as many pages as the process, and only the recordings of the first daemon have the
-columns.
+The order in each round is random. Prints CRIU's frozen times in nanoseconds, and the CPU time of one reading. Then
+prints two ratios for each round: with the view to without it, and, as a control, the two dumps without it. The control
+shows the noise. Checked: each dump has as many pages as the process, and only the recordings of the first daemon have
+the columns.
 """
 import contextlib
 import json
@@ -34,7 +35,8 @@ class Daemon:
         self.kymod = common.Kymod(arguments.build, arguments.criu, folder, *flags)
 
     def dump(self, pid, name):
-        """The reply, the path of its recording without the ending, and `about` of its metadata, after the recording has ended."""
+        """Returns the reply, the path of its recording without the ending, and `about` of its metadata, after the
+        recording has ended."""
         target = self.folder / name
         reply = json.loads(self.kymod.run_kymo("dump", "process", str(pid), "--leave-running", "--dir", target, "--json"))
         stem = reply["recording"].removesuffix(".tsv")
@@ -79,8 +81,8 @@ def parser_of(documentation):
 
 
 def measure(arguments, ways, check):
-    """Rounds of a dump by a kymod with the flags of each of the `ways`: with, without and again. `check` ends the program if a
-    dump is not as it should be, and returns more figures of it."""
+    """Makes rounds of dumps, one by a kymod with the flags of each of the `ways`: with, without and again. `check`
+    returns more figures of a dump, and ends the program if the dump is wrong."""
     with common.scratch_folder(arguments.folder) as folder, contextlib.ExitStack() as stack:
         daemons = {}
         for way, flags in ways.items():

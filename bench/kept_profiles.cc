@@ -1,10 +1,10 @@
-// What it costs to keep stack profiles: a day of the minutes of many services goes into a store, which then
-// answers queries. Beside it, the same minutes as files of pprof, one each.
+// Measures what it costs to keep stack profiles: a day of minutes of many services is written to a store,
+// which then answers queries. For comparison, the same minutes are written as pprof files, one file each.
 //
 //   bench_kept_profiles --folder DIR [--minutes 1440] [--services 200] [--queries 5]
 //
-// A service has 30 to 60 of its 400 stacks in a minute, hot ones more often; a stack has 20 to 40 of its 300
-// functions. The samples that come back are counted.
+// In each minute, a service has 30 to 60 of its 400 stacks. Hot stacks are chosen more often. A stack has 20
+// to 40 of the service's 300 functions. The number of samples that the queries return is checked.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <nlohmann/json.hpp>
@@ -34,7 +34,7 @@ struct Options {
   int queries = 5;
 };
 
-// The functions and stacks of all services.
+// The functions and stacks of all services of a machine.
 class Machine {
  public:
   explicit Machine(std::uint32_t services) {
@@ -67,7 +67,7 @@ class Machine {
   static constexpr std::size_t kStacks = 400;
   static constexpr std::uint32_t kFunctions = 300;
 
-  // The functions that a minute has, and their places there.
+  // The functions that occur in a minute, and their indices in it.
   class Places {
    public:
     explicit Places(const std::vector<NamedProfile::Function>& all) : all_(all) {}
@@ -135,7 +135,7 @@ void run(const Options& options) {
     samples["add"].push_back(nanoseconds([&] {
       if (const auto added = (*store)->add(minute); !added) fail(added.error().message);
     }));
-    constexpr std::int64_t kSome = 60;  // a file takes longer than the store
+    constexpr std::int64_t kSome = 60;  // fewer minutes, because a file takes longer than the store
     if (number % kSome != 0) continue;
     pprof_bytes += static_cast<double>(kymo::stacks::pprof(minute.profile, 0).size()) *
                    static_cast<double>(std::min(kSome, options.minutes));

@@ -1,4 +1,4 @@
-// The page of a running kymod in Chromium: run by bench/live_page.
+// The page of a running kymod in Chromium. bench/live_page runs it.
 "use strict";
 const http = require("node:http");
 const path = require("node:path");
@@ -6,23 +6,23 @@ const { launch } = require(path.join(process.env.KYMO_WEB, "browser.js"));
 const { Kymod } = require(path.join(process.env.KYMO_WEB, "kymod.js"));
 
 const rounds = Number(process.argv[2]);
-const NS = 1e6; // of a millisecond
+const NS = 1e6; // nanoseconds in a millisecond
 const VIEWPORT = { width: 1280, height: 900 };
 
-// In a browser of its own, as the first page of it.
+// Opens the address as the first page of a new browser.
 async function firstPaint(url, ready) {
   const browser = await launch();
   const page = await browser.newPage({ viewport: VIEWPORT });
   await page.goto(url);
   await page.waitForFunction(ready, null, { timeout: 20_000 });
-  // The browser tells it some frames later.
+  // The browser reports it only some frames later.
   const painted = await (await page.waitForFunction(() => performance.getEntriesByName("first-contentful-paint")[0]?.startTime)).jsonValue();
   await browser.close();
   return painted * NS;
 }
 
-// In the page: a chart of 100,000 points is drawn anew, and a canvas of its size has 2 lines through as many points, by turns.
-// Medians of 20 in milliseconds, and whether the chart showed them.
+// Runs in the page: alternately draws a chart of 100,000 points again, and two lines with as many points on a canvas of the
+// same size. Returns the medians of 20, in milliseconds, and whether the chart showed the points.
 async function redrawn() {
   const { Board, Lines, Store } = modules; // eslint-disable-line no-undef
   const time = Array.from({ length: 100_000 }, (_, i) => i * 1e6);
@@ -30,7 +30,7 @@ async function redrawn() {
   const columns = ["one", "other"].map((name) => ({ name, metric: "", kind: "gauge", unit: "bytes", help: "" }));
   const store = new Store(columns.length);
   store.append({ time, columns: columns.map(() => ({ last: part, low: part, high: part })) });
-  // As src/web/live/view.js draws.
+  // Draws in the way of src/web/live/view.js.
   const board = new Board(document.getElementById("charts"), {
     columns,
     lines(indices, from, to, pixels) {

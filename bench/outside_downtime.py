@@ -1,11 +1,12 @@
 #!/usr/bin/python3
-"""How long a process stands still while it is dumped, seen from without by `kymo record -p`, beside CRIU's frozen time.
+"""How long a process stands still while it is dumped, as `kymo record -p` sees it from outside, next to CRIU's frozen
+time.
 
     bench/outside_downtime.py --dumps 8 --criu "$(scripts/setup --criu)"
 
-The process counts about once a millisecond in a counter file. The recorder samples it at 1 kHz and knows of no dump: what it
-sees is the longest time from one row to another between which nothing was counted. Checked: each dump has written pages, the
-process counts on, and rows were taken while it stood still.
+The process counts about once a millisecond in a counter file. The recorder samples the file at 1 kHz, and does not know
+about dumps. Its result is the longest time between two rows in which the counter did not change. Checked: each dump has
+written pages, the process counts on, and rows were taken while it stood still.
 """
 import json
 import pathlib
@@ -32,7 +33,7 @@ class OutsideBench(Bench):
         stats = json.loads(self.run_kymo("dump", "process", "counted", "--dir", target, "--leave-running", "--json"))["stats"]
         if recorder.wait(60) != 0:
             sys.exit(f"outside_downtime: kymo record ended with {recorder.returncode}")
-        self.run_kymo("delete", target)  # which waits for the recording's end
+        self.run_kymo("delete", target)  # waits for the end of the recording
         if stats["pages_written"] < 10:
             sys.exit(f"outside_downtime: only {stats['pages_written']} pages were written")
         told = json.loads(recording.with_suffix(".meta.json").read_text())["stats"]
@@ -41,7 +42,8 @@ class OutsideBench(Bench):
 
 
 def standstill(recording):
-    """Of the counter `ticks`, the longest time in nanoseconds from the first to the last row of one value."""
+    """The longest time in nanoseconds in which the counter `ticks` did not change, from the first to the last row with
+    one value."""
     lines = (line.split("\t") for line in recording.read_text().splitlines())
     header = next(lines)
     at, longest, rows_in_it, first, rows, value = header.index("ticks"), 0, 0, 0, 0, None

@@ -1,16 +1,16 @@
-// How soon a page of `kymo report --html` shows what, from the start of its navigation, beside a page of as many bytes of text, by
-// turns: run by bench/page_open.
+// How soon a page of `kymo report --html` shows its parts, from the start of its navigation, alternating with a page of as
+// many bytes of text. bench/page_open runs it.
 "use strict";
 const fs = require("node:fs");
 const { launch } = require(process.env.KYMO_BROWSER);
 
 const [file, inert, rounds, tsvSize, gzipSize] = process.argv.slice(2).map((word) => (/^\d+$/.test(word) ? Number(word) : word));
-const NS = 1e6; // of a millisecond
+const NS = 1e6; // nanoseconds in a millisecond
 const PAINT = () => performance.getEntriesByName("first-contentful-paint")[0]?.startTime;
-// When it was painted, in milliseconds: the browser tells it some frames later.
+// When the page was painted, in milliseconds. The browser reports it only some frames later.
 const painted = async (page) => (await page.waitForFunction(PAINT, null, { timeout: 60_000 })).jsonValue();
 
-// Opens it in a browser of its own, which has nothing in its caches; `look` tells what was seen there, in milliseconds.
+// Opens it in a new browser with empty caches. `look` returns what was seen there, in milliseconds.
 async function opened(path, look) {
   const browser = await launch();
   const page = await browser.newPage({ viewport: { width: 1280, height: 900 } });

@@ -1,4 +1,5 @@
-// page_picture.js PAGE.html PICTURE.png: the first screen of a page of `kymo report --html`, run by `scripts/bench --demo`.
+// page_picture.js PAGE.html PICTURE.png: takes a picture of the first screen of a page of `kymo report --html`.
+// `scripts/bench --demo` runs it.
 "use strict";
 const { launch, open } = require(process.env.KYMO_BROWSER);
 

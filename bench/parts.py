@@ -1,4 +1,4 @@
-"""What `scripts/bench` measures: parts, each with its commands, its figures, their rivals of the same run, and their goals."""
+"""What `scripts/bench` measures: parts, each with its commands, figures, rivals in the same run, and goals."""
 
 import dataclasses
 import typing
@@ -11,8 +11,8 @@ from figures import Figure, Goal
 class Part:
     name: str
     title: str
-    text: str  # for the document: what is done, in plain sentences
-    run: typing.Callable  # (steps.Context) -> samples; raises steps.BenchError when a check fails
+    text: str  # for the document: what is measured, in plain sentences
+    run: typing.Callable  # takes a steps.Context and returns samples; raises steps.BenchError if a check fails
     figures: list
     builds: tuple = ("bench",)
 
@@ -47,7 +47,8 @@ def counter_figures():
         yield cost("empty_loop" + end, f"empty loop, {say}")
         yield cost("std_atomic" + end, f"`std::atomic`, relaxed, {say}")
         yield cost("prometheus_counter" + end, f"prometheus-cpp `Counter`, {say}")
-        # An atomic addition locks the bus; ours is a load, an addition and a store. With two threads it also has no line in common.
+        # An atomic addition locks the bus. Ours is a load, an addition and a store. With two threads, it also shares no
+        # cache line.
         yield cost("kymo_counter" + end, f"**`Counter::add`**, {say}", "std_atomic" + end, at_most(0.6 if threads == "1" else 0.2, "ratio"))
         yield cost("net" + end, f"`Counter::add` beyond the empty loop, {say}")
         yield cost("turns" + end, f"two counters in turn, each, beyond the empty loop, {say}")
@@ -77,7 +78,8 @@ SAMPLE = Part(
         cost(f"atomic_loads/{count}", f"loads of {count} `std::atomic`"),
         cost(f"prometheus_collect/{count}", f"prometheus-cpp `Collect` of {count} counters"),
         cost(f"sample/{count}", f"**a sample of {count} counters**", f"prometheus_collect/{count}"),
-        # Each line of cells comes from the other CPU's cache: about as long again as the sample itself, and as long again to get there.
+        # Each cache line of cells must come from the other CPU: this takes about as long as the sample itself, in each
+        # direction.
         cost(f"sample_beside_a_writer/{count}", f"the same, beside a thread that adds to them", f"sample/{count}",
              at_most(3, "ratio")))])
 
@@ -86,7 +88,7 @@ THREADS = (1, 16, 64, 256)
 
 def threads_samples(context):
     samples = {}
-    for count in THREADS:  # what the threads of one have used would make the samples of the next longer
+    for count in THREADS:  # in a process each, because the cells of earlier threads would make later samples slower
         samples.update(steps.google(context, "threads", f"/{count}$"))
     return samples
 
@@ -115,7 +117,7 @@ SCOPE = Part(
     lambda context: steps.google(context, "scope"),
     [cost("empty_loop", "empty loop"), cost("clock_read", "one read of the clock"),
      cost("nobody_listens", "a scope, nobody listens", "empty_loop"),
-     # One read of the clock, and about as long again to enter the node into the tree.
+     # One read of the clock, and about the same time again to add the node to the tree.
      cost("open_alone/60", "**to open a scope**", "clock_read", at_most(2.2, "ratio")),
      cost("open_and_close/60", "to open and close a scope", "clock_read")])
 
@@ -180,7 +182,7 @@ def recorder_figures():
                      at_most(2, "ratio") if precise else None)
         yield Figure(f"{name}.p99", f"{text}: p99 error", "ns", f"{name}.sleeping.p99", at_most(1 if precise else 1.2, "ratio"))
         yield Figure(f"{name}.cores", f"**{text}**: CPU", "cores", f"{name}.sleeping.cores", None if precise else at_most(1.2, "ratio"))
-        if precise:  # the limit that the metadata have: max_spin_share is 0.15, but below 200 µs the limit is half the interval
+        if precise:  # the limit in the metadata: max_spin_share is 0.15, but below 200 µs the limit is half the interval
             yield Figure(f"{name}.beyond", f"{text}: CPU beyond the sleeping loop's", "cores", "",
                          at_most(0.15 if name == "precise" else 0.5))
     yield Figure("precise.bare.p99", "1 kHz: p99 error of a loop that spins a whole core", "ns")

@@ -1,13 +1,14 @@
 #!/usr/bin/python3
-"""Sums every column of one plain recording by kymograph's reader and by others, in turns, and compares the sums.
+"""Sums every column of a plain recording with kymograph's reader and with other programs, in turns, and compares the
+sums.
 
     bench/read_speed.py [--megabytes 450] [--rounds 5] [--duckdb FOLDER] [--file FILE] [--before BENCH_SUMS]
 
-The recording has 17 columns, the values of 6 to 12 digits, and all change in every row. Each program runs as a whole
-process, its file in the page cache. "kymo-apart" is a process for each core, each of which reads the whole file: what
-threads that share nothing reach together. DuckDB is run by bench/duckdb/sums.js in the folder given with --duckdb, which
-tests/support/npm_install makes from bench/duckdb; it is left out without one. --before names the bench_sums of another commit, to be set beside this
-one's. `wc -l` adds nothing up: it only looks for the ends of lines.
+The recording has 17 columns with values of 6 to 12 digits. All values change in every row. Each program runs as a new
+process, with the file in the page cache. "kymo-apart" runs a process for each core, each of which reads the whole file.
+It shows what threads that share nothing can reach. bench/duckdb/sums.js runs DuckDB, in the folder of --duckdb, which
+tests/support/npm_install makes from bench/duckdb. Without --duckdb it is left out. --before names the bench_sums of
+another commit, for a comparison. `wc -l` adds nothing: it only finds line ends.
 """
 
 import os
@@ -51,7 +52,7 @@ def make_recording(path, megabytes):
 
 
 def timed(command, **options):
-    """What it wrote, and its wall time and CPU time in seconds."""
+    """Returns the output, and the elapsed time and the CPU time in seconds."""
     before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
     done = subprocess.run(command, capture_output=True, text=True, check=True, **options)
     wall, after = time.monotonic() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -76,7 +77,7 @@ def commands(options, path):
 
 
 def check(name, text, reference):
-    """Others count in doubles: their sums may differ from ours in the last digits."""
+    """Compares the sums. Other programs use doubles, so the last digits of their sums may differ."""
     if name == "wc":
         return
     got = [float(line) for line in text.split()]

@@ -1,17 +1,17 @@
-// The recorder whole: how many of the due ticks it takes on time, what it costs, and whether its
-// file is right, at a chosen rate and number of counters. Beside it, in the same run: a bare loop
-// that does nothing but read the clock and note its deadlines (the machine's own limit), and a loop
-// that sleeps (clock_nanosleep).
+// Measures the whole recorder at a given rate and number of counters: how many of the due ticks it
+// takes on time, how much CPU time it uses, and whether its file is correct. For comparison, two
+// loops run in the same program: one that only reads the clock and notes its deadlines (the limit
+// of the machine), and one that sleeps (clock_nanosleep).
 //
 //   bench_recorder --rate 1000000 --counters 16 --seconds 10 --output /var/tmp/run.tsv [--adder]
 //                  [--precise] [--priority 50] [--cpu 0] [--changing 4] [--json]
 //
-// With --changing N the first N counters grow in every row; the others when the adding thread adds.
-// An output that ends in .tsv.zst is compressed.
+// With --changing N, the first N counters grow in every row, and the others when the adding thread
+// adds. An output with the ending .tsv.zst is compressed.
 //
-// "on time" is the share of due ticks whose sample began within half an interval of its deadline.
-// The file is read back: as many lines as rows were reported, no value ever falling, the last row
-// what was added.
+// "on time" is the share of the due ticks whose sample began at most half an interval after its
+// deadline. The file is read again: it must have as many lines as rows were reported, no value may
+// decrease, and the last row must have the sums that were added.
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/prctl.h>
@@ -55,14 +55,14 @@ struct Settings {
   [[nodiscard]] std::uint64_t interval_ns() const { return static_cast<std::uint64_t>(1e9 / rate); }
 };
 
-// CPU time of this process or thread, in seconds.
+// The CPU time of this process or thread, in seconds.
 double cpu_seconds(clockid_t clock) {
   timespec t{};
   clock_gettime(clock, &t);
   return static_cast<double>(kymo::to_nanos(t)) * 1e-9;
 }
 
-// Steal time of the whole machine, in seconds: what the host took from it.
+// The steal time of the whole machine, in seconds: CPU time that the host took away.
 double steal_seconds() {
   std::ifstream stat("/proc/stat");
   std::string word;
@@ -75,7 +75,7 @@ double steal_seconds() {
 }
 
 struct Timing {
-  double on_time = 0;  // of the ticks due
+  double on_time = 0;  // as a share of the due ticks
   std::uint64_t p50 = 0;
   std::uint64_t p99 = 0;
   std::uint64_t p999 = 0;
@@ -96,8 +96,8 @@ void take_place(const Settings& settings) {
   }
 }
 
-// A loop that waits by `wait` for each deadline and notes how late it was; ticks that are over when
-// it comes to them are skipped, as the recorder does.
+// Waits for each deadline with `wait`, and notes how late it was. Like the recorder, it skips ticks
+// that are over before it handles them.
 template <class Wait>
 Timing run_loop(const Settings& settings, double seconds, Wait wait) {
   auto errors = std::make_unique<kymo::TimingHistogram>();
@@ -146,7 +146,7 @@ struct Recorded {
   Timing timing;
   kymo::ProfilerStats stats;
   std::vector<std::string> warnings;
-  std::uint64_t last_value = 0;  // of the last counter, when the recorder stopped
+  std::uint64_t last_value = 0;  // of the last counter, at the stop of the recorder
 };
 
 Recorded record(const Settings& settings) {
@@ -168,7 +168,7 @@ Recorded record(const Settings& settings) {
         registry
             .counter({"c" + std::to_string(i), "Adds", kymo::Kind::counter, kymo::Unit::count, {}})
             .value());
-    counters.back().add(value);  // six to twelve digits
+    counters.back().add(value);  // makes values of six to twelve digits
     value = value >= 10'000'000'000 ? 100'000 : value * 10;
   }
   kymo::ProfilerOptions options;
@@ -190,7 +190,7 @@ Recorded record(const Settings& settings) {
       for (const kymo::Counter& counter : counters) {
         counter.add();
       }
-      if (!settings.adder) {  // a program that does something now and then
+      if (!settings.adder) {  // stands for a program that counts only now and then
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
       }
     }
@@ -201,7 +201,7 @@ Recorded record(const Settings& settings) {
   adder.join();
   std::uint64_t last_value = 0;
   registry.sampler({"c" + std::to_string(settings.counters - 1)}).value()->read(&last_value);
-  // Ticks that found the ring full are a figure here, not a failure.
+  // Ticks that were missed because the ring was full are a result here, and not a failure.
   if (const kymo::Result<void> stopped = profiler.stop();
       !stopped && stopped.error().code != kymo::Code::data_loss) {
     std::fprintf(stderr, "bench_recorder: %s\n", stopped.error().message.c_str());
@@ -221,7 +221,8 @@ Recorded record(const Settings& settings) {
   return recorded;
 }
 
-// What is wrong with the rows of a block, whose predecessors ended with `last`. Empty: nothing.
+// Describes what is wrong with the rows of a block, which follow the row `last`. Empty if nothing
+// is.
 std::string check_block(const kymo::analysis::RowBlock& block, std::vector<std::uint64_t>& last) {
   for (std::size_t column = 0; column < last.size(); ++column) {
     std::uint64_t before = last[column];
@@ -235,7 +236,7 @@ std::string check_block(const kymo::analysis::RowBlock& block, std::vector<std::
   return {};
 }
 
-// Reads the file back. Empty: it is right.
+// Reads the file again. Returns what is wrong, or empty if it is correct.
 std::string check_file(const Settings& settings, const Recorded& recorded) {
   const std::uint64_t written = recorded.stats.rows_written;
   if (written + recorded.stats.missed() != recorded.stats.ticks_due) {
@@ -276,7 +277,8 @@ nlohmann::json json_of(const Timing& t) {
 }
 
 int run(const Settings& settings) {
-  const double beside = std::max(1.0, settings.seconds / 5);  // before and after, for each rival
+  // Seconds for each rival, before and after the recorder.
+  const double beside = std::max(1.0, settings.seconds / 5);
   const double steal = steal_seconds();
   const Timing bare_before = run_loop(settings, beside, spin);
   const Recorded recorded = record(settings);

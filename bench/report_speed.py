@@ -1,12 +1,13 @@
 #!/usr/bin/python3
-"""`kymo report` beside DuckDB and pandas that are asked for the same of one recording, in turns; the answers compared.
+"""Compares `kymo report` with DuckDB and pandas, which compute the same figures of one recording, in turns. Compares
+the answers.
 
     bench/report_speed.py [--megabytes 450] [--rounds 3] [--duckdb FOLDER]
 
-Of each of 16 counters: lowest, highest and mean value, and the 50th, 90th and 99th percentile of its rate over windows of
-10 ms. `--html` writes a page besides, with every sample in it. Whole processes, the file in the page cache. DuckDB is run
-by bench/duckdb/report.js in the folder given with --duckdb, which tests/support/npm_install makes from bench/duckdb; it is left
-out without one.
+The figures are, for each of 16 counters: the lowest, highest and mean value, and the 50th, 90th and 99th percentile of
+its rate over windows of 10 ms. `--html` also writes a page, with every sample in it. Each program runs as a new
+process, with the file in the page cache. bench/duckdb/report.js runs DuckDB, in the folder of --duckdb, which
+tests/support/npm_install makes from bench/duckdb. Without --duckdb it is left out.
 """
 
 import json
@@ -37,7 +38,7 @@ NAMES = [f"c{index}" for index in range(read_speed.COLUMNS)]
 
 
 def timed(command, cwd=None):
-    """What it wrote, its wall and CPU time in seconds, and the most memory it had in bytes."""
+    """Returns the output, the elapsed time and CPU time in seconds, and the largest memory use in bytes."""
     with tempfile.TemporaryFile("w+") as out:
         began = time.monotonic()
         child = subprocess.Popen(command, stdout=out, stderr=subprocess.DEVNULL, cwd=cwd)
@@ -50,14 +51,15 @@ def timed(command, cwd=None):
 
 
 def figures_of(report):
-    """What `kymo report --json` says, as the others do."""
+    """The figures of `kymo report --json`, in the form of the other programs."""
     return {column["name"]: [column["min"], column["max"], column["mean"],
                              *(column["rate_percentiles"][f"p{share * 100:.0f}"] for share in SHARES)]
             for column in json.loads(report)["recordings"][0]["columns"]}
 
 
 def check(name, got, reference):
-    """Percentiles may differ by where windows begin, and by our histogram (src/analysis/rate_profile.h)."""
+    """Compares the figures. Percentiles may differ because of where windows begin, and because of our histogram
+    (src/analysis/rate_profile.h)."""
     for column in NAMES:
         for i, (a, b) in enumerate(zip(got[column], reference[column], strict=True)):
             if abs(a - b) > (1e-9 if i < 3 else 0.02) * abs(b):

@@ -1,6 +1,7 @@
-// What a rule of the flight recorder costs for each row: a rate, and the growth from row to row,
-// which keeps one value. At 1 kHz every row is a mark of the window, at 1 MHz one in a hundred. How
-// often the rules fired is checked.
+// Measures what a rule of the flight recorder costs for each row: a rate, which needs a window, and
+// the growth from row to row, which needs only one value. At 1 kHz, every row is a mark of the
+// window. At 1 MHz, only every hundredth row is one. The benchmark checks how often the rules
+// fired.
 #include "sampling/history/rule.h"
 
 #include <benchmark/benchmark.h>

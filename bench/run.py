@@ -32,7 +32,7 @@ from parts import PARTS
 ROOT = steps.ROOT
 PUBLISHED = ROOT / "bench/results/published.json"
 QUICK = ROOT / "build/bench-quick.json"
-QUIET_CORES, QUIET_STEAL = 0.2, 0.05  # of others, up to which a part counts as measured on a quiet machine
+QUIET_CORES, QUIET_STEAL = 0.2, 0.05  # the largest load by others with which a part counts as measured on a quiet machine
 
 
 def say(text):
@@ -51,7 +51,7 @@ def machine():
 
 
 class Load:
-    """What others than this program and its children took of the machine, from here to `seen`."""
+    """The share of the machine that was used by others than this program and its children, from its start to `seen`."""
 
     def __init__(self):
         self.average = os.getloadavg()[0]
@@ -98,7 +98,7 @@ def build(preset, log):
 
 
 def prepare(chosen, log):
-    """Packages, programs, DuckDB; the criu to use."""
+    """Installs the packages, builds the programs and DuckDB. Returns the criu to use."""
     subprocess.run([ROOT / "scripts/setup"], check=True)
     for preset in sorted({preset for name in chosen for preset in PARTS[name].builds}):
         build(preset, log)
@@ -115,7 +115,7 @@ def find_criu():
 # --- the demo ------------------------------------------------------------------------------------
 
 def keep_demo():
-    """scripts/demo, its output shown as it comes and kept; a picture of the page that it made."""
+    """Runs scripts/demo, shows and keeps its output, and takes a picture of the page that it made."""
     began = datetime.datetime.now(datetime.timezone.utc)
     demo = subprocess.Popen([ROOT / "scripts/demo"], stdout=subprocess.PIPE, text=True)
     lines = []
@@ -135,7 +135,7 @@ def keep_demo():
 # --- the run -------------------------------------------------------------------------------------
 
 def run_part(part, context, argv):
-    """What the result file holds of the part."""
+    """The entry of the result file for this part."""
     load, began = Load(), time.monotonic()
     measured = figures.measure(part.figures, part.run(context))
     seen = load.seen()
@@ -155,7 +155,7 @@ def show(name, result):
 
 
 def run_parts(chosen, context, argv):
-    """(results by part, faults): a part that fails does not end the others."""
+    """Returns (results by part, faults). If a part fails, the others still run."""
     results, faults = {}, []
     for name in chosen:
         say(f"\n== {name}: {PARTS[name].title}")
@@ -169,7 +169,7 @@ def run_parts(chosen, context, argv):
 
 
 def write(path, results):
-    """Merged into what the file has: one machine's results, in the order of the parts."""
+    """Adds the results to those in the file, in the order of the parts. All are from the same machine."""
     older = json.loads(path.read_text())["parts"] if path.exists() else {}
     all_parts = {**older, **results}
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -179,7 +179,7 @@ def write(path, results):
 
 
 def refuse_mixture(path, chosen):
-    """Figures of two machines do not stand in one table."""
+    """Refuses to mix figures of two machines in one table."""
     if path.exists() and set(chosen) != set(PARTS):
         older = json.loads(path.read_text())
         if older["machine"] != machine() and set(older["parts"]) - set(chosen):

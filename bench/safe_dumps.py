@@ -1,10 +1,10 @@
 #!/usr/bin/python3
-"""What it costs to make a dump's images durable (--sync), and to write and compare checksums (--checksums).
+"""How much it costs to make a dump's images durable (--sync), and to write and compare checksums (--checksums).
 
     bench/safe_dumps.py --pairs 10 --mib 256 --criu "$(scripts/setup --criu)" --folder /var/tmp      # a disk, not tmpfs
 
-Each round dumps a process so that it ends, and restores it, in each of the ways, in an order drawn by lot. Printed are the
-requests' durations and CRIU's frozen time, in nanoseconds. After each restore the process must be there again.
+Each round dumps a process so that it ends, and restores it, in each of the ways, in random order. Prints the durations
+of the requests and CRIU's frozen time, in nanoseconds. Checked: after each restore the process runs again.
 """
 import json
 import pathlib
@@ -24,8 +24,8 @@ class SafeBench(Bench):
         restored = json.loads(self.run_kymo("restore", target, "--json"))
         if not pathlib.Path(f"/proc/{restored['pid']}").exists():
             sys.exit(f"safe_dumps: the process is not restored ({way})")
-        self.run_kymo("delete", target)  # which waits for the recording's end
-        # What is written back later is not to burden the next way.
+        self.run_kymo("delete", target)  # waits for the end of the recording
+        # Data that is written to the disk later must not slow the next dump.
         subprocess.run(["sync"], check=True)
         return {"dump": dumped["duration_ns"], "frozen": dumped["stats"]["frozen_time_us"] * 1000,
                 "restore": restored["duration_ns"]}

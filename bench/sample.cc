@@ -1,7 +1,7 @@
-// What one sample costs: reading 4, 16 and 64 counters into a row, alone and beside a thread that
-// keeps adding to all of them. Beside it loads of as many std::atomic, which is the least that
-// reading shared values can cost, and prometheus-cpp's Collect of as many counters. The rows are
-// checked: no value may fall, and the last must be what was added.
+// Measures one sample: reading 4, 16 and 64 counters into a row, alone and while another thread
+// keeps adding to all of them. For comparison: loads of as many std::atomic, which is the least
+// that reading shared values can cost, and prometheus-cpp's Collect of as many counters. The rows
+// are checked: no value may decrease, and the last one must be the sum that was added.
 #include <benchmark/benchmark.h>
 #include <prometheus/counter.h>
 #include <prometheus/registry.h>

@@ -1,8 +1,8 @@
-// What a scope costs: nobody listening, and recorded into a tree; opening alone, and opening with
-// closing. Beside them a look at the clock, of which an open and a close each need one. Linked with
-// the shared libkymo, as a user's program is.
+// Measures a scope: without a listener, and recorded into a tree; only opening it, and opening and
+// closing it. For comparison: a read of the clock, of which opening and closing each need one. It
+// is linked with the shared libkymo, like a user's program.
 //
-// What was recorded is counted after each run.
+// The number of recorded scopes is checked after each run.
 #include "kymo/scope.h"
 
 #include <benchmark/benchmark.h>
@@ -17,7 +17,7 @@
 
 namespace {
 
-// Scopes in a tree: as a request has them, and nearly as many as a tree takes.
+// The number of scopes in a tree: as in a request, and nearly the most that a tree can hold.
 constexpr std::int64_t kFew = 60;
 constexpr std::int64_t kMax = 4000;
 
@@ -43,8 +43,8 @@ void nobody_listens(benchmark::State& state) {
   }
 }
 
-// Batches of scopes in fresh trees, the memory for each 64 of them included; `work` returns the
-// seconds that it timed.
+// Runs batches of scopes in new trees. The time includes the memory for each 64 of them. `work`
+// returns the seconds that it measured.
 template <class Work>
 void in_batches(benchmark::State& state, Work work) {
   for (auto _ : state) {
@@ -79,7 +79,7 @@ void open_and_close(benchmark::State& state) {
   });
 }
 
-// Each within the one before it, so that none need be closed meanwhile.
+// Each scope is inside the one before it, so none has to be closed meanwhile.
 void open_alone(benchmark::State& state) {
   in_batches(state, [](std::size_t count) {
     std::vector<std::optional<kymo::Scope>> scopes(count);

@@ -1,13 +1,13 @@
 #!/usr/bin/python3
-"""What a stack profile costs: rounds of a program with two busy threads, profiled by kymo, by perf, and not at all.
+"""How much a stack profile costs: rounds of a program with two busy threads, profiled by kymo, by perf, and not at all.
 
     bench/stacks_cost.py --rounds 20 --rate 99
 
-In each round the order is drawn by lot. Printed are the CPU time that the program takes for its work (ns), which the
-interrupts of a profiler make longer, and the CPU time of the profilers while they take samples, as a share of one core.
-The kernel counts the time of kymo's BPF program (kernel.bpf_stats_enabled), which is a part of kymo's share. perf only
-copies stacks into a file, and unwinds and names them later: its share is without that.
-Checked: each profile has samples of the function that works, and kymo lost none.
+The order in each round is random. Prints the CPU time that the program needs for its work (in ns), which the interrupts
+of a profiler increase, and the CPU time of the profilers while they take samples, as a share of one core. The kernel
+measures the time of kymo's BPF program (kernel.bpf_stats_enabled), which is a part of kymo's share. perf only copies
+stacks into a file while it samples, and unwinds and names them later: this later work is not in its share. Checked:
+each profile has samples of the busy function, and kymo has lost none.
 """
 import json
 import os
@@ -38,7 +38,8 @@ class Bench:
         self.program = options.build.resolve() / "tests/stacks/programs/functions"
 
     def load(self, profiler):
-        """Runs the program; `profiler` gets its pid and returns what ends the profile, which gives the figures."""
+        """Runs the program. `profiler` gets its pid, and returns a function that ends the profile and returns its
+        figures."""
         child = subprocess.Popen([self.program, "work", os.devnull, str(self.options.work)])
         began = time.monotonic()
         finish = profiler(child.pid)

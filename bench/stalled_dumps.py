@@ -1,11 +1,12 @@
 #!/usr/bin/python3
-"""How long after its deadline a dump is answered whose images' disk stalls.
+"""How long after its deadline a dump is answered, if the disk of its images stalls.
 
     bench/stalled_dumps.py --pairs 5 --mib 16 --criu "$(scripts/setup --criu)"
 
-The disk (kymo-test-moody-fs) takes no page of memory from before the dump until after its answer. Each round dumps one process
-through kymod, which is the default, and by CRIU itself (--no-stream), in an order drawn by lot. Printed is the time from the
-deadline to the end of the command, in nanoseconds. After each dump the disk works again, and the process must run on.
+The disk (kymo-test-moody-fs) accepts no page of memory from before the dump until after its answer. Each round dumps
+one process through kymod (the default), and with CRIU writing the images (--no-stream), in random order. Prints the
+time from the deadline to the end of the command, in nanoseconds. After each dump the disk works again. Checked: the
+process runs on.
 """
 import json
 import os
@@ -23,7 +24,7 @@ DEADLINE_SECONDS = 3
 
 
 class MoodyDisk:
-    """A folder on a file system that stalls when it is told to (tests/support/moody_fs.cc)."""
+    """A folder on a file system that stalls on request (tests/support/moody_fs.cc)."""
 
     def __init__(self, folder, build):
         self.inner, self.path = folder / "inner", folder / "moody"

@@ -1,10 +1,12 @@
 #!/usr/bin/python3
-"""How fast /metrics and /healthz answer beside 50 event streams whose clients read nothing, and without them, in turns.
+"""How fast /metrics and /healthz answer beside 50 event streams whose clients read nothing, and without these, in
+turns.
 
     bench/stalled_streams.py --rounds 3
 
-Two kymods: one has the stalled clients, each of which asked for every row of every metric from ten seconds back; the other
-has none. Each round asks both 120 times, by turns. Checked: every answer is 200 and whole, and every client was answered.
+There are two kymods. One has the stalled clients, each of which has asked for every row of every metric of the last ten
+seconds. The other has none. Each round asks both alternately, 120 times. Checked: every answer is complete and has
+status 200, and every client got an answer.
 """
 import contextlib
 import json
@@ -34,7 +36,7 @@ class Daemon:
             return reply.read()
 
     def stall(self):
-        """Clients that stand still: they ask for everything, and take nothing."""
+        """Opens clients that ask for all rows and read nothing."""
         columns = ",".join(column["name"] for column in json.loads(self.get("/api/columns")))
         host, port = self.address.split(":")
         for _ in range(CLIENTS):
@@ -46,12 +48,12 @@ class Daemon:
             self.clients.append(client)
         for client in self.clients:
             client.settimeout(20)
-            if not client.recv(1, socket.MSG_PEEK):  # a stream, or 429
+            if not client.recv(1, socket.MSG_PEEK):  # the begin of a stream, or of status 429
                 sys.exit("stalled_streams: a client was not answered")
 
     def time_of(self, path):
         began = time.monotonic_ns()
-        body = self.get(path)  # raises unless 200
+        body = self.get(path)  # raises an error unless the status is 200
         took = time.monotonic_ns() - began
         if len(body) < 2:
             sys.exit(f"stalled_streams: {path} is empty")
@@ -76,7 +78,7 @@ def main():
         for name in ("stalled", "without"):
             daemons[name] = Daemon(folder / name, options)
             stack.callback(daemons[name].stop)
-        time.sleep(3)  # rows gather, which the stalled streams then ask for
+        time.sleep(3)  # lets rows gather, for which the stalled streams then ask
         daemons["stalled"].stall()
         for _ in range(options.rounds):
             times = {name: [] for name in daemons}

@@ -1,4 +1,4 @@
-"""How the parts of `scripts/bench` run their programs: each check that fails, and each program that does, is a BenchError."""
+"""How the parts of `scripts/bench` run their programs. A check or a program that fails raises a BenchError."""
 
 import contextlib
 import dataclasses
@@ -14,20 +14,20 @@ HANG_SECONDS = 900
 
 
 class BenchError(Exception):
-    """A program failed, or what it made is wrong: one line says which."""
+    """A program failed, or its result is wrong. The message is one line that names it."""
 
 
 @dataclasses.dataclass
 class Context:
-    """Where things are. `quick` tries every step with the least of work: its figures mean nothing."""
+    """Where the files are. `quick` makes each step as short as possible: its figures mean nothing."""
     quick: bool
-    programs: pathlib.Path  # the folder of the programs bench_...
+    programs: pathlib.Path  # the folder with the programs bench_...
     build: pathlib.Path     # the release build
     criu: str
-    duckdb: str             # the folder that has @duckdb/node-api
+    duckdb: str             # the folder with @duckdb/node-api
     disk: pathlib.Path      # an empty folder on a disk
-    memory: pathlib.Path    # and one on tmpfs
-    log: pathlib.Path       # of all that programs say on stderr
+    memory: pathlib.Path    # an empty folder on a tmpfs
+    log: pathlib.Path       # the stderr of all programs
 
     def environment(self):
         return {**os.environ, "LC_ALL": "C.UTF-8", "KYMO_BENCH_PROGRAMS": str(self.programs), "KYMO_BENCH_BUILD": str(self.build),
@@ -35,7 +35,8 @@ class Context:
 
 
 def output_of(context, command, name):
-    """Its stdout; BenchError where it fails or hangs. Ended as a group, so that nothing stays behind."""
+    """Runs a program and returns its stdout. Raises BenchError if it fails or hangs. It is ended with its process
+    group, so that nothing is left."""
     with context.log.open("a") as log:
         print(f"$ {' '.join(map(str, command))}", file=log, flush=True)
         try:
@@ -47,7 +48,7 @@ def output_of(context, command, name):
             out, _ = child.communicate(timeout=HANG_SECONDS)
         except BaseException as error:
             with contextlib.suppress(ProcessLookupError):
-                os.killpg(child.pid, signal.SIGTERM)  # those that started a daemon stop it then
+                os.killpg(child.pid, signal.SIGTERM)  # those that have started a daemon then stop it
             child.wait(30)
             if isinstance(error, subprocess.TimeoutExpired):
                 raise BenchError(f"{name} still ran after {HANG_SECONDS} s") from error
@@ -58,15 +59,15 @@ def output_of(context, command, name):
 
 
 def reason_of(out, log):
-    """What a program that failed gave as its reason: the field `fault` of its JSON, or its last line on stderr."""
+    """The reason that a failed program gave: the field `fault` of its JSON, or its last line on stderr."""
     with contextlib.suppress(ValueError, IndexError, TypeError, KeyError):
         return json.loads(out.splitlines()[-1])["fault"]
     return log.read_text().strip().splitlines()[-1]
 
 
 def google(context, name, only=""):
-    """The times (ns), or bytes per second where these are counted, of each repetition of a Google Benchmark program, or
-    of those of its benchmarks that `only` matches."""
+    """The times (ns), or bytes per second if they are counted, of each repetition of a Google Benchmark program. `only`
+    selects some of its benchmarks."""
     repetitions, least = (2, 0.001) if context.quick else (7, 0.15)
     out = output_of(context, [context.programs / f"bench_{name}", "--benchmark_format=json", f"--benchmark_repetitions={repetitions}",
                               f"--benchmark_min_time={least}", "--benchmark_enable_random_interleaving=true", f"--benchmark_filter={only or '.'}"], f"bench_{name}")
@@ -88,7 +89,8 @@ def minus(left, right):
 
 
 def recorder(context, name, flags, seconds, runs):
-    """Runs of bench_recorder, each with its bare loops and its sleeping loop; the name stands before each sample's."""
+    """Runs bench_recorder several times, each with its bare loops and its sleeping loop. The names of the samples begin
+    with `name`."""
     seconds, runs = (0.3, 2) if context.quick else (seconds, runs)
     samples = {}
     for _ in range(runs):
@@ -106,7 +108,7 @@ def recorder(context, name, flags, seconds, runs):
 
 
 def by_turns(context, name, flags, rounds, runs):
-    """Runs of bench_busy_machine: the recorder and a bare loop of the same policy, in slices that take turns."""
+    """Runs bench_busy_machine several times: the recorder and a bare loop with the same policy, in slices that alternate."""
     rounds, runs = (2, 2) if context.quick else (rounds, runs)
     samples = {}
     for _ in range(runs):
@@ -114,7 +116,7 @@ def by_turns(context, name, flags, rounds, runs):
                         f"bench_busy_machine ({name})")
         run = json.loads(out.splitlines()[-1])
         sleeping, kymo = run["sleeping loop"], run["kymo"]
-        # One tick more for each, so that there is a ratio where none was missed.
+        # One tick is added to each, so that there is a ratio if none was missed.
         values = {"missed-ratio": (kymo["missed"] + 1) / (sleeping["missed"] + 1) * sleeping["due"] / kymo["due"]}
         for who, loop in (("", kymo), ("sleeping.", sleeping)):
             values |= {f"{who}missed": loop["missed"] / loop["due"], f"{who}p99": loop["p99_ns"], f"{who}cores": loop["cores"]}
@@ -124,14 +126,14 @@ def by_turns(context, name, flags, rounds, runs):
 
 
 def script(context, name, arguments, quick_arguments, duckdb=False):
-    """The samples that a program of this folder prints with --json, as its last line."""
+    """The samples that a program of this folder prints with --json, in its last line."""
     more = ["--duckdb", context.duckdb] if duckdb else []
     out = output_of(context, [ROOT / "bench" / name, *(quick_arguments if context.quick else arguments), *more, "--json"], name)
     return json.loads(out.splitlines()[-1])["samples"]
 
 
 def kept_profiles(context):
-    """The samples of bench_kept_profiles, its store on a disk."""
+    """The samples of bench_kept_profiles. Its store is on a disk."""
     folder = context.disk / "profiles"
     folder.mkdir()
     sizes = ["--minutes", "20", "--services", "5"] if context.quick else []
@@ -142,13 +144,13 @@ def kept_profiles(context):
 
 @contextlib.contextmanager
 def beside_load(context, kind):
-    """Four processes that keep the CPUs busy: shells that loop, or compilers."""
+    """Runs four processes that keep the CPUs busy: shells with a loop, or compilers."""
     source = ROOT / "bench/counter_add.cc"
     compiler = f"c++ -std=c++20 -O1 -fsyntax-only -I{ROOT}/include -I{context.programs.parent}/include {source}"
     command = {"loops": "while :; do :; done", "compilers": f"while {compiler}; do :; done"}[kind]
     if kind == "compilers":
         output_of(context, ["sh", "-c", compiler], "the compiler that keeps the machine busy")
-    # They end with whoever measures, however that ends: what is measured next must not run beside them.
+    # They end with this process, however it ends, because they must not disturb the next measurement.
     children = [subprocess.Popen(["setpriv", "--pdeathsig", "KILL", "sh", "-c", command], start_new_session=True, stdout=subprocess.DEVNULL,
                                  stderr=subprocess.DEVNULL) for _ in range(4)]
     try:

@@ -1,11 +1,12 @@
 #!/usr/bin/python3
-"""Streaming with compression beside plain writing, onto a disk that bindfs makes slow.
+"""Compares streaming with compression with plain writing, to a disk that bindfs makes slow.
 
     bench/stream_slow_disk.py --pairs 5 --mib 64 --write-rate 100M --criu "$(scripts/setup --criu)"
 
-The process is a Python that keeps the lines of a log in memory: kymo-churn's memory is random, and nothing packs that.
-Each round dumps it by CRIU itself (--no-stream) and streamed with each compression, in an order drawn by lot. Printed are the requests'
-durations in nanoseconds and the bytes on disk. One dump of each way is restored from, and the process must be there again.
+The process is a Python program that keeps lines of a log in memory, because the random memory of kymo-churn cannot be
+compressed. Each round dumps it with CRIU writing the images (--no-stream), and streamed with each compression, in
+random order. Prints the durations of the requests in nanoseconds, and the bytes on the disk. Checked: one dump of each
+way is restored, and the process runs again.
 """
 import contextlib
 import json
@@ -21,7 +22,7 @@ from dump_overhead import Bench, add_options
 WAYS = {"plain": ["--no-stream"], "none": [], "zstd": ["--compression", "zstd"], "lz4": ["--compression", "lz4"]}
 
 
-# Lines of a log, each an object of its own, until there is so much memory.
+# Makes lines of a log, each an object of its own, until they use this much memory.
 WORKLOAD = """
 import pathlib, sys, time
 lines, number = [], 0

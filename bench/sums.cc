@@ -1,6 +1,6 @@
-// Sums every column of a recording: prints one sum a line, the time's first. What
-// bench/read_speed.py sets beside other programs that do the same; `kymo report` reads as this
-// does.
+// Sums every column of a recording, and prints one sum per line, that of the time first.
+// bench/read_speed.py compares it with other programs that do the same. `kymo report` reads
+// recordings in the same way.
 //
 //   bench_sums RECORDING [--threads N]     0: one for each core
 #include <CLI/CLI.hpp>

@@ -1,6 +1,7 @@
-// What a sample of 64 counters costs in a program with many threads. Each thread that has added has
-// cells of its own, and a sample sums those of all threads. The cells stay for the process, so each
-// number of threads needs a process of its own (--benchmark_filter). The rows are checked.
+// Measures a sample of 64 counters in a program with many threads. Each thread that has added has
+// cells of its own, and a sample sums the cells of all threads. The cells stay as long as the
+// process, so each number of threads is measured in a process of its own (--benchmark_filter). The
+// rows are checked.
 #include <benchmark/benchmark.h>
 
 #include <cstdint>

@@ -1,11 +1,10 @@
 #!/usr/bin/python3
-"""What watching adds to a dump: pairs of dumps of one process by kymod, with and without watchers, onto tmpfs.
+"""How much watching adds to a dump: pairs of dumps of one process by kymod, with and without watchers, to a tmpfs.
 
     bench/watch_overhead.py --pairs 30 --mib 512 --watchers 1 --criu "$(scripts/setup --criu)"
 
-In each pair the order is drawn by lot. Printed are the request's duration and CRIU's frozen time of both, in
-nanoseconds. Each watcher is a `kymo progress --json` whose updates are
-counted: one that saw nothing would be none.
+The order in each pair is random. Prints the duration of the request and CRIU's frozen time of both, in nanoseconds.
+Each watcher is a `kymo progress --json`. Checked: each watcher got updates.
 """
 import json
 import random
@@ -22,10 +21,10 @@ class WatchBench(Bench):
     def dump(self, target, watchers, rate):
         running = [subprocess.Popen([*self.kymod.kymo, "progress", "churn", "--wait", "--json", "--rate", str(rate)],
                                     stdout=subprocess.PIPE, text=True) for _ in range(watchers)]
-        time.sleep(0.3)  # with watchers or without: what came before must not differ
+        time.sleep(0.3)  # with and without watchers, so that both dumps begin in the same state
         reply = json.loads(self.run_kymo("dump", "process", "churn", "--dir", target, "--leave-running", "--json"))
         updates = [len(watcher.communicate(timeout=30)[0].splitlines()) for watcher in running]
-        # Of a dump that is over before its first update is due, its outcome is the only one.
+        # If a dump ends before its first update is due, the watcher gets only its result.
         if watchers and min(updates) < 1:
             sys.exit(f"watch_overhead: a watcher saw {min(updates)} updates")
         if reply["stats"]["pages_written"] < self.mib * 256:

@@ -1,8 +1,8 @@
-// How fast rows become TSV: the formatter against a simple std::to_chars loop, and the whole writer
-// into a file on tmpfs and on disk, plain and compressed by zstd, against write(2) of text that is
-// ready, on two data sets of 16 columns of
-// 6 to 12 digits: all changing every row, and a quarter changing. The text is compared with the
-// simple loop's before anything is timed.
+// Measures how fast rows become TSV: the formatter against a simple std::to_chars loop, and the
+// whole writer, to a file on tmpfs and on a disk, plain and compressed by zstd, against write(2) of
+// text that is already formatted. There are two data sets of 16 columns with 6 to 12 digits: all
+// change in every row, or a quarter changes. Before the measurement, the text is compared with that
+// of the simple loop.
 #include <benchmark/benchmark.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -29,7 +29,7 @@ constexpr std::size_t kColumns = 16;
 constexpr std::size_t kStride = kColumns + 1;
 constexpr std::size_t kRows = 1000;
 
-// Counters as a busy program has them: column c starts at about 10^(6 + c mod 7) and grows.
+// Counters of a busy program: column c starts at about 10^(6 + c mod 7), and grows.
 std::vector<std::uint64_t> make_rows(std::size_t changing) {
   std::mt19937_64 random(42);
   std::vector<std::uint64_t> words(kRows * kStride);
@@ -98,7 +98,7 @@ void formatter(benchmark::State& state) {
   state.SetBytesProcessed(static_cast<std::int64_t>(bytes) * state.iterations());
 }
 
-// Whether the file holds the rows once for each of `appends`.
+// Whether the file has the rows once for each of `appends`.
 bool holds(const std::string& path, const std::vector<std::uint64_t>& words,
            std::uint64_t appends) {
   std::vector<char> expected(kRows * kStride * kymo::kMaxNumberChars);
@@ -118,8 +118,9 @@ bool holds(const std::string& path, const std::vector<std::uint64_t>& words,
   return file.read(text.data(), 1).value() == 0 && file.damage().empty();
 }
 
-// Formatting, compression where the ending asks for it, and write(2), into a file that is begun
-// anew before it grows large. Bytes are those of the text; what is left on disk of each is `ratio`.
+// Formats, compresses if the ending of the file asks for it, and writes with write(2). The file is
+// started again before it becomes large. Bytes count the text. `ratio` is the share of them that is
+// on the disk.
 void write_files(benchmark::State& state, std::string folder, const char* ending) {
   constexpr std::uint64_t kMaxSize = 512U << 20U;
   const auto words = make_rows(static_cast<std::size_t>(state.range(0)));
@@ -162,7 +163,7 @@ void write_files(benchmark::State& state, std::string folder, const char* ending
   state.SetBytesProcessed(static_cast<std::int64_t>(text_bytes) * state.iterations());
 }
 
-// The same bytes by write(2) alone, in pieces of as many rows.
+// Writes the same bytes only with write(2), in pieces of as many rows.
 void write_ready_text(benchmark::State& state, std::string path) {
   constexpr std::size_t kMaxSize = 512U << 20U;
   const auto words = make_rows(static_cast<std::size_t>(state.range(0)));
@@ -203,7 +204,7 @@ void writer_to_tmpfs(benchmark::State& state) {
 void zstd_writer_to_tmpfs(benchmark::State& state) {
   write_files(state, "/dev/shm/kymo-bench-XXXXXX", ".tsv.zst");
 }
-// In the folder that the benchmark is started from, which should be on a disk.
+// Writes to the folder from which the benchmark is started, which should be on a disk.
 void writer_to_disk(benchmark::State& state) {
   write_files(state, "kymo-bench-XXXXXX", ".tsv");
 }

@@ -1,9 +1,10 @@
 #!/usr/bin/python3
 """Estimates how long a process would be frozen while its memory is moved, from a counter of its page writes.
 
-A worked example of kymo_recording.py: a counter as a curve over time. The process has so much memory and writes to it
-as the recording's counter says (bytes or pages, a page that is written twice counts twice: the estimate errs upwards).
-It is moved in rounds while it runs, each moving what was written during the one before, then stopped for the rest.
+An example of what kymo_recording.py can do: a counter as a curve over time. The amount of memory is given. The counter
+of the recording says how much the process writes, in bytes or pages. A page that is written twice counts twice, so the
+estimate is rather too high. The memory is moved in rounds while the process runs. Each round moves what was written
+during the round before. Then the process is stopped, and the rest is moved.
 """
 
 import argparse
@@ -20,7 +21,7 @@ MOST_STARTS = 1000
 
 
 def size(text):
-    """Bytes of "512MiB"."""
+    """Converts "512MiB" to a number of bytes."""
     found = re.fullmatch(r"([0-9.]+)\s*([a-z]*?)(?:/s)?", text.strip(), re.IGNORECASE)
     if not found or found[2].upper() not in UNITS:
         raise argparse.ArgumentTypeError(f"'{text}' is not a size: give a number and a unit, such as 512MiB")
@@ -31,7 +32,7 @@ def size(text):
 
 
 def is_curve(run, column):
-    """Without metadata the unit is not known: bytes, then."""
+    """Whether the column is a counter of bytes or pages. Without metadata the unit is unknown, and bytes are assumed."""
     return len(run.rows) > 1 and run.kind(column) == "counter" and run.unit(column) in ("", "bytes", "pages")
 
 
@@ -41,7 +42,7 @@ def can_be(run):
 
 
 class Curve:
-    """Bytes written since the recording's start, at any time in it; times in seconds."""
+    """The bytes that were written since the start of the recording, at any time in it. Times are in seconds."""
 
     def __init__(self, run, column):
         if column not in run.rows.columns:
@@ -56,7 +57,7 @@ class Curve:
         self.written = numpy.concatenate([[0.0], numpy.cumsum(steps)]) * factor
 
     def between(self, begin, end):
-        """Behind the recording's end it goes on as it did on average."""
+        """The bytes that are written in this time. After the end of the recording, the average rate is assumed."""
         return self._at(end) - self._at(begin)
 
     def _at(self, time):
@@ -66,7 +67,7 @@ class Curve:
 
 
 def stop_time(curve, start, memory, bandwidth, rounds):
-    """How long the process stands still, when the first of so many rounds begins at `start`; in seconds."""
+    """How long the process stands still, in seconds, if the first of this many rounds begins at `start`."""
     left, at = memory, start
     for _ in range(rounds):
         done = at + left / bandwidth
@@ -75,7 +76,7 @@ def stop_time(curve, start, memory, bandwidth, rounds):
 
 
 def bandwidth_of(path):
-    """What a dump's recording wrote per second while it did write: the median of its busy windows."""
+    """How much a dump wrote per second while it was writing: the median over the windows in which it wrote."""
     run = kymo_recording.load(kymo_recording.find(path)[0])
     rates = run.rates().get("image_written_bytes")
     if rates is None or not rates.max() > 0:

@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 """Finds the slowest of many recordings, and the phase that made it slow.
 
-A worked example of kymo_recording.py: many runs at once, by their metadata alone, so that thousands take seconds.
+An example of what kymo_recording.py can do: many recordings at once. It reads only their metadata, so thousands take
+only seconds.
 """
 
 import argparse
@@ -11,7 +12,7 @@ import kymo_recording
 
 
 def spans(runs, begin, end):
-    """How long each run took, in ns: from the first mark to the last, or between the marks that are named."""
+    """How long each run took, in ns: from the first mark to the last, or between the two named marks."""
     for run in runs:
         marks = run.marks
         if marks.empty:
@@ -34,7 +35,7 @@ def main():
         runs = kymo_recording.load_all(arguments.recordings, rows=False)
         runs = [run for run in runs if arguments.request in (None, run.about.get("request"))]
         for run in runs:
-            if not run.finished:  # how long it took is not known yet
+            if not run.finished:  # its duration is not known yet
                 print(f"find_slowest: {run.path} is left out: it is unfinished", file=sys.stderr)
         runs = [run for run in runs if run.finished]
         if not runs:
@@ -50,7 +51,7 @@ def main():
     for row in table.head(arguments.rows).itertuples():
         print(f"{row.took_ns / 1e6:12.3f} ms  {row.took_ns / max(middle, 1):6.2f} x  {row.path}")
     phases = table.filter(like="phase: ").fillna(0)
-    # The last phase ends with the rows, which were not read.
+    # The last phase has no duration, because it ends with the rows, which were not read.
     over = (phases.iloc[0] - phases.median()).sort_values(ascending=False, kind="stable")
     for name, ns in over.head(3).items():
         if ns > 0:

@@ -26,27 +26,27 @@ import pandas
 
 FORMAT_VERSION = 1
 TIME_COLUMN = "Time (ns)"
-COMPANIONS = (".gaps.tsv", ".meta.json")  # what stands beside a recording
+COMPANIONS = (".gaps.tsv", ".meta.json")  # files next to a recording
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 LARGEST = 2**64 - 1
-MOST_GAPS_DRAWN = 500  # the longest; shorter ones would not be seen
-MOST_COLUMNS_DRAWN = 12  # more would make a picture too tall for any screen
+MOST_GAPS_DRAWN = 500  # the longest ones; shorter ones would not be visible
+MOST_COLUMNS_DRAWN = 12  # with more, the picture would be too high for any screen
 _BUCKET = re.compile(r"(?P<metric>[^\[\]]+)\[(?P<low>\d+)-(?P<high>\d+|inf)\]")
 
 
 class RecordingError(Exception):
-    """What was tried, on what, and what is wrong with it, in one line."""
+    """An error in one line: what was tried, on what, and what is wrong with it."""
 
 
 @dataclasses.dataclass
 class Recording:
-    """A recording. `rows` is indexed by nanoseconds since the recording's start, one uint64 column a metric."""
+    """A recording. The index of `rows` is nanoseconds since its start. It has one uint64 column for each metric."""
 
     path: pathlib.Path
     rows: pandas.DataFrame
     metadata: dict | None
     gaps: pandas.DataFrame  # start_ns, end_ns, ticks, cause
-    notes: list[str]  # what was left out or is missing
+    notes: list[str]  # what was left out, and what is missing
 
     @property
     def name(self):
@@ -61,37 +61,37 @@ class Recording:
 
     @property
     def finished(self):
-        """False while it is being written, and for ever if its recorder was killed: its end may be missing."""
+        """False while it is being written, and also if its recorder was killed: its end may then be missing."""
         return (self.metadata or {}).get("state") != "running"
 
     @property
     def duration_ns(self):
-        """From the first row to the last; without rows what the metadata says."""
+        """The time from the first row to the last. Without rows, the value in the metadata."""
         if len(self.rows):
             return int(self.rows.index[-1]) - int(self.rows.index[0])
         return ((self.metadata or {}).get("stats") or {}).get("duration_ns", 0)
 
     @property
     def columns(self):
-        """What the metadata says of each column, by name."""
+        """What the metadata says about each column, by its name."""
         described = (self.metadata or {}).get("columns", [])
         return {column["name"]: column for column in described}
 
     @property
     def marks(self):
-        """Named instants, a DataFrame of name and at_ns in the order of time."""
+        """The named times, as a DataFrame of name and at_ns, in the order of time."""
         marks = (self.metadata or {}).get("marks", [])
         frame = pandas.DataFrame(marks, columns=["name", "at_ns"])
         return frame.sort_values("at_ns", kind="stable").reset_index(drop=True)
 
     @property
     def start(self):
-        """The wall clock when the recording's time was 0; None without metadata."""
+        """The wall clock at the time 0 of the recording, or None without metadata."""
         unix_ns = (self.metadata or {}).get("start_unix_ns")
         return None if unix_ns is None else pandas.Timestamp(unix_ns, unit="ns", tz="UTC")
 
     def kind(self, name):
-        """`counter` or `gauge`; without metadata, what never falls counts as a counter."""
+        """`counter` or `gauge`. Without metadata, a column that never decreases counts as a counter."""
         if name in self.columns:
             return self.columns[name]["kind"]
         values = self.rows[name].to_numpy()
@@ -104,18 +104,18 @@ class Recording:
         return [name for name in self.rows.columns if self.kind(name) == "counter"]
 
     def moving(self):
-        """The columns that changed at all."""
+        """The columns whose values changed."""
         return [name for name in self.rows.columns if self.rows[name].nunique() > 1]
 
     def elapsed(self, name):
-        """How far a column went from the first row to the last."""
+        """By how much a column changed from the first row to the last."""
         values = self.rows[name].to_numpy()
         return int(values[-1]) - int(values[0]) if len(values) else 0
 
     def rates(self, window="10ms"):
-        """Counters as rates, in their unit per second over windows of at least this long.
+        """Counters as rates, in their unit per second, over windows of at least this length.
 
-        A rate stands at the time its window ends. A window in which a counter fell (a restart) has no rate.
+        A rate has the time at which its window ends. A window in which a counter decreased (a restart) has no rate.
         """
         times = self.rows.index.to_numpy()
         ends = _window_ends(times, pandas.Timedelta(window).value)
@@ -123,7 +123,7 @@ class Recording:
         rates = {}
         for name in self.counters():
             values = self.rows[name].to_numpy()[ends]
-            # Differences of unsigned numbers wrap: what fell is told apart before it is subtracted.
+            # Differences of unsigned numbers wrap. So decreases are found before the subtraction.
             fell = values[1:] < values[:-1]
             grown = numpy.where(fell, 0, values[1:] - values[:-1]).astype("float64")
             grown[fell] = numpy.nan
@@ -131,7 +131,7 @@ class Recording:
         return pandas.DataFrame(rates, index=pandas.Index(times[ends][1:], name=TIME_COLUMN))
 
     def phases(self):
-        """The time from each mark to the next: a DataFrame of name, begin_ns, end_ns."""
+        """The phases, from each mark to the next, as a DataFrame of name, begin_ns, end_ns."""
         marks = self.marks
         last = int(self.rows.index[-1]) if len(self.rows) else 0
         ends = list(marks["at_ns"][1:]) + [last]
@@ -140,7 +140,7 @@ class Recording:
         return frame
 
     def values(self, window="10ms"):
-        """All columns at the ends of windows of at least this long: counters as rates, gauges as they stand."""
+        """All columns at the ends of windows of at least this length: counters as rates, gauges as their values."""
         times = self.rows.index.to_numpy()
         ends = _window_ends(times, pandas.Timedelta(window).value)
         frame = self.rows.iloc[ends[1:]].copy() if len(ends) else self.rows.copy()
@@ -148,7 +148,7 @@ class Recording:
         return frame.assign(**{name: rates[name] for name in rates.columns})
 
     def mark(self, name):
-        """When a named instant was, in ns; the first one of that name. RecordingError where there is none."""
+        """The time in ns of the first mark with this name. Raises RecordingError if there is none."""
         found = self.marks.loc[self.marks["name"] == name, "at_ns"]
         if found.empty:
             known = ", ".join(self.marks["name"]) or "none"
@@ -156,14 +156,14 @@ class Recording:
         return int(found.iloc[0])
 
     def between(self, begin_ns, end_ns):
-        """The same recording, only its rows between these times and the gaps that touch them."""
+        """The same recording with only the rows between these times, and the gaps that overlap them."""
         times = self.rows.index.to_numpy()
         rows = self.rows[(times >= max(begin_ns, 0)) & (times <= max(end_ns, 0))]
         gaps = self.gaps[(self.gaps["end_ns"] >= max(begin_ns, 0)) & (self.gaps["start_ns"] <= max(end_ns, 0))]
         return dataclasses.replace(self, rows=rows, gaps=gaps)
 
     def phase(self, name):
-        """The same recording, only from this mark to the next."""
+        """The same recording with only the rows from this mark to the next."""
         begin = self.mark(name)
         phases = self.phases()
         return self.between(begin, int(phases.loc[phases["begin_ns"] == begin, "end_ns"].max()))
@@ -172,10 +172,10 @@ class Recording:
         return list(dict.fromkeys(bucket.group("metric") for bucket in map(_BUCKET.fullmatch, self.rows.columns) if bucket))
 
     def quantile(self, name, share, window=None):
-        """The value that this share (0 to 1) of a histogram's values does not exceed, NaN where nothing was recorded.
+        """The value that this share (0 to 1) of a histogram's values does not exceed. NaN if nothing was recorded.
 
-        Of the whole recording a number; with `window` a Series, of each window of at least this long at its end.
-        Within a bucket values count as evenly spread; in the last one, without upper bound, it is the lowest value.
+        Without `window`, a number for the whole recording. With `window`, a Series: the value of each window at its end.
+        Values are assumed to be evenly distributed in a bucket. In the last one, the result is its lower bound.
         """
         if not 0 <= share <= 1:
             raise ValueError(f"quantile of {name}: the share {share} is not between 0 and 1")
@@ -189,21 +189,21 @@ class Recording:
         return pandas.Series(found, index=pandas.Index(times[ends][1:], name=TIME_COLUMN), name=name, dtype="float64")
 
     def plot(self, path, names=None, window="10ms"):
-        """Draws totals and rates of these counters into a file. Without names: those of bytes and pages, at most
-        MOST_COLUMNS_DRAWN that changed in most rows; the picture and a line on stderr name the others."""
+        """Draws the totals and rates of these counters into a file. Without names: of bytes and pages, at most
+        MOST_COLUMNS_DRAWN, those that changed in most rows. The picture and a line on stderr name the others."""
         _draw(self, path, names, window)
 
 
 def run_script(main):
-    """Runs a script's main() and ends with its exit code; quietly where nobody reads on, as behind `| head`."""
+    """Runs a script's main() and exits with its exit code. Ends quietly if nobody reads its output any more (`| head`)."""
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     sys.exit(main())
 
 
 def load(path, rows=True):
-    """Loads a recording; without its rows, which is fast, only what stands beside them.
+    """Loads a recording. Without its rows, which is fast, it loads only the files next to them.
 
-    Raises RecordingError for what is none, and for metadata of a newer version.
+    Raises RecordingError if the file is not a recording, or if its metadata is of a newer version.
     """
     path = pathlib.Path(path)
     _refuse_companion(path)
@@ -223,7 +223,7 @@ def load(path, rows=True):
 
 
 def _recording_beside(path):
-    """The path, without its ending, of the recording that a companion file belongs to; None for another file."""
+    """The path, without its ending, of the recording to which a companion file belongs. None for another file."""
     for ending in COMPANIONS:
         if path.name.endswith(ending):
             return path.with_name(path.name.removesuffix(ending))
@@ -239,7 +239,7 @@ def _refuse_companion(path):
 
 
 def find(path):
-    """The recordings that a path means: the file; of a checkpoint and of another folder all in it, by name."""
+    """The recordings that a path stands for: a file itself, or all in a checkpoint or another folder, sorted by name."""
     path = pathlib.Path(path)
     if not path.is_dir():
         _refuse_companion(path)
@@ -253,20 +253,20 @@ def find(path):
 
 
 def find_all(paths):
-    """The recordings that these paths mean, without the companion files that a shell's *.tsv brings along."""
+    """The recordings that these paths stand for. Leaves out companion files, which *.tsv of a shell also matches."""
     paths = [pathlib.Path(path) for path in paths]
     stems = {path.with_name(_stem(path)) for path in paths if not path.name.endswith(COMPANIONS)}
     return [file for path in paths if _recording_beside(path) not in stems for file in find(path)]
 
 
 def load_all(paths, rows=True):
-    """Loads every recording that these paths mean."""
+    """Loads all recordings that these paths stand for."""
     return [load(file, rows) for file in find_all(paths)]
 
 
 def table(runs):
-    """A row a run: when and how long, each phase's nanoseconds, and of each column how far a counter went in all or
-    a gauge's mean (only of what was loaded with its rows)."""
+    """A table with a row for each run: when it began, how long it took, the nanoseconds of each phase, and for each
+    column the total growth of a counter or the mean of a gauge (only of recordings that were loaded with rows)."""
     rows = []
     for run in runs:
         row = {"path": str(run.path), "start": run.start, "duration_ns": run.duration_ns,
@@ -281,7 +281,7 @@ def table(runs):
 
 
 def common_mark(runs):
-    """The first mark that all runs have; None where there is none."""
+    """The first mark that all runs have, or None if there is none."""
     for name in runs[0].marks["name"] if runs else []:
         if all(name in set(run.marks["name"]) for run in runs):
             return name
@@ -289,8 +289,8 @@ def common_mark(runs):
 
 
 def aligned(runs, column, phase=None, step="1ms", window="10ms"):
-    """One column of several runs on one time axis: ns since the start of `phase` (without: of the first mark that
-    all have, else of the first row), a column a run, counters as rates. Where a run has nothing it is NaN."""
+    """One column of several runs on one time axis: ns since `phase` began (default: since the first mark that all have,
+    or else the first row). A run is a column, with counters as rates, and NaN where the run has no value."""
     phase = phase or common_mark(runs)
     step_ns = pandas.Timedelta(step).value
     lines = {}
@@ -304,7 +304,7 @@ def aligned(runs, column, phase=None, step="1ms", window="10ms"):
         lines[run.name if run.name not in lines else f"{run.name} ({i})"] = line
     frame = pandas.DataFrame(lines)
     frame.index.name = "since " + (phase or "the first row")
-    # A rate stands for its whole window: as many steps back as a window has, the first one, too.
+    # A rate is valid for its whole window, so it is copied backwards over all steps of the window.
     back = max(1, pandas.Timedelta(window).value // step_ns)
     return frame.reindex(_steps(frame.index, step_ns, back)).bfill(limit=back)
 
@@ -350,7 +350,7 @@ def _load_metadata(path, notes):
 
 def _load_rows(path, notes):
     try:
-        with open(path, "rb", buffering=0) as file:  # its descriptor goes to a child
+        with open(path, "rb", buffering=0) as file:  # a child process inherits its descriptor
             if file.read(len(ZSTD_MAGIC)) != ZSTD_MAGIC:
                 return _load_plain_rows(path, path, notes)
             file.seek(0)
@@ -362,7 +362,7 @@ def _load_rows(path, notes):
 
 
 def _decompress(path, file, plain, notes):
-    """Keeps what is whole: zstd writes that before it complains."""
+    """Decompresses what is undamaged: zstd writes it before it reports the damage."""
     try:
         done = subprocess.run(["zstd", "-dcq"], stdin=file, stdout=plain, stderr=subprocess.PIPE, check=False)
     except FileNotFoundError as error:
@@ -373,7 +373,7 @@ def _decompress(path, file, plain, notes):
 
 
 def _load_plain_rows(path, plain, notes):
-    """The rows of the plain text at `plain`; `path` stands in messages."""
+    """Reads the rows of the plain text in `plain`. Messages name it `path`."""
     with open(plain, "rb") as file:
         header = file.readline()
         names = header.decode("ascii", "replace").rstrip("\n").split("\t")
@@ -392,7 +392,7 @@ def _load_plain_rows(path, plain, notes):
 
 
 def _whole_length(file):
-    """Bytes up to the last line end: what follows it is a row cut short."""
+    """The number of bytes up to the last line end. A row after it is cut short."""
     end = file.seek(0, 2)
     piece = 1 << 20
     at = end
@@ -406,7 +406,7 @@ def _whole_length(file):
 
 
 def _parse_fast(path, names, whole, body_at):
-    """The whole file by pandas' own parser. ValueError where a line is no row."""
+    """Reads the whole file with pandas' own parser. Raises ValueError if a line is not a row."""
     if whole == body_at:
         return pandas.DataFrame({name: pandas.Series(dtype="uint64") for name in names})
     with open(path, "rb") as file:
@@ -419,7 +419,7 @@ def _parse_fast(path, names, whole, body_at):
 
 
 class _Limited:
-    """A file that ends early, for a reader that would stumble over the last line."""
+    """A file that seems to end early, for a parser that would fail at the last, incomplete line."""
 
     def __init__(self, file, size):
         self._file = file
@@ -436,7 +436,7 @@ class _Limited:
 
 
 def _parse_tolerant(path, names, notes):
-    """Line by line, for a damaged file: keeps what is whole, and notes the rest by line."""
+    """Reads a damaged file line by line. Keeps the good rows, and adds a note for each bad line."""
     columns = [[] for _ in names]
     last_time = 0
     with open(path, "rb") as file:
@@ -488,7 +488,8 @@ def _load_gaps(path, notes):
 
 
 def _window_ends(times, window_ns):
-    """Rows at which windows end: each at least `window_ns` after the one before, beginning with row 0."""
+    """The numbers of the rows at which windows end. Each window is at least `window_ns` long. The first begins with row
+    0."""
     ends = [0] if len(times) else []
     while ends:
         at = int(numpy.searchsorted(times, times[ends[-1]] + numpy.uint64(window_ns)))
@@ -499,7 +500,7 @@ def _window_ends(times, window_ns):
 
 
 def _buckets(run, name):
-    """(low, high, column) of each bucket of a histogram, by value."""
+    """The buckets of a histogram as (low, high, column), sorted by value."""
     found = [match for match in map(_BUCKET.fullmatch, run.rows.columns) if match and match["metric"] == name]
     if not found:
         known = ", ".join(run.histograms()) or "none"
@@ -519,13 +520,13 @@ def _quantile(buckets, counts, share):
 
 
 def _part_of_histogram(run):
-    """The columns that quantile() says more about: buckets, sums and counts of histograms."""
+    """The columns for which quantile() is more useful: buckets, sums and counts of histograms."""
     return {name for name in run.rows.columns if _BUCKET.fullmatch(name)} | {
         f"{name}{ending}" for name in run.histograms() for ending in ("_sum", "_count")}
 
 
 def _at_most(run, names):
-    """The names to draw, in their order, and those left out."""
+    """The names of the columns to draw, in their order, and of those that are left out."""
     changes = (numpy.diff(run.rows[names].to_numpy(), axis=0) != 0).sum(axis=0)
     most = {names[i] for i in numpy.argsort(-changes, kind="stable")[:MOST_COLUMNS_DRAWN]}
     return [name for name in names if name in most], [name for name in names if name not in most]
@@ -575,7 +576,7 @@ def _draw(run, path, names, window):
 
 
 def _broken(run, values):
-    """Values as floats, with a hole at each gap so that no line crosses it."""
+    """The values as floats. Each gap has a NaN, so that no line is drawn across it."""
     values = values.astype("float64").to_numpy()
     times = run.rows.index.to_numpy()
     for start in run.gaps["start_ns"]:

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Draws the totals and rates of a recording's counters, with the phases as bands.
 
-A worked example of kymo_recording.py: load, turn into rates, look at the phases, plot.
+An example of what kymo_recording.py can do: load a recording, compute rates, find the phases, draw.
 """
 
 import argparse

@@ -1,13 +1,14 @@
-# The CRIUs of scripts/setup, which sources this. Debian 12's own does not start on new kernels, so two are taken
-# from later suites, each with its libraries into a prefix of its own below .deps, and nothing of them is installed:
+# Installs the CRIUs of scripts/setup, which sources this file. The CRIU of Debian 12 does not start on new kernels. So
+# two CRIUs are taken from later suites. Each is unpacked with its libraries into a folder below .deps, and not
+# installed.
 #
 #   .deps/bin/criu       from forky, CRIU 4.2: what kymod uses (--criu)
 #   .deps/fallback/criu  from trixie, CRIU 4.1: reads old images, and shows what kymod does with an old one
 #
-# What was there when this was written stands in criu.pins: suite, package, version, architecture, sha256.
+# criu.pins has the versions that were current when this was written: suite, package, version, architecture, sha256.
 # To renew it: cat .deps/criu-*/packages.txt >scripts/criu.pins
 
-# Linux 6.16 took away a socket option without which CRIU before 4.2 dumps no process with an internet socket.
+# Linux 6.16 removed a socket option that CRIU before 4.2 needs to dump any process with an internet socket.
 needs_newer_sockets() {
   local major minor
   IFS=.- read -r major minor _ < <(uname -r)
@@ -16,7 +17,7 @@ needs_newer_sockets() {
 
 criu_version() { as_root "$1" --version 2>/dev/null | sed -n 's/^Version: //p'; }
 
-# criu_works PATH: whether it passes its own check against the running kernel.
+# criu_works PATH: whether it passes its own check on the running kernel.
 criu_works() { as_root "$1" check 2>&1 | grep -q 'Looks good'; }
 
 # criu_serves PATH: whether it works and can dump sockets on the running kernel.
@@ -25,7 +26,8 @@ criu_serves() {
   ! needs_newer_sockets || [ "$(printf '4.2\n%s\n' "$(criu_version "$1")" | sort -V | head -1)" = 4.2 ]
 }
 
-# A CRIU that passed its check and then did not dump and restore a process: path, version and kernel, a line each.
+# Lists a CRIU that passed its own check, but then did not dump and restore a process: path, version and kernel, one
+# per line.
 distrusted="$deps/criu-distrusted"
 line_of() { printf '%s %s %s\n' "$1" "$(criu_version "$1")" "$(uname -r)"; }
 is_distrusted() { [ -s "$distrusted" ] && grep -qxF -e "$(line_of "$1")" "$distrusted"; }
@@ -45,7 +47,7 @@ find_fallback() {
   [ -x "$deps/fallback/criu" ] && criu_works "$deps/fallback/criu" && printf '%s\n' "$deps/fallback/criu"
 }
 
-# The mirror and the signing key that this machine itself uses for Debian, as two lines.
+# Prints the mirror and the signing key that this machine uses for Debian, as two lines.
 debian_source() {
   local format uri key
   # shellcheck disable=SC2016  # apt fills these in, not the shell
@@ -53,13 +55,13 @@ debian_source() {
   IFS='|' read -r _ _ uri key < <(apt-get indextargets --format "$format" 'Created-By: Packages' |
     grep '^Debian|Debian|' | sort -u | head -1) || true
   [ -n "${uri:-}" ] || return 1
-  # A key given by fingerprint or inline is replaced by the keyring that Debian's package installs.
+  # If the key is given by its fingerprint or inline, the keyring of Debian's package is used instead.
   [ -r "${key:-}" ] || key=/usr/share/keyrings/debian-archive-keyring.gpg
   printf '%s\n%s\n' "$uri" "$key"
 }
 
-# Lists and cache of our own, so that the system's apt never hears of the other suite. Its proxies and
-# credentials stay in force; its preferences do not.
+# Separate lists and a separate cache, so that the system's apt does not see the other suites. The proxies and
+# credentials of the system are used, its preferences are not.
 write_apt_config() {
   local dir=$1 suite=$2 uri=$3 key=$4
   mkdir -p "$dir/none" "$dir/lists/partial" "$dir/cache/archives/partial"
@@ -78,7 +80,8 @@ APT::Sandbox::User "";
 CONF
 }
 
-# A two-line wrapper: the prefix's own loader and libraries, and nothing of the system's.
+# Writes a script of two lines that runs the program with the loader and libraries of its folder, and with none of the
+# system.
 write_wrapper() {
   local prefix=$1 name=$2 file=$3 loader arch
   loader=$(cd "$prefix" && find . -name 'ld-linux*.so.*' | sort | head -1)
@@ -90,7 +93,7 @@ write_wrapper() {
   chmod +x "$file"
 }
 
-# apt_lists DIR SUITE: reads the suite's lists, whose signatures apt checks.
+# apt_lists DIR SUITE: downloads the package lists of the suite. apt checks their signatures.
 apt_lists() {
   local dir=$1 suite=$2
   local -a source
@@ -109,8 +112,8 @@ apt_lists() {
     die "cannot read suite $suite from this machine's mirror, see above"
 }
 
-# compare_with_pins PACKAGES SUITE: a pinned version must have the pinned checksum; other versions are taken by
-# the archive's signature alone, and one line says so.
+# compare_with_pins PACKAGES SUITE: a pinned version must have the pinned checksum. Other versions are accepted if the
+# archive's signature is right, and one line says so.
 compare_with_pins() {
   local packages=$1 suite=$2 package version arch sum pinned pinned_sum moved=
   while read -r _ package version arch sum; do
@@ -125,13 +128,13 @@ compare_with_pins() {
   [ -z "$moved" ] || say "warning: suite $suite has moved since scripts/criu.pins was written; taken as Debian signed it: $moved"
 }
 
-# fetch_criu SCRATCH SUITE BIN: takes the suite's CRIU with all it depends on, as .deps/BIN/criu. Everything is
-# made under a temporary name and renamed when whole. False where that CRIU does not work here.
+# fetch_criu SCRATCH SUITE BIN: takes the CRIU of the suite with all its dependencies, as .deps/BIN/criu. Everything is
+# made under a temporary name and renamed when it is complete. Fails if that CRIU does not work here.
 fetch_criu() {
   local scratch=$1 suite=$2 bin=$3 deb
   local -a wanted
   apt_lists "$scratch" "$suite"
-  # Nothing counts as installed there, so this is all that CRIU needs, down to libc.
+  # This apt believes that no package is installed. So the list has all that CRIU needs, down to libc.
   mapfile -t wanted < <(APT_CONFIG="$scratch/apt.conf" apt-get -s install --no-install-recommends criu |
     awk '$1 == "Inst" {print $2}')
   mkdir "$scratch/debs" "$scratch/prefix" "$scratch/bin"
@@ -155,24 +158,24 @@ fetch_criu() {
   mv "$scratch/bin/criu" "$deps/$bin/criu"
 }
 
-# A trial of CRIU ends after this many seconds: in a machine whose hardware breakpoints do not work, a CRIU before 4.2
-# waits for ever. kymod tells its CRIU to do without breakpoints (CRIU's fault 130), and so do the trials.
+# Seconds after which a trial of CRIU is ended: on a machine whose hardware breakpoints do not work, a CRIU before 4.2
+# waits for ever. kymod tells CRIU not to use breakpoints (fault 130 of CRIU), and the trials do, too.
 trial_seconds=60
 no_breakpoints=CRIU_FAULT=130
 
-# criu_restores PATH PROGRAM: whether it really dumps and restores a process, here one of Perl's, which every
+# criu_restores PATH PROGRAM: whether it really dumps and restores a process. The process is one of Perl, which every
 # Debian has.
 criu_restores() {
   local criu=$1 program=$2 images pid restored=1
   images=$(mktemp -d)
   : >"$images/said"
-  # It closes the files that set-up itself inherited: CRIU may be unable to dump them.
+  # It closes the files that it inherited from set-up, because CRIU may be unable to dump them.
   setsid perl -MPOSIX -MIO::Socket::INET -e 'POSIX::close($_) for 3 .. 255;' \
     -e "$program"' $| = 1; print "ready\n"; sleep 1 while 1' </dev/null >"$images/said" 2>/dev/null &
   pid=$!
   until grep -q ready "$images/said" || ! kill -0 "$pid" 2>/dev/null; do sleep 0.05; done
   if as_root env "$no_breakpoints" timeout -k 5 "$trial_seconds" "$criu" dump --tree "$pid" --images-dir "$images" --log-file log >/dev/null 2>&1; then
-    wait "$pid" || true # a process that was dumped keeps its number until its parent has seen its end
+    wait "$pid" || true # a dumped process keeps its pid until its parent has reaped it
     as_root env "$no_breakpoints" timeout -k 5 "$trial_seconds" "$criu" restore --restore-detached --images-dir "$images" --log-file log >/dev/null 2>&1 && restored=0
   fi
   [ "$restored" -eq 0 ] || as_root grep -a Error "$images/log" >&2 || true
@@ -182,13 +185,14 @@ criu_restores() {
   return "$restored"
 }
 
-# criu_restores_container PATH: whether runc dumps and restores with it a container, with a read-only root.
+# criu_restores_container PATH: whether runc can dump and restore a container with it. The container has a read-only root.
 criu_restores_container() {
   local criu=$1 bundle restored=1
   bundle=$(mktemp -d)
   mkdir -p "$bundle"/rootfs/{bin,proc,dev,sys,tmp,etc}
   cp "$(command -v busybox)" "$bundle/rootfs/bin/busybox"
-  # The container sleeps. It has no terminal, no network of its own, and no limits, which CRIU would have to exceed.
+  # The container only sleeps. It has no terminal, no network of its own, and no limits, which CRIU would have to
+  # exceed.
   (cd "$bundle" && runc spec && perl -0pi -e 's/"terminal": true/"terminal": false/;
     s/"args": \[[^]]*\]/"args": ["\/bin\/busybox", "sleep", "1000"]/; s/"rlimits": \[[^]]*\],//;
     s/\{\s*"type": "network"\s*\},//' config.json)
@@ -206,7 +210,7 @@ criu_restores_container() {
   return "$restored"
 }
 
-# install_one SUITE BIN: fetches under the lock what is not there yet.
+# install_one SUITE BIN: takes the lock, and fetches the CRIU if it is not there yet.
 install_one() {
   local suite=$1 bin=$2 scratch
   scratch=$(mktemp -d "$deps/.fetch.XXXXXX")
@@ -224,14 +228,14 @@ lock_deps() {
   mkdir -p "$deps"
   exec 9>"$deps/.lock"
   flock 9
-  rm -rf "$deps"/.fetch.* # of a set-up that was killed
+  rm -rf "$deps"/.fetch.* # left by a set-up that was killed
   trap 'rm -rf "$deps"/.fetch.*' EXIT
 }
 
 listening='IO::Socket::INET->new(Listen => 1, LocalAddr => "127.0.0.1") or die;'
 
-# tell_of NAME PATH PROGRAM: tries it, and says what came of it. A container is tried where set-up has brought runc.
-# False if it did not dump and restore a process.
+# tell_of NAME PATH PROGRAM: tries this CRIU and prints the result. A container is tried only if set-up has installed
+# runc. Fails if it did not dump and restore a process.
 tell_of() {
   local restored=0 what
   what="$1: $2 ($(criu_version "$2"))"
@@ -250,12 +254,12 @@ tell_of() {
   return "$restored"
 }
 
-# A CRIU that does not pass its trial is not used: the next one is tried, at last that of suite forky. False if none is
-# left.
+# A CRIU that fails the trial is not used. The next one is tried then, and the one of suite forky at last. Fails if
+# none is left.
 install_criu() {
   local criu
   lock_deps
-  rm -f "$distrusted" # of an earlier trial
+  rm -f "$distrusted" # left by an earlier trial
   while criu=$(find_criu) || { [ ! -x "$deps/bin/criu" ] && install_one forky bin && criu=$(find_criu); }; do
     if tell_of criu "$criu" "$listening"; then return 0; fi
     line_of "$criu" >>"$distrusted"
@@ -271,5 +275,5 @@ install_fallback() {
     return
   fi
   criu_serves "$criu" || program=
-  tell_of "criu, fallback" "$criu" "$program" || true # tests of an old CRIU alone use it
+  tell_of "criu, fallback" "$criu" "$program" || true # only tests of an old CRIU use it
 }

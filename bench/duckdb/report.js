@@ -1,4 +1,5 @@
-// report.js RECORDING NAMES WINDOW_NS SHARES: of each counter the lowest, highest and mean value, and percentiles of its rate over
+// report.js RECORDING NAMES WINDOW_NS SHARES: prints, for each counter, its lowest, highest and mean value, and percentiles
+// of its rate over windows, as JSON. bench/report_speed.py runs it.
 // windows, as JSON. Run by bench/report_speed.py.
 "use strict";
 const { DuckDBInstance } = require("@duckdb/node-api");

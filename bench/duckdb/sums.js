@@ -1,4 +1,5 @@
-// sums.js RECORDING THREADS: the sum of every column, a line each. Run by bench/read_speed.py.
+// sums.js RECORDING THREADS: prints the sum of every column, one per line. bench/read_speed.py runs
+// it.
 "use strict";
 const { DuckDBInstance } = require("@duckdb/node-api");
 

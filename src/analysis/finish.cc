@@ -76,7 +76,8 @@ std::string sentence_of(Finish finish, const Metadata& metadata) {
     case Finish::ended:
       break;
     case Finish::writing:
-      return "unfinished: " + process + " still writes it; what comes later is not in it";
+      return "unfinished: " + process +
+             " still writes it; rows that it adds from now on are not in it";
     case Finish::cut_short:
       return "cut short: its recorder (" + process +
              ") stopped without finishing it (killed, or its disk was full); its last rows and "

@@ -49,7 +49,7 @@ void RateProfile::add(std::uint64_t begin_ns, std::uint64_t end_ns, std::uint64_
     cells_.back().growth += window.growth;
     ++in_last_;
   } else {
-    if (cells_.size() == kMaxProfileCells) halve();
+    if (cells_.size() == kMaxProfileCells) merge_pairs_of_cells();
     cells_.push_back(window);
     in_last_ = 1;
   }
@@ -61,7 +61,7 @@ void RateProfile::count(double rate) {
   ++counts_[step_of(rate)];
 }
 
-void RateProfile::halve() {
+void RateProfile::merge_pairs_of_cells() {
   if (counts_.empty()) {
     counts_.resize(kMaxStep - kMinStep + 1);
     for (const Cell& cell : cells_) count(cell.rate());

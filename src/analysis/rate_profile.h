@@ -45,7 +45,7 @@ class RateProfile {
     [[nodiscard]] double rate() const;
   };
   void count(double rate);
-  void halve();
+  void merge_pairs_of_cells();
 
   std::vector<Cell> cells_;
   std::size_t windows_a_cell_ = 1;

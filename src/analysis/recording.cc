@@ -49,7 +49,7 @@ void join_columns(const std::vector<std::string>& header, Recording& recording) 
   }
   if (!unknown.empty()) {
     recording.notes.push_back("the metadata does not describe " + some_of(unknown) +
-                              ": their kind is told from their values");
+                              ": whether they are counters is guessed from their values");
   }
   std::vector<std::string> missing;
   for (const ColumnInfo& column : recording.metadata->columns) {

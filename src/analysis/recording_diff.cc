@@ -145,7 +145,7 @@ std::size_t moved(const std::vector<double>& values) {
 
 // Whether more than a quarter of the values equal the median. False if all do, because then the
 // metric is idle on that side.
-bool mostly_still(const std::vector<double>& values) {
+bool seldom_moves(const std::vector<double>& values) {
   const std::size_t moves = moved(values);
   return moves != 0 && 4 * moves < 3 * values.size();
 }
@@ -190,7 +190,7 @@ void test_blocks(const Values& values, std::uint64_t block_ns, double margin, Me
   std::vector<double> b = merged(after, neighbours);
   // A metric that seldom moves gets longer blocks, so that it moves in most of them. Otherwise the
   // median of the blocks would not show a change.
-  while (std::min(a.size(), b.size()) >= kMinBlocks && (mostly_still(a) || mostly_still(b))) {
+  while (std::min(a.size(), b.size()) >= kMinBlocks && (seldom_moves(a) || seldom_moves(b))) {
     neighbours *= 2;
     a = merged(before, neighbours);
     b = merged(after, neighbours);
@@ -224,7 +224,7 @@ std::size_t runs_needed(std::size_t tests) {
   return needed;
 }
 
-void refuse_hopeless(RecordingDiff& diff) {
+void mark_untestable(RecordingDiff& diff) {
   const std::size_t needed = runs_needed(diff.tested);
   for (MetricDiff& metric : diff.metrics) {
     if (metric.verdict == DiffVerdict::none &&
@@ -254,11 +254,11 @@ void correct(RecordingDiff& diff) {
       metric.verdict = DiffVerdict::changed;
     }
   }
-  if (diff.by_runs) refuse_hopeless(diff);
+  if (diff.by_runs) mark_untestable(diff);
 }
 
-// No value is below 0, so none falls by more than all that it was. The median of differences between
-// single values can.
+// No value is below 0, so none can fall by more than 100 %. But the median of the differences
+// between single values can be lower than that, so it is cut off there.
 void limit_to_all(double before, Shift& shift) {
   for (double* const one : {&shift.median, &shift.low, &shift.high}) *one = std::max(*one, -before);
 }

@@ -23,14 +23,16 @@ struct HelperProcess {
 // Errors:  the system's.
 Result<HelperProcess> start_helper(const char* argument, std::string_view order);
 
-// Begins the life of a helper: takes a name, which has at most 15 bytes. Its files can be read by this user
-// alone. Signals that a terminal or systemd sends to all processes of the program do not end it: it ends
-// when the program closes its orders. Returns where it answers: no longer on standard output, which its
-// readers of foreign files keep, but on a descriptor that they do not have. That one stays open.
+// The first call of a helper. Gives the process a name, of at most 15 bytes, and makes the files
+// that it creates readable by this user only. Makes it ignore the signals that a terminal or
+// systemd sends to all processes of the program: it ends when the program closes the pipe of its
+// orders. Returns the descriptor for its answers. It replaces standard output, which child
+// processes that read foreign files inherit. It stays open.
 // Threads: the only one of the process.
 int begin_helper(const char* name, int answers);
 
-// Says something, which is one line without its end. A program that is gone does not hear it.
+// Writes one line, given without its line end. An error, such as that the reader is gone, is
+// ignored.
 void write_line(int to, const std::string& line);
 
 }  // namespace kymo

@@ -33,7 +33,7 @@ std::string mount_of(int fd);
 std::optional<uid_t> fuse_user(const std::string& mount_id);
 
 // The disk on which a file of this path lies or would lie, by the type and the source of its mount, such
-// as "ext4 /dev/sda1". It is the same after a reboot. Empty if it cannot be told.
+// as "ext4 /dev/sda1". It is the same after a reboot. Empty if it is not known.
 // Cost: opens the nearest folder that exists, whose disk may not answer; reads mountinfo.
 std::string disk_of(const std::string& path);
 

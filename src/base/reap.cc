@@ -32,6 +32,17 @@ std::optional<int> reap_within(pid_t child, std::chrono::milliseconds time, rusa
   return std::nullopt;
 }
 
+bool has_ended(pid_t child) {
+  siginfo_t info{};
+  return ::waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+         info.si_pid == child;
+}
+
+int shell_exit_code(int wait_status) {
+  constexpr int kSignalled = 128;
+  return WIFSIGNALED(wait_status) ? kSignalled + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
+}
+
 std::string how_it_ended(int wait_status) {
   if (!WIFSIGNALED(wait_status)) {
     return "exited with status " + std::to_string(WEXITSTATUS(wait_status));

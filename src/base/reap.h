@@ -16,6 +16,14 @@ namespace kymo {
 // Threads: any; blocks for the time at most.
 std::optional<int> reap_within(pid_t child, std::chrono::milliseconds time, rusage* used = nullptr);
 
+// Whether a child has ended. It can still be reaped afterwards. True also if there is no such
+// child.
+bool has_ended(pid_t child);
+
+// The exit code by which a shell passes on how its child ended: the child's own exit code, or 128 +
+// N if signal N ended it.
+int shell_exit_code(int wait_status);
+
 // Says how a process ended, from its wait status: "exited with status 3", "was ended by signal 9
 // (SIGKILL)".
 std::string how_it_ended(int wait_status);

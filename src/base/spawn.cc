@@ -88,7 +88,7 @@ bool closes_others(const std::vector<int>& sources, int& failure) {
 
 // Runs in the child, which has the memory of this program, and its own descriptors, signals and
 // limits. Returns errno if the program cannot be run.
-int become(const Image& image, int& failure) {
+int execute(const Image& image, int& failure) {
   struct sigaction by_default {};
   by_default.sa_handler = SIG_DFL;
   for (int number = 1; number < NSIG; ++number) ::sigaction(number, &by_default, nullptr);
@@ -115,7 +115,7 @@ int become(const Image& image, int& failure) {
   const pid_t pid = ::vfork();  // NOLINT(clang-analyzer-security.insecureAPI.vfork)
   if (pid != 0) return pid;
   int failure = image.failure;
-  const int error = become(image, failure);
+  const int error = execute(image, failure);
   static_cast<void>(!::write(failure, &error, sizeof error));
   ::_exit(kNotBegun);
 }

@@ -20,7 +20,8 @@ class Turns {
   Turns(const Turns&) = delete;
   Turns& operator=(const Turns&) = delete;
 
-  // Waits for a turn. Null if as many wait already as may, or if there is none within `patience`.
+  // Waits for a turn. Null if too many callers wait already, or if there is no turn within
+  // `patience`.
   [[nodiscard]] Turn take(std::chrono::milliseconds patience) {
     std::unique_lock lock(mutex_);
     if (free_ == 0 && places_ > 0) {

@@ -148,7 +148,7 @@ Result<std::string> FileFollower::next() {
   if (!opened && opened.error().errno_value == ENOENT) return std::string();
   if (!opened) return of_output(opened.error());
   const FileDescriptor& file = *opened;
-  const bool jumped = skip_what_is_gone(file.get());
+  const bool jumped = skip_removed_part(file.get());
   std::string piece(kPiece, '\0');
   ssize_t got = -1;
   do {
@@ -164,7 +164,7 @@ Result<std::string> FileFollower::next() {
 
 // kymod limits a job's output (--job-output-bytes): it makes the oldest part a hole, or empties the
 // file if the file system does not support holes.
-bool FileFollower::skip_what_is_gone(int file) {
+bool FileFollower::skip_removed_part(int file) {
   struct stat info {};
   if (fstat(file, &info) != 0) return false;
   if (static_cast<std::uint64_t>(info.st_size) < at_) at_ = 0;

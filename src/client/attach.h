@@ -25,7 +25,7 @@ class FileFollower {
 
  private:
   // Returns whether it moved `at_` forward, over a part of the file that was discarded.
-  bool skip_what_is_gone(int file);
+  bool skip_removed_part(int file);
 
   std::string path_;
   std::uint64_t at_ = 0;

@@ -15,8 +15,8 @@ namespace kymo::confine {
 // Its changes in memory are lost. It ends when this process ends.
 //
 // Threads: any. `work` must not use anything that other threads of this process hold, such as a
-//          lock, and not close any descriptor of this process. It may start threads only if its bounds allow them. The child also ends if the
-//          thread that calls this ends.
+//          lock, and must not close any descriptor of this process. It may start threads only if
+//          its bounds allow them. The child also ends if the thread that calls this ends.
 // Errors:  resource_exhausted: it went beyond its bounds; the system's.
 // Cost:    a fork of this process.
 Result<int> run_confined(const Bounds& bounds, const std::function<int()>& work);

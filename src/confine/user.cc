@@ -30,7 +30,7 @@ auto reached(const std::vector<std::string>& paths) {
 }
 
 // A change of the user has taken all permitted capabilities out of effect.
-Result<void> take_effect_again() {
+Result<void> make_capabilities_effective() {
   __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
   std::array<__user_cap_data_struct, _LINUX_CAPABILITY_U32S_3> all{};
   if (::syscall(SYS_capget, &header, all.data()) != 0) return not_changed("capget");
@@ -51,7 +51,7 @@ Result<void> change_user(const std::vector<std::string>& readable) {
   if (!become(kNobody)) {
     return errno == EPERM || errno == EINVAL ? Result<void>() : not_changed("change the user");
   }
-  if (Result<void> done = take_effect_again(); !done) return done;
+  if (Result<void> done = make_capabilities_effective(); !done) return done;
   ::setfsuid(0);
   if (reached(readable) == before || become(0)) return {};
   return not_changed("change the user back");

@@ -32,7 +32,7 @@ std::optional<std::uint64_t> hex(std::string_view text) {
 
 // Whether a file of /proc could not be read although its process exists.
 template <class T>
-bool unseen(const Result<T>& file) {
+bool exists_but_unreadable(const Result<T>& file) {
   return !file && file.error().errno_value != ENOENT && file.error().errno_value != ESRCH;
 }
 
@@ -40,7 +40,7 @@ bool unseen(const Result<T>& file) {
 // "number arguments... stack-pointer instruction-pointer", with the number -1 outside of system
 // calls. Of a running thread the place is unknown, so the answer is yes: CRIU may have sent it into
 // foreign code, and CRIU lets a traced thread run elsewhere only between seizing and stopping it.
-bool stands_in_foreign_code(std::string_view doing, const std::vector<Mapping>& mappings) {
+bool executes_foreign_code(std::string_view doing, const std::vector<Mapping>& mappings) {
   while (!doing.empty() && doing.back() == '\n') doing.remove_suffix(1);
   if (doing == "running") return true;
   const auto place = hex(doing.substr(doing.rfind(' ') + 1));
@@ -56,12 +56,12 @@ bool stands_in_foreign_code(std::string_view doing, const std::vector<Mapping>& 
 
 bool borrowed(pid_t pid, const std::string& root) {
   const Result<std::vector<Mapping>> mappings = mappings_of(pid, root);
-  if (!mappings) return unseen(mappings);
+  if (!mappings) return exists_but_unreadable(mappings);
   const std::vector<pid_t> threads = probe::threads_of(pid, root);
   return std::any_of(threads.begin(), threads.end(), [&](pid_t thread) {
     const Result<std::string> doing = read_file(root + "/" + std::to_string(pid) + "/task/" +
                                                 std::to_string(thread) + "/syscall");
-    return doing ? stands_in_foreign_code(*doing, *mappings) : unseen(doing);
+    return doing ? executes_foreign_code(*doing, *mappings) : exists_but_unreadable(doing);
   });
 }
 

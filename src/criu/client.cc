@@ -61,8 +61,8 @@ using Passed = std::function<Result<void>(std::string_view name)>;
 // Makes one call: sends the request, answers the notifications, and waits for the last response and
 // for the end of the process. The `success` of the response decides whether `options.called` gets
 // the call as a success.
-Result<Answer> converse(const ClientOptions& options, CallKind kind, const wire::Request& request,
-                        const Passed& passed) {
+Result<Answer> make_call(const ClientOptions& options, CallKind kind, const wire::Request& request,
+                         const Passed& passed) {
   const auto started = Child::Clock::now();
   Result<Answer> answer = [&]() -> Result<Answer> {
     CallPhases phases;
@@ -200,7 +200,7 @@ Result<Answer> work(const ClientOptions& options, Work& job, const std::string& 
   opts.set_notify_scripts(true);
   // A program that records into a ring file holds a lock on it. Databases lock their files, too.
   opts.set_file_locks(true);
-  Result<Answer> answer = converse(options, job.kind, job.request, passed);
+  Result<Answer> answer = make_call(options, job.kind, job.request, passed);
   if (!answer) {
     return with_context(job.tried, answer.error(), job.log_path);
   }
@@ -244,7 +244,7 @@ std::optional<Version> Version::parse(const std::string& text) {
 Result<Version> Client::version() const {
   wire::Request request;
   request.set_type(wire::VERSION);
-  const Result<Answer> answer = converse(options_, CallKind::version, request, nullptr);
+  const Result<Answer> answer = make_call(options_, CallKind::version, request, nullptr);
   if (!answer) {
     return answer.error();
   }
@@ -261,7 +261,7 @@ Result<Features> Client::features() const {
   request.set_type(wire::FEATURE_CHECK);
   request.mutable_features()->set_mem_track(true);
   request.mutable_features()->set_lazy_pages(true);
-  const Result<Answer> answer = converse(options_, CallKind::check, request, nullptr);
+  const Result<Answer> answer = make_call(options_, CallKind::check, request, nullptr);
   if (!answer) {
     return answer.error();
   }
@@ -282,7 +282,7 @@ Result<void> Client::check() const {
   request.set_type(wire::CHECK);
   request.mutable_opts()->set_images_dir_fd(folder->fd());
   request.mutable_opts()->set_log_file(kCheckLog);
-  const Result<Answer> answer = converse(options_, CallKind::check, request, nullptr);
+  const Result<Answer> answer = make_call(options_, CallKind::check, request, nullptr);
   if (!answer) return with_context(tried, answer.error(), log);
   if (answer->response.success()) return {};
   return refused(tried, answer->response, log, "; run 'criu check --all' for more");

@@ -78,7 +78,7 @@ class ScriptPipes {
   LineReader lines_{-1};  // of the names
 };
 
-Result<CommandEnd> drive(const ClientOptions& options, const Command& command) {
+Result<CommandEnd> run_with_notifications(const ClientOptions& options, const Command& command) {
   CallPhases phases;
   Result<std::unique_ptr<ScriptPipes>> pipes = ScriptPipes::make();
   if (!pipes) return pipes.error();
@@ -113,7 +113,7 @@ Result<CommandEnd> drive(const ClientOptions& options, const Command& command) {
 
 Result<CommandEnd> run_command(const ClientOptions& options, const Command& command) {
   const auto started = Child::Clock::now();
-  Result<CommandEnd> end = drive(options, command);
+  Result<CommandEnd> end = run_with_notifications(options, command);
   const auto elapsed =
       std::chrono::duration_cast<std::chrono::nanoseconds>(Child::Clock::now() - started);
   if (options.called) {

@@ -23,29 +23,42 @@ constexpr std::string_view kOpening = " Opening ghost file 0x";
 constexpr std::string_view kFor = " for ";
 constexpr std::string_view kMade = " Remap rpath is ";
 constexpr std::string_view kGhost = ".ghost";
+constexpr std::string_view kBeforeId = ".cr.";
+
+bool is_id(std::string_view text) {
+  std::uint32_t id = 0;
+  const char* const end = text.data() + text.size();
+  const auto parsed = std::from_chars(text.data(), end, id, 16);
+  return parsed.ec == std::errc() && parsed.ptr == end;
+}
+
+// Processes choose the names of their files, so such a name can look like a line of the log.
+bool is_name_of_ghost(std::string_view path) {
+  if (!path.ends_with(kGhost)) return false;
+  path.remove_suffix(kGhost.size());
+  const std::size_t before = path.rfind(kBeforeId);
+  return before != std::string_view::npos && is_id(path.substr(before + kBeforeId.size()));
+}
 
 std::string ghost_of(std::string_view line) {
   if (const std::size_t made = line.find(kMade); made != std::string_view::npos) {
     const std::string_view path = line.substr(made + kMade.size());
-    return path.ends_with(kGhost) ? "/" + std::string(path) : "";
+    return is_name_of_ghost(path) ? "/" + std::string(path) : "";
   }
   const std::size_t opening = line.find(kOpening);
   if (opening == std::string_view::npos) return {};
   const std::string_view rest = line.substr(opening + kOpening.size());
   const std::size_t end = rest.find(kFor);
-  std::uint32_t id = 0;
-  if (end == std::string_view::npos) return {};
-  const auto parsed = std::from_chars(rest.data(), rest.data() + end, id, 16);
-  if (parsed.ec != std::errc() || parsed.ptr != rest.data() + end) return {};
+  if (end == std::string_view::npos || !is_id(rest.substr(0, end))) return {};
   std::string path("/");
   path += rest.substr(end + kFor.size());
-  path += ".cr.";
+  path += kBeforeId;
   path += rest.substr(0, end);
   return path += kGhost;
 }
 
-// File systems round the times of files, some of them to two seconds. A file of this name that was there before
-// the restore would have ended it.
+// File systems round the times of files, some of them to two seconds. To allow for that is safe: if
+// a file of this name had been there before the restore, the restore would have failed.
 constexpr std::int64_t kRoundedBy = 2'000'000'000;
 
 // Whether the file was made since then. If its file system does not say when, its last change counts: CRIU changes

@@ -10,10 +10,12 @@
 namespace kymo::criu {
 
 // A file that was deleted while a process had it open is restored as a "ghost": CRIU makes a file
-// NAME.cr.ID.ghost, which the processes open, and then removes it. A CRIU that is killed in between leaves the
-// ghost, and the next restore fails, because it makes its ghosts only where no file is.
+// NAME.cr.ID.ghost, which the processes open, and then removes it. If CRIU is killed in between,
+// the ghost stays. The next restore then fails, because CRIU creates a ghost only if there is no
+// file of its name.
 
-// The paths of the ghosts that a restore may have made, by its log. They are those that the processes see.
+// The paths, as the processes see them, of the ghosts that a restore may have made according to its
+// log.
 std::vector<std::string> ghosts_in(std::string_view log);
 
 // A file of this machine: its name in a folder. No part of the name may be a link.
@@ -21,7 +23,8 @@ struct GhostFile {
   std::string folder;
   std::string name;
 };
-// Says where a path of the restored processes is. Nothing: nowhere, or it went with their mounts.
+// Finds the file of this machine that a path of the restored processes names. Returns nothing if
+// there is none, for example because their mounts are gone.
 using PlaceOfGhost = std::function<std::optional<GhostFile>(const std::string& path)>;
 std::optional<GhostFile> ghost_of_this_machine(const std::string& path);
 

@@ -320,7 +320,8 @@ Result<std::vector<std::byte>> ImageSet::read(const std::string& name) const {
     return read_image(found->second.path);
   }
   if (!found->second.kept) {
-    return Error{Code::out_of_range, "cannot read " + where(name) + ": it was not kept"};
+    return Error{Code::out_of_range, "cannot read " + where(name) +
+                                         ": it was not kept in memory when the archive was read"};
   }
   std::string_view file_name = found->second.path;
   const Compression compression = take_suffix(file_name);

@@ -65,12 +65,13 @@ Result<std::optional<FileDescriptor>> receive_descriptor(int socket) {
   return std::optional<FileDescriptor>(FileDescriptor(fd));
 }
 
-// How long this thread has run or was ready to run; 0 if the kernel does not say it.
-std::uint64_t worked_ns() {
+// Notes how long this thread has run or was ready to run; 0 if the kernel does not say it.
+void take_work(Streamed& totals) {
   probe::ProcFile::Buffer buffer;
   std::string_view times = probe::ProcFile("/proc/thread-self/schedstat").read(buffer);
   const std::uint64_t ran_ns = probe::take_number(times);
-  return ran_ns + probe::take_number(times);
+  totals.starved_ns = probe::take_number(times);
+  totals.work_ns = ran_ns + totals.starved_ns;
 }
 
 }  // namespace
@@ -109,9 +110,9 @@ struct ImageStreamer::State {
   Result<void> requested(const std::string& name);
   Result<void> add_file(FileDescriptor pipe);
   void pump(const std::vector<pollfd>& ready);
-  bool all_still();
-  void settle_all();
-  void tell(const Streamed& so_far);
+  bool has_nothing_to_read();
+  void flush_all();
+  void report_progress(const Streamed& so_far);
   void fail(const Error& why);
 };
 
@@ -209,26 +210,26 @@ void ImageStreamer::State::pump(const std::vector<pollfd>& ready) {
   }
   std::erase(files, nullptr);
   totals.busy_ns += monotonic_ns() - began_ns;
-  if (any) tell(totals);
+  if (any) report_progress(totals);
 }
 
 // Whether there is nothing to read at this moment: no request, no connection, no data in a pipe.
-bool ImageStreamer::State::all_still() {
+bool ImageStreamer::State::has_nothing_to_read() {
   std::vector<pollfd> fds{{connection.get(), POLLIN, 0}, {listener.get(), POLLIN, 0}};
   for (const auto& file : files) fds.push_back({file->pipe(), POLLIN, 0});
   return poll(fds.data(), fds.size(), 0) <= 0;
 }
 
-void ImageStreamer::State::settle_all() {
+void ImageStreamer::State::flush_all() {
   const std::uint64_t began_ns = monotonic_ns();
   for (const auto& file : files) {
     if (Result<void> ok = file->flush(totals); !ok) fail(ok.error());
   }
   totals.busy_ns += monotonic_ns() - began_ns;
-  tell(totals);
+  report_progress(totals);
 }
 
-void ImageStreamer::State::tell(const Streamed& so_far) {
+void ImageStreamer::State::report_progress(const Streamed& so_far) {
   const std::lock_guard lock(mutex);
   if (moved && !abandoned) moved(so_far);
 }
@@ -247,8 +248,8 @@ bool ImageStreamer::State::one_round() {
     if (!settling && !ending) return true;
     if (ending && (!capturing || error)) return false;
   }
-  if (!all_still()) return true;
-  settle_all();
+  if (!has_nothing_to_read()) return true;
+  flush_all();
   const std::lock_guard lock(mutex);
   std::uint64_t woken = 0;
   if (ending) return false;
@@ -265,7 +266,7 @@ void ImageStreamer::State::run() {
   pthread_sigmask(SIG_BLOCK, &pipe_signal, nullptr);
   while (one_round()) {
   }
-  totals.work_ns = worked_ns();
+  take_work(totals);
   const bool unended = capturing && !files.empty();
   files.clear();
   connection.reset();
@@ -340,7 +341,7 @@ ImageStreamer::~ImageStreamer() {
   static_cast<void>(finish(std::chrono::seconds(3)));
 }
 
-Result<void> ImageStreamer::settle(std::chrono::steady_clock::time_point until) {
+Result<void> ImageStreamer::wait_until_written(std::chrono::steady_clock::time_point until) {
   State& s = *state_;
   std::unique_lock lock(s.mutex);
   s.settling = true;

@@ -16,7 +16,7 @@ namespace kymo::criu {
 // images directory, compressed or not.
 //
 // The pages that CRIU has put into a pipe are not copies but the process's own pages. They change
-// when the process runs on. So settle() must return before CRIU lets the process go.
+// when the process runs on. So wait_until_written() must return before CRIU lets the process go.
 //
 // Threads:   it has one thread, which calls `moved`. Call the members from one other thread.
 // Ownership: it removes the socket and closes every pipe when it ends.
@@ -38,7 +38,7 @@ class ImageStreamer {
 
   // Waits until all data that was sent so far is in files.
   // Errors: the first error so far; deadline_exceeded.
-  Result<void> settle(std::chrono::steady_clock::time_point until);
+  Result<void> wait_until_written(std::chrono::steady_clock::time_point until);
   // Call it after CRIU has ended. It takes the rest of the data from the pipes and ends the thread.
   // Errors: the first error, for example an image that CRIU did not finish; deadline_exceeded if
   //         the disk does not answer within `patience`. The thread then goes on alone.

@@ -30,7 +30,7 @@ using std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kPatience{10'000};
 constexpr std::chrono::milliseconds kLookEvery{2};
 constexpr std::chrono::milliseconds kCriuStopsWithin{500};
-// A process that waits for a disk so long after it was killed does not end before the disk answers.
+// A killed process that has waited for a disk this long ends only when the disk answers.
 constexpr std::chrono::milliseconds kKilledEndsWithin{500};
 
 // After these lines of its log, CRIU finishes without its caller.
@@ -62,9 +62,9 @@ std::vector<pid_t> tracers_of(const std::vector<pid_t>& tree) {
   return {tracers.begin(), tracers.end()};
 }
 
-// Each process that has the log open for writing is taken for one of CRIU's, and killed. So check that only this user could have
-// made the log and opened it: no other user can change a folder of its path, and it has no other name
-// elsewhere. Its name alone says nothing.
+// Each process that has the log open for writing is taken for one of CRIU's, and killed. So check
+// that only this user could have made the log and opened it: no other user can change a folder of
+// its path, and it has no other name elsewhere. Its name alone says nothing.
 Result<void> check_log(const std::string& log_path) {
   const Error not_ours{Code::permission_denied,
                        "look for the processes of a CRIU by its log: " + log_path};
@@ -122,7 +122,7 @@ void stop(pid_t criu) {
   }
 }
 
-Error would_not_end(pid_t pid) {
+Error does_not_end(pid_t pid) {
   return Error{
       Code::deadline_exceeded,
       "process " + std::to_string(pid) + " of a CRIU that a killed kymod had started does not end"};
@@ -152,7 +152,7 @@ Result<void> end_criu(const std::string& log_path, const std::vector<pid_t>& tre
                        std::all_of(running.begin(), running.end(),
                                    [](pid_t criu) { return probe::waits_in_kernel(criu); });
     if (stuck || now - began > kPatience) {
-      return would_not_end(running.front());
+      return does_not_end(running.front());
     }
     for (const pid_t criu : running) {
       stop(criu);
@@ -204,7 +204,7 @@ Result<void> end_leftover_restore(const std::string& log_path, const std::vector
       return {};
     }
     if (steady_clock::now() > until) {
-      return would_not_end(halves.front());
+      return does_not_end(halves.front());
     }
     for (const pid_t half : halves) keep_peers_waiting(half);
     for (const pid_t half : halves) kill(half, SIGKILL);

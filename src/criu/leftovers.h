@@ -32,9 +32,10 @@ Result<void> end_leftover_dump(const std::string& log_path, const std::vector<pi
 // half restored are killed.
 Result<void> end_leftover_restore(const std::string& log_path, const std::vector<pid_t>& tree);
 
-// A CRIU that was killed in a restore for a container's runtime while the runtime waits for it: the processes that it has
-// half restored hold its connection, so the runtime does not see its end. Returns the pid of that dead process, which its
-// parent has not reaped; 0: there is none. A CRIU that ends by itself can look like that for an instant.
+// Finds a CRIU that was killed while it restored a container, and whose runtime still waits for it.
+// The runtime does not notice the end of CRIU, because the half-restored processes keep the
+// connection open. Returns the pid of the dead CRIU, which its parent has not reaped yet; 0 if
+// there is none. A CRIU that ends by itself can look like that for an instant.
 // Cost: one look at each process of the machine.
 pid_t killed_under_its_runtime(const std::string& log_path);
 

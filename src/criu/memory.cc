@@ -114,7 +114,8 @@ std::string command_of(const ImageSet& images, const std::string& pid) {
 }
 
 // Counts the pages of the runs for the mappings. Pages in no mapping count for "[unmapped]".
-void lay_over(const std::vector<PageRun>& runs, std::vector<MappingPages>& mappings) {
+void count_pages_of_mappings(const std::vector<PageRun>& runs,
+                             std::vector<MappingPages>& mappings) {
   MappingPages outside;
   outside.name = "[unmapped]";
   std::size_t at = 0;
@@ -189,7 +190,7 @@ Result<ProcessPages> process_pages(const ImageSet& images, std::uint64_t pid,
     return mappings.error();
   }
   process.mappings = *std::move(mappings);
-  lay_over(runs, process.mappings);
+  count_pages_of_mappings(runs, process.mappings);
   std::erase_if(process.mappings, [](const MappingPages& mapping) {
     return mapping.pages.present + mapping.pages.in_parent == 0;
   });
@@ -257,9 +258,10 @@ Result<std::vector<PageRun>> parse_pagemap(std::span<const std::byte> image,
     }
     const std::uint64_t pages = entry.has_nr_pages() ? entry.nr_pages() : entry.compat_nr_pages();
     if (entry.vaddr() < free_from || pages > (UINT64_MAX - entry.vaddr()) / kPageBytes) {
-      return Error{Code::data_loss, "cannot read " + std::string(name) + ": the run at byte " +
-                                        std::to_string(offset) +
-                                        " overlaps the one before or the address space's end"};
+      return Error{Code::data_loss, "cannot read " + std::string(name) +
+                                        ": the run of pages at byte " + std::to_string(offset) +
+                                        " overlaps the one before it, or goes beyond the end of "
+                                        "the address space"};
     }
     free_from = entry.vaddr() + pages * kPageBytes;
     runs.push_back({entry.vaddr(), pages, state_of(entry)});

@@ -21,9 +21,9 @@ constexpr std::uint32_t kListeningState = 10;  // include/net/tcp_states.h of th
 
 // Bytes that CRIU wrote in words, the lowest byte first.
 std::string hexadecimal(const google::protobuf::RepeatedField<std::uint32_t>& words) {
-  constexpr std::size_t kMostWords = 16;  // of the longest hash that linkers use, 64 bytes
+  constexpr std::size_t kMaxWords = 16;  // of the longest hash that linkers use, 64 bytes
   constexpr std::string_view kDigits = "0123456789abcdef";
-  if (static_cast<std::size_t>(words.size()) > kMostWords) return {};
+  if (static_cast<std::size_t>(words.size()) > kMaxWords) return {};
   std::string text;
   for (const std::uint32_t word : words) {
     for (unsigned shift = 0; shift < 32; shift += 8) {

@@ -139,7 +139,7 @@ class Held {
   [[nodiscard]] const std::optional<Error>& trouble() const { return trouble_; }
 
   // Whether a thread is in one of these ranges, or may be.
-  [[nodiscard]] bool stands_in(const std::vector<Mapping>& ranges) const {
+  [[nodiscard]] bool executes_in(const std::vector<Mapping>& ranges) const {
     return std::any_of(threads_.begin(), threads_.end(), [&](const auto& thread) {
       user_regs_struct registers{};
       return ::ptrace(PTRACE_GETREGS, thread.first, nullptr, &registers) != 0 ||
@@ -251,7 +251,7 @@ Result<std::size_t> remove_here(pid_t pid) {
       return std::size_t{0};
     }
     Held held(pid);
-    if (!held.trouble() && !held.stands_in(*left)) {
+    if (!held.trouble() && !held.executes_in(*left)) {
       Result<void> done = held.unmap(*left);
       return done ? Result<std::size_t>(left->size()) : done.error();
     }

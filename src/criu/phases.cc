@@ -7,6 +7,8 @@
 #include <map>
 #include <span>
 
+#include "base/human.h"
+
 namespace kymo::criu {
 namespace {
 
@@ -295,8 +297,8 @@ Phase* find(std::vector<Phase>& phases, std::string_view name) {
   return found == phases.end() ? nullptr : &*found;
 }
 
-std::string milliseconds(std::uint64_t us) {
-  return std::to_string(us / 1000) + " ms";
+std::string duration_text(std::uint64_t us) {
+  return human::duration(us * 1000);
 }
 
 // The time at which a stretch of the memory phase changes from finding pages to writing them.
@@ -336,7 +338,7 @@ void split_memory(const DumpStats& stats, LogPhases& all) {
   }
   if (stats.memwrite_time_us > memory->duration_us) {
     all.notes.push_back("CRIU says that writing memory took " +
-                        milliseconds(stats.memwrite_time_us) +
+                        duration_text(stats.memwrite_time_us) +
                         ", longer than the log shows: the wall clock was set meanwhile");
     return;
   }
@@ -360,7 +362,7 @@ void explain(std::string_view log, std::vector<Phase>& phases, std::vector<std::
   const Phase* before = find(phases, kBefore);
   if (before != nullptr && before->duration_us >= kWorthTelling &&
       holds(log.substr(0, 4096), "criu.kdat does not exist")) {
-    notes.push_back("of which " + milliseconds(before->duration_us) +
+    notes.push_back("of which " + duration_text(before->duration_us) +
                     " to look at the kernel: CRIU does it each time if it cannot keep the result "
                     "in /run/criu.kdat (it can if /run is a tmpfs)");
   }
@@ -369,8 +371,8 @@ void explain(std::string_view log, std::vector<Phase>& phases, std::vector<std::
 void explain_dump(std::vector<Phase>& phases, std::vector<std::string>& notes) {
   const Phase* end = find(phases, kEndPhase);
   if (end != nullptr && holds(end->evidence, "into 2") && end->duration_us > 10'000) {
-    notes.push_back("letting go took " + milliseconds(end->duration_us) +
-                    ": the processes were ended, and the kernel took their memory back");
+    notes.push_back("ending the processes took " + duration_text(end->duration_us) +
+                    ": the kernel took their memory back");
   }
 }
 
@@ -446,7 +448,7 @@ LogPhases restore_phases(std::string_view log, const std::optional<RestoreStats>
   note_missing(all, all.notes);
   explain(log, all.phases, all.notes);
   if (stats && stats->restore_time_us > all.total_us) {
-    all.notes.push_back("CRIU says that the restore took " + milliseconds(stats->restore_time_us) +
+    all.notes.push_back("CRIU says that the restore took " + duration_text(stats->restore_time_us) +
                         ", longer than the log shows: the wall clock was set meanwhile");
   }
   return all;

@@ -4,6 +4,7 @@
 #include <array>
 #include <vector>
 
+#include "base/human.h"
 #include "criu/images.h"
 #include "criu/images.pb.h"
 #include "criu/memory.h"
@@ -227,8 +228,8 @@ std::vector<std::string> known_causes(const DumpStats& stats) {
   constexpr std::uint64_t kSlow = 200'000'000;     // bytes a second; current disks are faster
   std::vector<std::string> causes;
   if (stats.freezing_time_us >= kFreezerPoll * 9 / 10) {
-    causes.push_back("freezing took " + std::to_string(stats.freezing_time_us / 1000) +
-                     " ms: with the cgroup freezer CRIU looks whether all stand still only every "
+    causes.push_back("freezing took " + human::duration(stats.freezing_time_us * 1000) +
+                     ": with the cgroup freezer CRIU looks whether all stand still only every "
                      "100 ms");
   }
   if (stats.memwrite_time_us > kFreezerPoll) {

@@ -39,12 +39,13 @@ Result<ReachedFolder> reach(const std::string& tried, const std::string& path) {
 }
 
 // Waits until every image is written. This may take long, so it also watches for a cancellation.
-Result<void> settle(ImageStreamer& streamer, std::chrono::steady_clock::time_point until,
-                    const Cancellation* cancel) {
+Result<void> wait_until_written(ImageStreamer& streamer,
+                                std::chrono::steady_clock::time_point until,
+                                const Cancellation* cancel) {
   constexpr std::chrono::milliseconds kLookForCancel{20};
   for (;;) {
     const auto next = std::min(until, std::chrono::steady_clock::now() + kLookForCancel);
-    Result<void> settled = streamer.settle(next);
+    Result<void> settled = streamer.wait_until_written(next);
     if (settled || settled.error().code != Code::deadline_exceeded || next == until) {
       return settled;
     }
@@ -134,7 +135,7 @@ Result<DumpReply> streamed_dump(const ClientOptions& options, const DumpRequest&
                        std::chrono::steady_clock::time_point until) -> Result<void> {
     if (notified) notified(name);
     if (name != kAllWritten) return {};
-    Result<void> written = settle(**streamer, until, options.cancel);
+    Result<void> written = wait_until_written(**streamer, until, options.cancel);
     if (written && request.sync) synced = sync_in_time(request.images_dir, until);
     return written ? synced : written;
   };

@@ -29,6 +29,10 @@ struct Signals {
   std::optional<std::uint64_t> disk_wait_ns;     // CRIU waited for a disk
   std::optional<std::uint64_t> socket_wait_ns;   // it waited in a call on a socket, for the target
   std::optional<std::uint64_t> process_wait_ns;  // it waited for a process or a tracee
+  std::optional<std::uint64_t>
+      pipe_wait_ns;  // it waited in a call that moves bytes, for kymod if it streams
+  std::optional<std::uint64_t>
+      target_cpu_wait_ns;  // of a dump: the target was ready to run and had no CPU
   std::optional<std::uint64_t> throttled_ns;    // the part of it in which dirty pages were balanced
   std::optional<std::uint64_t> machine_ns;      // CPU time of all programs of the machine
   std::optional<std::uint64_t> kymod_gaps_ns;   // kymod itself did not run
@@ -45,8 +49,9 @@ struct Signals {
 // What kymod did for a streamed dump.
 struct Streaming {
   bool compressed = false;
-  std::uint64_t work_ns = 0;  // it read, compressed or had no CPU for that
-  std::uint64_t wait_ns = 0;  // it waited for the disk
+  std::uint64_t work_ns = 0;     // it read, compressed or had no CPU for that
+  std::uint64_t wait_ns = 0;     // it waited for the disk
+  std::uint64_t starved_ns = 0;  // the part of work_ns in which it had no CPU
 };
 
 // The thread of the target that was longest seen in uninterruptible sleep.

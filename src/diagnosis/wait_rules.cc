@@ -40,14 +40,32 @@ std::optional<Range> at_other_rates(const Known& known, double share) {
   return left_after(known, std::clamp(saved(facts.earlier->usual), most / 2, most), most);
 }
 
+// The share in which CRIU waited for somebody who had no CPU: the target, which is asked for its memory, or
+// kymod, which takes the stream. CRIU itself does not wait for a CPU then.
+double share_of_starved(const Known& known) {
+  const Signals& signals = known.facts.signals;
+  const double target =
+      std::min(known.share(signals.socket_wait_ns), known.share(signals.target_cpu_wait_ns));
+  const double kymod = known.facts.streaming
+                           ? std::min(known.share(signals.pipe_wait_ns),
+                                      known.share(known.facts.streaming->starved_ns))
+                           : 0;
+  return target + kymod;
+}
+
 // Processes that are restored side by side wait for each other, and add up their waiting. That is
 // no starvation by others.
 std::optional<Finding> waits_for_cpu(const Known& known) {
   constexpr double kMinShare = 0.15;
+  const bool restore = known.facts.restore;
   const double waited = known.share(known.facts.signals.cpu_wait_ns);
-  const double share = known.facts.restore ? std::min(waited, share_of_others(known)) : waited;
+  const double starved = restore ? 0 : share_of_starved(known);
+  const double share =
+      restore ? std::min(waited, share_of_others(known)) : std::min(waited + starved, 1.0);
   if (share < kMinShare) return {};
-  const char* const who = known.facts.restore ? "CRIU and what it restores were" : "CRIU was";
+  const char* who = "CRIU was";
+  if (starved > waited) who = "The target, kymod or CRIU was";
+  if (restore) who = "CRIU and what it restores were";
   return Finding{"cpu-wait",
                  "waited for a CPU",
                  share,

@@ -44,8 +44,8 @@ std::optional<Finding> host_memory(const Known& known) {
 std::optional<Finding> many_mappings(const Known& known) {
   constexpr std::uint64_t kMinMappings = 10'000;
   // Without its log CRIU was faster by a quarter (measured with 15,000 mappings).
-  constexpr double kLeastOfLog = 0.1;
-  constexpr double kMostOfLog = 0.35;
+  constexpr double kMinOfLog = 0.1;
+  constexpr double kMaxOfLog = 0.35;
   const Facts& facts = known.facts;
   if (facts.restore || !facts.shape || facts.shape->mappings < kMinMappings) return {};
   const double share = known.share_of_phase("collect") +
@@ -61,7 +61,7 @@ std::optional<Finding> many_mappings(const Known& known) {
                  facts.container ? "Let the program map fewer, larger areas."
                                  : "Dump with --log-level 0 (CRIU then writes no log), or let the "
                                    "program map fewer, larger areas.",
-                 facts.container ? std::nullopt : left_after(known, kLeastOfLog, kMostOfLog)};
+                 facts.container ? std::nullopt : left_after(known, kMinOfLog, kMaxOfLog)};
 }
 
 std::optional<Finding> scattered_memory(const Known& known) {

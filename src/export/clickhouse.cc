@@ -66,7 +66,7 @@ class ClickHouseWriter {
     if (rows_ == kRowsAnInsert) end_insert();
     file_.text() += rows_ == 0 ? "INSERT INTO " + table_ + " VALUES (" : std::string(",(");
     ++rows_;
-    file_.settle();
+    file_.flush_if_large();
     return file_.text();
   }
   void row(const std::vector<std::string>& values) {

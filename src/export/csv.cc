@@ -45,7 +45,7 @@ Result<void> write_csv(const analysis::Summary& summary, ExportFile& file) {
         append_number(block.column(i)[row], file.text());
       }
       file.text() += "\r\n";
-      file.settle();
+      file.flush_if_large();
     }
   });
 }

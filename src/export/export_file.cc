@@ -55,7 +55,7 @@ Error is_written(const std::string& temporary) {
 
 // Removes a file that a killed export, or another program, has left. It is locked before, so that
 // no other export removes the new file that takes its place.
-Result<void> make_way(const std::string& temporary) {
+Result<void> remove_left_file(const std::string& temporary) {
   const FileDescriptor left(::open(temporary.c_str(), O_RDONLY | O_NOFOLLOW | kOpenForeign));
   struct stat file = {};
   const bool opened = left.valid() && ::fstat(left.get(), &file) == 0;
@@ -87,7 +87,7 @@ Result<PendingFile> PendingFile::create(const std::string& asked) {
     if (errno != EEXIST || tries == kMaxTries) {
       return system_error("cannot create " + temporary, errno);
     }
-    if (Result<void> made = make_way(temporary); !made) return made.error();
+    if (Result<void> made = remove_left_file(temporary); !made) return made.error();
   }
   struct stat ours = {};
   const bool locked = ::flock(fd.get(), LOCK_EX | LOCK_NB) == 0;

@@ -50,10 +50,10 @@ class ExportFile {
   static Result<std::unique_ptr<ExportFile>> create(const std::string& path);
 
   [[nodiscard]] int fd() const { return fd_; }
-  // The buffered text. Append to it, then call settle().
+  // The buffered text. Append to it, then call flush_if_large().
   std::string& text() { return text_; }
   // Writes the buffer if it is large enough.
-  void settle() {
+  void flush_if_large() {
     if (text_.size() >= kEnough) flush();
   }
   // Whether writing has failed, so that further text is dropped.

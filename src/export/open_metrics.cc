@@ -153,7 +153,7 @@ std::string family_name(const std::string& prefix, const std::string& metric, Un
 // Makes the names of families unique: a name that is taken gets a number.
 class FamilyNames {
  public:
-  void settle(Family& family) {
+  void make_unique_names(Family& family) {
     const std::string own = family.name;
     const std::string ending = places_of(family.unit) != 0 ? "_seconds" : "";
     const std::string stem = own.substr(0, own.size() - ending.size());
@@ -187,7 +187,7 @@ std::vector<Family> families_of(const analysis::Summary& summary, const std::str
     Family family{family_name(prefix, found.metric, found.unit, Kind::gauge), Kind::counter,
                   found.unit, found.help};
     family.histogram = std::move(found);
-    names.settle(family);
+    names.make_unique_names(family);
     families.push_back(std::move(family));
   }
   for (std::size_t i = 0; i < infos.size(); ++i) {
@@ -200,7 +200,7 @@ std::vector<Family> families_of(const analysis::Summary& summary, const std::str
       found->second = families.size();
       Family family{family_name(prefix, info.metric, info.unit, info.kind), info.kind, info.unit,
                     info.help};
-      names.settle(family);
+      names.make_unique_names(family);
       families.push_back(std::move(family));
     }
     Family& family = families[found->second];
@@ -284,7 +284,7 @@ Result<void> write_series(const Family& family, const ColumnStore& store, std::u
         text += head;
         append_decimal(values[0][i], places, text);
         append_moment(Moment(start_ns, times[i]), every_row, text);
-        file.settle();
+        file.flush_if_large();
       }
     });
     if (!written) return written;
@@ -335,7 +335,7 @@ Result<void> write_histogram(const Family& family, const ColumnStore& store, std
       text += family.name + "_sum ";
       append_decimal(values[heads.size()][row], places, text);
       append_moment(moment, every_row, text);
-      file.settle();
+      file.flush_if_large();
     }
   });
 }

@@ -83,8 +83,8 @@ Result<void> for_each_block(
     const std::function<void(const analysis::RowBlock&, std::size_t)>& take) {
   const std::string& path = summary.recording.path;
   const Error changed{Code::aborted, "export " + path +
-                                         ": it was changed while it was read; try again when "
-                                         "nobody writes it anew"};
+                                         ": another program rewrote it while it was read; "
+                                         "try again when that program is done"};
   auto reader = analysis::TsvReader::open(path);
   if (!reader) return reader.error();
   if (reader->columns().size() != summary.columns.size()) return changed;

@@ -105,7 +105,7 @@ class TraceWriter {
     if (!first_) file_.text() += ',';
     first_ = false;
     file_.text() += '\n';
-    file_.settle();
+    file_.flush_if_large();
   }
 
   void name_it(const char* what, std::size_t thread, const std::string& name) {

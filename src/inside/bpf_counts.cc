@@ -10,10 +10,13 @@
 #include <cstring>
 #include <mutex>
 #include <span>
+#include <system_error>
+#include <thread>
 #include <utility>
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/sanitizers.h"
 #include "inside/call_classes.h"
 // After the structures that it names.
 #include "inside/inside.skel.h"
@@ -31,6 +34,18 @@ struct DestroyInside {
 struct DestroyInsideLink {
   void operator()(bpf_link* link) const { bpf_link__destroy(link); }
 };
+using InsideLinks = std::vector<std::unique_ptr<bpf_link, DestroyInsideLink>>;
+
+// Each of them waits until all CPUs have left the program (a grace period of RCU): tens of milliseconds on a busy
+// machine. No answer waits for that.
+void detach_in_background(InsideLinks links) {
+  if (links.empty()) return;
+  const auto owned = std::make_shared<InsideLinks>(std::move(links));
+  try {
+    std::thread([owned] { owned->clear(); }).detach();
+  } catch (const std::system_error&) {  // no thread could be started: they are detached here
+  }
+}
 
 Error refused(const char* what, int error) {
   Error result = system_error(std::string("BPF: ") + what, error);
@@ -51,7 +66,9 @@ void copy_thread(const kymo_thread& from, kymo_thread& to) {
   for (int i = 0; i < kTries; ++i) {
     const std::uint32_t before = __atomic_load_n(&from.writes, __ATOMIC_ACQUIRE);
     std::memcpy(&copy, &from, sizeof copy);
+#if !KYMO_THREAD_SANITIZER  // which knows neither fences nor the kernel's program, which writes
     __atomic_thread_fence(__ATOMIC_ACQUIRE);
+#endif
     if (before % 2 == 0 && __atomic_load_n(&from.writes, __ATOMIC_RELAXED) == before) {
       to = copy;
       return;
@@ -91,7 +108,7 @@ void add(const kymo_thread& thread, std::uint64_t now_ns, ThreadCounts& counts) 
 struct BpfCounts::Loaded {
   std::unique_ptr<inside_bpf, DestroyInside> skeleton;
   std::mutex mutex;  // guards what follows, and the maps
-  std::vector<std::unique_ptr<bpf_link, DestroyInsideLink>> links;
+  InsideLinks links;
   std::array<bool, KYMO_VIEWS> used{};
   std::uint32_t generation = 0;
 
@@ -188,6 +205,7 @@ BpfCounts::View::View(std::shared_ptr<BpfCounts> counts, std::size_t index)
     : counts_(std::move(counts)), index_(index), threads_(KYMO_VIEW_THREADS) {}
 
 BpfCounts::View::~View() {
+  InsideLinks unused;
   Loaded& loaded = *counts_->loaded_;
   const std::lock_guard lock(loaded.mutex);
   __atomic_store_n(&loaded.skeleton->bss->views[index_].generation, 0, __ATOMIC_RELEASE);
@@ -195,8 +213,9 @@ BpfCounts::View::~View() {
   if (followed_ != 0) bpf_map_delete_elem(loaded.starters(), &followed_);
   loaded.used[index_] = false;
   if (std::none_of(loaded.used.begin(), loaded.used.end(), [](bool is) { return is; })) {
-    loaded.links.clear();
+    unused.swap(loaded.links);
   }
+  detach_in_background(std::move(unused));
 }
 
 void BpfCounts::View::follow(pid_t thread) {

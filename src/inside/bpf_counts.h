@@ -43,7 +43,7 @@ class BpfCounts : public std::enable_shared_from_this<BpfCounts> {
   class View {
    public:
     View(std::shared_ptr<BpfCounts> counts, std::size_t index);
-    // Looks at nothing any more. The last view detaches the program.
+    // Looks at nothing any more. The last view has the program detached, soon and in the background.
     ~View();
     View(const View&) = delete;
     View& operator=(const View&) = delete;

@@ -15,7 +15,7 @@ namespace kymo::inside {
 struct Target {
   pid_t pid = 0;           // the root of what is dumped or restored; 0: not known
   bool container = false;  // its cgroup is its own
-  // Of a container that is restored, whose pid nobody knows yet: its id, as its runtime knows it.
+  // The id that its runtime gives to a container which is being restored and has no known pid yet.
   std::string restored_container;
   std::string images_dir;  // an existing folder on the disk of the images
   bool restores = false;
@@ -43,7 +43,7 @@ std::unique_ptr<Source> make_disk_source(const std::string& folder,
 // `subjects`, once it has left that of kymod.
 std::unique_ptr<Source> make_cgroup_source(pid_t pid, std::shared_ptr<Subjects> subjects = nullptr);
 
-// All of them that say something of this target.
+// All sources that have columns for this target.
 std::vector<std::unique_ptr<Source>> make_sources(const Target& target,
                                                   std::shared_ptr<Subjects> subjects);
 

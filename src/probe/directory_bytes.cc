@@ -23,7 +23,7 @@ namespace {
 
 using Sizes = std::map<std::string, std::uint64_t>;
 
-// While the folder's mtime does not change, it is listed once in so many ticks.
+// While the folder's mtime does not change, it is listed only once in this many ticks.
 constexpr int kTicksBetweenLists = 50;
 // The mtime of a folder changes in the coarse ticks of the kernel (4 ms at 250 Hz). A file that is
 // made within the tick of the last listing does not change it. So the folder is listed again as
@@ -164,11 +164,11 @@ struct DirectoryBytesWatcher::State {
 
   void tick() {
     list_if_changed();
-    tell(sum_sizes(dir_fd, names, AT_STATX_DONT_SYNC), false);
+    report_sums(sum_sizes(dir_fd, names, AT_STATX_DONT_SYNC), false);
   }
 
   // Reports the sums if the total has grown, or if it is the last report.
-  void tell(const Sums& sums, bool last) {
+  void report_sums(const Sums& sums, bool last) {
     const std::lock_guard lock(mutex);
     if (abandoned || (!last && sums.total <= total)) {
       return;
@@ -181,13 +181,13 @@ struct DirectoryBytesWatcher::State {
   }
 
   // Reports the exact total, no matter how long the disk takes.
-  void tell_the_last() {
+  void report_last() {
     Sizes now;
     Sums sums;
     if (list_names(dir_fd, names, now)) {
       sums = sum_sizes(dir_fd, now, AT_STATX_SYNC_AS_STAT);
     }
-    tell(sums, true);
+    report_sums(sums, true);
     const std::lock_guard lock(mutex);
     ended = true;
     over.notify_all();
@@ -200,7 +200,7 @@ struct DirectoryBytesWatcher::State {
         continue;  // interrupted by a signal
       }
       if (fds[0].revents != 0) {
-        return tell_the_last();
+        return report_last();
       }
       std::uint64_t expirations = 0;
       if (read(timer_fd, &expirations, sizeof expirations) > 0) {

@@ -32,12 +32,12 @@ std::string value_in(const std::string& fdinfo, const std::string& name) {
 }
 
 // Where the kernel says an open file is. No file system is asked.
-struct Whereabouts {
+struct MountAndInode {
   std::string mount;  // the mount through which it was opened
   std::string inode;  // empty if the kernel does not give it (before Linux 5.14)
 };
 
-Whereabouts whereabouts_in(const fs::path& fdinfo) {
+MountAndInode mount_and_inode_in(const fs::path& fdinfo) {
   const Result<std::string> text = read_file(fdinfo);
   if (!text) return {};
   return {value_in(*text, "mnt_id"), value_in(*text, "ino")};
@@ -47,7 +47,7 @@ Whereabouts whereabouts_in(const fs::path& fdinfo) {
 struct Wanted {
   std::string path;  // as the kernel writes it in links
   std::string name;
-  Whereabouts whereabouts;
+  MountAndInode place;
   struct stat info {};
 };
 
@@ -62,9 +62,9 @@ bool writes(const fs::path& process, const Wanted& wanted) {
     const bool named = !gone && target.filename() == wanted.name && is_writable(*fd);
     gone.clear();
     if (!named) continue;
-    const Whereabouts seen = whereabouts_in(process / "fdinfo" / fd->path().filename());
-    if (seen.inode != wanted.whereabouts.inode) continue;
-    if (!seen.inode.empty() && seen.mount == wanted.whereabouts.mount && target == wanted.path) {
+    const MountAndInode seen = mount_and_inode_in(process / "fdinfo" / fd->path().filename());
+    if (seen.inode != wanted.place.inode) continue;
+    if (!seen.inode.empty() && seen.mount == wanted.place.mount && target == wanted.path) {
       return true;
     }
     struct stat info {};
@@ -89,7 +89,7 @@ std::vector<pid_t> processes_writing(const std::string& path) {
   std::error_code error;
   wanted.path = fs::read_symlink("/proc/self/fd/" + own, error);
   wanted.name = fs::path(path).filename();
-  wanted.whereabouts = whereabouts_in("/proc/self/fdinfo/" + own);
+  wanted.place = mount_and_inode_in("/proc/self/fdinfo/" + own);
   for (fs::directory_iterator entry("/proc", error), end; !error && entry != end;
        entry.increment(error)) {
     const std::string process = entry->path().filename();

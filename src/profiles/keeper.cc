@@ -60,9 +60,9 @@ class Keeper {
   Result<void> begin(const KeeperOrder& order) {
     for (const Type type : {Type::cpu, Type::off_cpu}) {
       if (type == Type::off_cpu && !order.off_cpu) continue;
-      Result<std::unique_ptr<Taking>> taking = Taking::begin(type, order.rate, services_);
-      if (!taking) return Error{taking.error().code, stacks::why_no_bpf(taking.error())};
-      takings_.push_back(*std::move(taking));
+      Result<std::unique_ptr<StackTaker>> taker = StackTaker::begin(type, order.rate, services_);
+      if (!taker) return Error{taker.error().code, stacks::why_no_bpf(taker.error())};
+      takers_.push_back(*std::move(taker));
     }
     return {};
   }
@@ -74,7 +74,7 @@ class Keeper {
   void close_minute();
 
   ServiceFinder services_;
-  std::vector<std::unique_ptr<Taking>> takings_;
+  std::vector<std::unique_ptr<StackTaker>> takers_;
   MinuteWriter writer_;
   Puller puller_;
   LineReader orders_;
@@ -93,7 +93,7 @@ bool Keeper::take_orders() {
 }
 
 void Keeper::close_minute() {
-  for (const auto& taking : takings_) writer_.add(taking->take(minute_));
+  for (const auto& taker : takers_) writer_.add(taker->take(minute_));
   for (TakenMinute& pulled : puller_.take(minute_)) writer_.add(std::move(pulled));
   const std::int64_t now = minute_now();
   if (const std::string note = clock_note(minute_, now); !note.empty()) {
@@ -104,16 +104,16 @@ void Keeper::close_minute() {
 
 void Keeper::run() {
   std::vector<pollfd> ready{{orders_.fd(), POLLIN, 0}};
-  for (const auto& taking : takings_) ready.push_back({taking->fd(), POLLIN, 0});
+  for (const auto& taker : takers_) ready.push_back({taker->fd(), POLLIN, 0});
   for (;;) {
     static_cast<void>(::poll(ready.data(), ready.size(), stacks::Collection::kRoundMs));
-    for (const auto& taking : takings_) taking->round();
+    for (const auto& taker : takers_) taker->round();
     puller_.look();
     if (ready[0].revents != 0 && !take_orders()) break;
     if (minute_now() != minute_) close_minute();
     writer_.look();
   }
-  for (const auto& taking : takings_) writer_.add(taking->finish(minute_));
+  for (const auto& taker : takers_) writer_.add(taker->finish(minute_));
   for (TakenMinute& pulled : puller_.take(minute_)) writer_.add(std::move(pulled));
   writer_.finish(kFinishMs);
 }

@@ -17,13 +17,14 @@
 //   program                                   keeper
 //   order_text()                         ->
 //                                        <-   "ready", or "error WHY", after which it ends
-//                                        <-   "trouble WHY", if stacks cannot be taken, and of targets
+//                                        <-   "trouble WHY", if stacks cannot be taken, or a target
+//                                             cannot be asked
 //   jobs_text() and containers_text(),
 //   whenever they change                 ->
 //                                        <-   each minute "kept SAMPLES LOST", or "failed LOST WHY" if it
 //                                             could not be written, which is tried again
 //                                        <-   "pulled COUNTS" (pulled_text()), after a target was asked
-//                                        <-   "note TEXT", of what there is nothing to be done about
+//                                        <-   "note TEXT", for the log; nothing needs to be done
 //
 // The keeper ends when the program closes its end or is gone. First it keeps what it has taken of the minute
 // in progress. If it is killed, it loses that minute, and at most the minute before, which it may be
@@ -34,9 +35,9 @@ namespace kymo::profiles {
 struct PullFrom {
   std::string
       place;  // a file, or the address of the API of Kubernetes (is_address()); empty: nothing is pulled
-  std::string token_file;  // says to Kubernetes who asks; empty: none
-  std::string
-      ca_file;  // who may sign the certificate of an address with https; empty: whom the system trusts
+  std::string token_file;  // the token by which Kubernetes knows the caller; empty: none is sent
+  // The authorities that may sign the certificate of an address with https. Empty: the system's.
+  std::string ca_file;
 };
 
 struct KeeperOrder {
@@ -51,19 +52,19 @@ struct KeeperOrder {
   int pull_every_s = 60;  // how often
 };
 
-// The jobs that run or ran a moment ago: their names by their first processes. What is in the session of such a process, if it
-// leads one, belongs to the job.
+// The names of the jobs that run, or have just ended, by the pid of their first process. If that
+// process leads a session, all processes of the session belong to the job.
 using JobSessions = std::map<pid_t, std::string>;
 
 // Begins an entry of KeeperOrder::only.
 inline constexpr const char* kOnlyCgroup = "cgroup:";
 
-// What became of asking targets.
+// How often targets were asked, and the results.
 struct PullCounts {
   std::uint64_t asked = 0;
-  std::uint64_t failed = 0;     // they did not give all
-  std::uint64_t timed_out = 0;  // of `failed`: they did not answer in time
-  std::uint64_t bytes = 0;      // that they gave
+  std::uint64_t failed = 0;     // at least one profile was missing
+  std::uint64_t timed_out = 0;  // those of `failed` in which an answer did not come in time
+  std::uint64_t bytes = 0;      // of all answers
 
   bool operator==(const PullCounts&) const = default;
 };
@@ -76,8 +77,8 @@ std::string containers_text(const std::vector<std::string>& cgroups);
 std::optional<KeeperOrder> order_in(std::string_view line);
 std::optional<JobSessions> jobs_in(std::string_view line);
 std::optional<std::vector<std::string>> containers_in(std::string_view line);
-// What is to be said if the clock of the machine went back since the minute `before`; empty if it did not, or by so
-// little that this is its usual correction.
+// A note that the clock of the machine went back since the minute `before`. Empty if it did not, or
+// by so little that this is a usual correction of the clock.
 std::string clock_note(std::int64_t before, std::int64_t now);
 // The counts behind kPulled.
 std::string pulled_text(const PullCounts& counts);

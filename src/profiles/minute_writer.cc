@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/helper_process.h"
+#include "base/reap.h"
 #include "probe/process.h"
 #include "profiles/sqlite_store.h"
 
@@ -79,7 +80,7 @@ Result<Minute> named(const TakenMinute& taken, MinuteWriter::Namer namer) {
 void MinuteWriter::add(TakenMinute minute) {
   waiting_.push_back(std::move(minute));
   try_again_ = true;
-  while (minutes() > kMostMinutes && waiting_.size() > writing_ + 1) {
+  while (minutes() > kMaxMinutes && waiting_.size() > writing_ + 1) {
     const auto oldest = waiting_.begin() + static_cast<std::ptrdiff_t>(writing_);
     fail(oldest->samples() + oldest->lost, "it has waited too long");
     waiting_.erase(oldest);
@@ -111,8 +112,7 @@ void MinuteWriter::reap() {
   try_again_ = kept == writing_;
   writing_ = 0;
   if (exited) return;
-  fail(0, "the process that writes them was ended by signal " +
-              std::to_string(got > 0 && WIFSIGNALED(status) ? WTERMSIG(status) : 0));
+  fail(0, "the process that writes them " + (got > 0 ? how_it_ended(status) : "is gone"));
 }
 
 void MinuteWriter::start() {

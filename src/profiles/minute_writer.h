@@ -21,10 +21,11 @@ namespace kymo::profiles {
 //
 // Threads: the only one of the process.
 // Errors:  a minute that could not be written is tried again when the next one has come.
-// Bounds:  if more than kMostMinutes wait, of whatever types, the oldest are given up, and counted as lost.
+// Bounds:  if more than kMaxMinutes wait, of whatever types, the oldest are given up, and counted
+//          as lost.
 class MinuteWriter {
  public:
-  static constexpr std::size_t kMostMinutes = 8;
+  static constexpr std::size_t kMaxMinutes = 8;
 
   // Makes a file of pprof of a profile, in a process without rights. Its answer is read like any file.
   using Namer = Result<std::string> (*)(const stacks::Profile& profile);
@@ -52,7 +53,7 @@ class MinuteWriter {
   Namer namer_;
   std::deque<TakenMinute> waiting_;
   pid_t child_ = 0;          // 0: none runs
-  std::size_t writing_ = 0;  // the child writes so many of the oldest ones
+  std::size_t writing_ = 0;  // how many of the oldest minutes the child is writing
   bool try_again_ = true;    // false: the child could not write them, and none has come since
 };
 

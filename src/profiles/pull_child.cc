@@ -53,7 +53,7 @@ Result<void> PullChild::start(const std::function<void(int to)>& work, std::size
     if (keep_only(to)) work(to);
     ::_exit(1);
   }
-  if (child < 0) return system_error("there is no room for another process", errno);
+  if (child < 0) return system_error("cannot start a process that sends the request", errno);
   child_ = child;
   from_ = std::move(pipe->from);
   ::fcntl(from_.get(), F_SETFL, O_NONBLOCK);

@@ -13,8 +13,9 @@
 
 namespace kymo::profiles {
 
-// A child process that sends a request over the network, and writes what it gets into a pipe. What it reads may take it
-// over. So it has no other descriptor, is killed after a minute, and may write only a limited number of bytes.
+// A child process that sends a request over the network, and writes the answer into a pipe. Because
+// that answer may take the child over, it has no other descriptor, is killed after a minute, and
+// may write only a limited number of bytes.
 //
 // Threads:   the only one of the process.
 // Ownership: ends the child when it is destroyed.

@@ -38,7 +38,7 @@ std::string read_address(std::string_view text, PullTarget& target) {
   target.port = 80;
   if (colon != std::string_view::npos) {
     const std::optional<int> port = port_in(host.substr(colon + 1));
-    if (!port) return "its port is none";
+    if (!port) return "its port is not a number from 1 to 65535";
     target.port = *port;
     host = host.substr(0, colon);
   }

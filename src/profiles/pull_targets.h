@@ -10,7 +10,7 @@ namespace kymo::profiles {
 
 // A program of Go that serves its profiles (net/http/pprof).
 struct PullTarget {
-  std::string service;  // text_of() it
+  std::string service;  // its text_of()
   std::string host;
   int port = 0;
   std::string path;  // before /debug/pprof, such as "/admin"; mostly empty
@@ -38,8 +38,9 @@ Result<PullTargets> pull_targets_in(std::string_view text, const std::string& pa
 // Whether this names an API and not a file: it begins with http:// or https://.
 bool is_address(std::string_view text);
 
-// Targets as one child process tells them to the program that has started it: what failed, or all of them. Each is checked
-// again when it is read: such a process may have been taken over. `place`: the file, or the address of the API, which lists only pods.
+// The form in which the child process that reads the targets passes them, or its error, to the
+// program that has started it. listed_in() checks each target again, because the child may have
+// been taken over. `place`: the file, or the address of the API. An API lists only pods.
 std::string list_text(const Result<PullTargets>& targets);
 Result<PullTargets> listed_in(std::string_view text, const std::string& place);
 

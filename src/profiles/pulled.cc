@@ -23,7 +23,7 @@ namespace {
 using stacks::NamedProfile;
 using stacks::Weight;
 
-constexpr std::size_t kMostBytes = std::size_t{64} << 20U;
+constexpr std::size_t kMaxBytes = std::size_t{64} << 20U;
 constexpr int kPatienceS = 10;
 
 // A profile that the target gives, and what is stored of it.
@@ -66,7 +66,7 @@ Result<std::string> asked(httplib::Client& client, const std::string& path,
   std::string body;
   bool too_long = false;
   const httplib::Result result = client.Get(path, [&](const char* data, std::size_t size) {
-    too_long = body.size() + size > kMostBytes;
+    too_long = body.size() + size > kMaxBytes;
     if (!too_long) body.append(data, size);
     return !too_long;
   });
@@ -81,8 +81,8 @@ Result<std::string> asked(httplib::Client& client, const std::string& path,
   return body;
 }
 
-// Becomes nobody, without any capability: who answers may be anybody.
-Result<void> give_up_root() {
+// Becomes the user nobody, without any capability, because the program that answers is not trusted.
+Result<void> drop_root() {
   constexpr uid_t kNobody = 65534;
   static_cast<void>(::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
   if (::geteuid() != 0) return {};
@@ -90,7 +90,7 @@ Result<void> give_up_root() {
       ::setresuid(kNobody, kNobody, kNobody) == 0) {
     return {};
   }
-  return system_error("cannot become another user, to ask as nobody", errno);
+  return system_error("cannot become the user nobody, who sends the requests", errno);
 }
 
 struct Answer {
@@ -148,7 +148,7 @@ Result<void> keep(const Answer& answer, Type type, const std::map<Type, std::str
   return {};
 }
 
-// The stack as it is compared: its functions and modules.
+// A key by which equal stacks of two profiles are found: the functions and modules of the stack.
 std::string key_of(const NamedProfile& profile, const NamedProfile::Stack& stack) {
   std::string key;
   for (const std::uint32_t id : stack.functions) {
@@ -194,7 +194,7 @@ std::optional<Head> head_in(std::string_view line) {
   return Head{std::string(words[0]), std::string(words[1]), *instant, *bytes};
 }
 
-// Takes one entry from the text. Returns false if it is none.
+// Takes one entry from the text. Returns false if the text does not begin with an entry.
 bool take_entry(std::string_view& text, Pulled& pulled) {
   const std::size_t end = text.find('\n');
   if (end == std::string_view::npos) return false;
@@ -208,7 +208,7 @@ bool take_entry(std::string_view& text, Pulled& pulled) {
     return true;
   }
   if (head->what == "answers") {
-    pulled.bytes = std::min<std::uint64_t>(head->instant, kinds().size() * kMostBytes);
+    pulled.bytes = std::min<std::uint64_t>(head->instant, kinds().size() * kMaxBytes);
     return true;
   }
   const std::optional<Type> type = type_named(head->type);
@@ -252,7 +252,7 @@ NamedProfile difference(const NamedProfile& before, const NamedProfile& now) {
 }
 
 void pull(const PullTarget& target, const std::map<Type, std::string>& bases, int cpu_s, int to) {
-  if (const Result<void> given_up = give_up_root(); !given_up) {
+  if (const Result<void> given_up = drop_root(); !given_up) {
     put(to, "failed all 0", given_up.error().message);
     put(to, "failed end 0", "");
     ::_exit(0);
@@ -284,14 +284,15 @@ void pull(const PullTarget& target, const std::map<Type, std::string>& bases, in
 
 namespace {
 
-// Says what was found, and ends the process.
+// Writes the targets, or the error, to `to`, and ends the process.
 [[noreturn]] void say(const Result<PullTargets>& targets, int to) {
   std::size_t written = 0;
   static_cast<void>(write_all(to, list_text(targets), &written));
   ::_exit(0);
 }
 
-// Gives up all rights and says which targets the text names. Whoever owns a pod may write what he likes into it.
+// Gives up all rights, and then parses the text: the owner of a pod can write anything into it.
+// Writes the targets to `to`.
 [[noreturn]] void say_targets_in(const Result<std::string>& text, const std::string& name, int to) {
   confine::Bounds bounds;
   bounds.descriptors = {to};
@@ -304,15 +305,15 @@ namespace {
 }  // namespace
 
 void list_file(const std::string& path, int to) {
-  constexpr std::size_t kMostFileBytes = std::size_t{64} << 20U;
+  constexpr std::size_t kMaxFileBytes = std::size_t{64} << 20U;
   const Result<FileDescriptor> file = open_regular(path);
   say_targets_in(
-      file ? read_all(file->get(), path, kMostFileBytes) : Result<std::string>(file.error()), path,
+      file ? read_all(file->get(), path, kMaxFileBytes) : Result<std::string>(file.error()), path,
       to);
 }
 
 void list_pods(const PodSource& source, int to) {
-  if (const Result<void> given_up = give_up_root(); !given_up) say(given_up.error(), to);
+  if (const Result<void> given_up = drop_root(); !given_up) say(given_up.error(), to);
   const std::size_t path = source.address.find('/', source.address.find("://") + 3);
   const std::string host = source.address.substr(0, path);
   httplib::Client client(host);

@@ -17,11 +17,11 @@ namespace {
 // The token that says to Kubernetes who asks. It is read each time, because such tokens are renewed. Empty if it cannot
 // be read: Kubernetes then refuses the request, and says why.
 std::string token_in(const std::string& path) {
-  constexpr std::size_t kMostTokenBytes = 64 * 1024;
+  constexpr std::size_t kMaxTokenBytes = 64 * 1024;
   if (path.empty()) return {};
   const Result<FileDescriptor> file = open_regular(path);
   Result<std::string> token =
-      file ? read_all(file->get(), path, kMostTokenBytes) : Result<std::string>(file.error());
+      file ? read_all(file->get(), path, kMaxTokenBytes) : Result<std::string>(file.error());
   if (!token) return {};
   token->resize(std::min(token->find_first_of(" \r\n"), token->size()));
   return *std::move(token);
@@ -34,8 +34,8 @@ std::string name_of(const PullTarget& target) {
 
 // What a child says, as a part of one line that is not long.
 std::string one_line(std::string text) {
-  constexpr std::size_t kMostLength = 500;
-  if (text.size() > kMostLength) text.resize(kMostLength);
+  constexpr std::size_t kMaxLength = 500;
+  if (text.size() > kMaxLength) text.resize(kMaxLength);
   std::replace_if(
       text.begin(), text.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
   return text;
@@ -61,7 +61,7 @@ void Puller::look() {
   if (lister_.runs()) {
     if (const auto written = lister_.look(true)) set_targets(listed_in(*written, from_.place));
   }
-  const bool room = bytes() <= kMostBytes;
+  const bool room = bytes() <= kMaxBytes;
   for (auto& [at, target] : targets_) {
     if (!target.child.runs()) continue;
     if (const std::optional<std::string> written = target.child.look(room)) {
@@ -71,7 +71,7 @@ void Puller::look() {
   auto running = static_cast<std::size_t>(std::count_if(
       targets_.begin(), targets_.end(), [](const auto& one) { return one.second.child.runs(); }));
   for (auto& [at, target] : targets_) {
-    if (running >= kMostAtOnce) break;
+    if (running >= kMaxAtOnce) break;
     if (target.child.runs() || now_ns < target.next_ns) continue;
     start(target);
     ++running;
@@ -84,14 +84,14 @@ void Puller::read_targets() {
     if (!is_address(from_.place)) list_file(from_.place, to);
     list_pods({from_.place, token_in(from_.token_file), from_.ca_file}, to);
   };
-  const Result<void> started = lister_.start(list, kMostListBytes);
+  const Result<void> started = lister_.start(list, kMaxListBytes);
   if (!started) set_targets(started.error());
 }
 
 void Puller::set_targets(Result<PullTargets> read) {
-  if (read && read->all.size() > kMostTargets) {
+  if (read && read->all.size() > kMaxTargets) {
     read = Error{Code::invalid_argument,
-                 from_.place + " has more than " + std::to_string(kMostTargets) + " targets"};
+                 from_.place + " has more than " + std::to_string(kMaxTargets) + " targets"};
   }
   const std::string trouble =
       one_line(read ? read->trouble : read.error().message + "; the old list stays in use");
@@ -114,9 +114,9 @@ void Puller::set_targets(Result<PullTargets> read) {
 
 void Puller::start(Target& target) {
   target.next_ns = next_turn(target.at, every_ns(), monotonic_ns());
-  if (bytes() > kMostBytes) return say(target, "there is no room for what it may give");
+  if (bytes() > kMaxBytes) return say(target, "the limit of memory for profiles is reached");
   const Result<void> started = target.child.start(
-      [&](int to) { pull(target.at, target.bases, pull_seconds(every_s_), to); }, kMostWritten);
+      [&](int to) { pull(target.at, target.bases, pull_seconds(every_s_), to); }, kMaxWritten);
   if (!started) say(target, started.error().message);
 }
 
@@ -172,8 +172,8 @@ std::vector<TakenMinute> Puller::take(std::int64_t minute) {
       most = std::max(most, parts.size());
       std::move(parts.begin(), parts.end(), std::back_inserter(taken.pulled));
     }
-    const std::uint64_t asked_ns = most * static_cast<std::uint64_t>(every_s_) *
-                                   kNanosPerSecond;  // a difference is of so long
+    const std::uint64_t asked_ns =
+        most * static_cast<std::uint64_t>(every_s_) * kNanosPerSecond;  // an interval for each time
     taken.duration_ns = facts_of(type).level ? kNanosPerMinute : asked_ns;
     minutes.push_back(std::move(taken));
   }

@@ -13,25 +13,30 @@
 
 namespace kymo::profiles {
 
-// When a target is asked after this instant, on the clock of monotonic_ns(): once in each `every_ns`, at an instant in it
-// that is the target's own, so that not all are asked at once.
+// The next time after `after_ns` at which the target is asked, on the clock of monotonic_ns(). A
+// target is asked once in each interval of `every_ns`. Each has its own place in the interval, so
+// that not all are asked at once.
 std::uint64_t next_turn(const PullTarget& target, std::uint64_t every_ns, std::uint64_t after_ns);
 
-// Pulls the profiles of programs of Go, from each target once in an interval. A child process asks a target (pulled.h), one at a
-// time for each target. It may be taken over by what it reads, so nothing that it writes is believed: not of which service a
-// profile is, nor that it ends. The targets are read again each time, by another child: a file, or the pods of Kubernetes.
+// Pulls the profiles of programs of Go, from each target once in an interval. A child process asks
+// the target (pulled.h), at most one for each target at a time. What a child reads may take it
+// over. So it is not trusted: this class itself knows to which service the answer belongs, and
+// kills a child that does not end. The list of targets is a file or the pods of Kubernetes. Another
+// child reads it again in each interval.
 //
 // Threads: the only one of the process.
-// Errors:  said to the program (keeper.h), for each target when they change.
-// Bounds:  kMostTargets, kMostAtOnce children, and kMostBytes of what they have given and what is compared next time.
+// Errors:  reported to the program that has started the keeper (keeper.h): those of a target
+//          whenever they change.
+// Bounds:  kMaxTargets, kMaxAtOnce children, and kMaxBytes for their answers and for the bases
+//          (pulled.h).
 class Puller {
  public:
-  static constexpr std::size_t kMostTargets = 1000;
-  static constexpr std::size_t kMostAtOnce = 32;
-  static constexpr std::size_t kMostBytes = std::size_t{512} << 20U;
-  static constexpr std::size_t kMostWritten = std::size_t{256} << 20U;  // by one child
+  static constexpr std::size_t kMaxTargets = 1000;
+  static constexpr std::size_t kMaxAtOnce = 32;
+  static constexpr std::size_t kMaxBytes = std::size_t{512} << 20U;
+  static constexpr std::size_t kMaxWritten = std::size_t{256} << 20U;  // by one child
 
-  static constexpr std::size_t kMostListBytes = std::size_t{1} << 20U;  // of the pods to ask
+  static constexpr std::size_t kMaxListBytes = std::size_t{1} << 20U;  // of the pods to ask
 
   Puller(PullFrom from, int every_s, int answers)
       : from_(std::move(from)), every_s_(every_s), answers_(answers) {}
@@ -48,7 +53,7 @@ class Puller {
     PullTarget at;
     std::uint64_t next_ns = 0;  // when it is asked
     std::map<Type, std::string> bases;
-    std::string failures;  // that were said
+    std::string failures;  // those that were reported last
     PullChild child;
   };
 
@@ -66,8 +71,8 @@ class Puller {
   PullChild lister_;
   int every_s_;
   int answers_;
-  std::uint64_t next_ns_ = 0;  // when the file is read
-  std::string trouble_;        // with the file, that was said
+  std::uint64_t next_ns_ = 0;  // when the list of targets is read again
+  std::string trouble_;        // with that list, as it was reported last
   std::map<PullTarget, Target> targets_;
   std::map<Type, std::map<PullTarget, std::vector<PulledProfile>>> taken_;
 };

@@ -9,7 +9,7 @@
 #include "kymo/result.h"
 #include "profiles/store.h"
 
-// What kymo profiles and kymod's page do alike when they read profiles that are kept.
+// What `kymo profiles` and kymod's page share: reading the profiles that are kept.
 namespace kymo::profiles {
 
 // The subfolder of the folder of the profiles. The page can compare profiles with the files in it.

@@ -56,7 +56,7 @@ std::string ServiceFinder::of(const stacks::Trace& trace, pid_t leader, bool cho
   return all_ || chosen || only_.contains(text) ? text : std::string();
 }
 
-Taking::Taking(Type type, unsigned rate, const ServiceFinder& services)
+StackTaker::StackTaker(Type type, unsigned rate, const ServiceFinder& services)
     : type_(type),
       period_ns_(type == Type::cpu ? kNanosPerSecond / rate : 0),
       services_(services),
@@ -64,25 +64,25 @@ Taking::Taking(Type type, unsigned rate, const ServiceFinder& services)
   now_.begin_unix_ns = unix_ns();
 }
 
-Result<std::unique_ptr<Taking>> Taking::begin(Type type, unsigned rate,
-                                              const ServiceFinder& services) {
+Result<std::unique_ptr<StackTaker>> StackTaker::begin(Type type, unsigned rate,
+                                                      const ServiceFinder& services) {
   stacks::Sampling sampling;
   sampling.rate = rate;
   sampling.waits = type == Type::off_cpu;
   Result<std::unique_ptr<stacks::Source>> source = stacks::open_bpf_source(sampling);
   if (!source) return source.error();
-  std::unique_ptr<Taking> taking(new Taking(type, rate, services));
-  taking->collection_ = std::make_unique<stacks::Collection>(
+  std::unique_ptr<StackTaker> taker(new StackTaker(type, rate, services));
+  taker->collection_ = std::make_unique<stacks::Collection>(
       *std::move(source), sampling,
-      [to = taking.get()](stacks::Trace trace, const stacks::Sample& sample,
-                          const stacks::Processes::Process& process, std::uint64_t /*time_ns*/) {
+      [to = taker.get()](stacks::Trace trace, const stacks::Sample& sample,
+                         const stacks::Processes::Process& process, std::uint64_t /*time_ns*/) {
         to->put(std::move(trace), sample, process);
       });
-  return taking;
+  return taker;
 }
 
-void Taking::put(stacks::Trace trace, const stacks::Sample& sample,
-                 const stacks::Processes::Process& process) {
+void StackTaker::put(stacks::Trace trace, const stacks::Sample& sample,
+                     const stacks::Processes::Process& process) {
   trace.pid = services_.leader_of(trace.pid, process.session);
   if (services_.keeps(process)) trace.service = kChosen;
   trace.process = service_of_process(trace.process).name;
@@ -92,7 +92,7 @@ void Taking::put(stacks::Trace trace, const stacks::Sample& sample,
     found->second += weight;
     return;
   }
-  if (now_.traces.size() >= kMostTraces || frames_ + trace.frames.size() > kMostFrames) {
+  if (now_.traces.size() >= kMaxTraces || frames_ + trace.frames.size() > kMaxFrames) {
     ++now_.lost;
     return;
   }
@@ -101,7 +101,7 @@ void Taking::put(stacks::Trace trace, const stacks::Sample& sample,
 }
 
 // Finds the services. Threads and processes of one service that have the same stack are one row.
-std::map<stacks::Trace, stacks::Weight> Taking::by_service(
+std::map<stacks::Trace, stacks::Weight> StackTaker::by_service(
     std::map<stacks::Trace, stacks::Weight> traces) const {
   std::map<stacks::Trace, stacks::Weight> all;
   while (!traces.empty()) {
@@ -116,13 +116,13 @@ std::map<stacks::Trace, stacks::Weight> Taking::by_service(
   return all;
 }
 
-TakenMinute Taking::take(std::int64_t minute) {
+TakenMinute StackTaker::take(std::int64_t minute) {
   TakenMinute taken = taken_until_now(minute);
   taken.modules = collection_->take_unused();
   return taken;
 }
 
-TakenMinute Taking::taken_until_now(std::int64_t minute) {
+TakenMinute StackTaker::taken_until_now(std::int64_t minute) {
   const std::uint64_t now_ns = monotonic_ns();
   const std::uint64_t lost = collection_->counts().lost;
   TakenMinute taken = std::exchange(now_, {});
@@ -139,7 +139,7 @@ TakenMinute Taking::taken_until_now(std::int64_t minute) {
   return taken;
 }
 
-TakenMinute Taking::finish(std::int64_t minute) {
+TakenMinute StackTaker::finish(std::int64_t minute) {
   last_ = collection_->finish();
   return taken_until_now(minute);
 }

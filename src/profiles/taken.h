@@ -21,7 +21,8 @@ struct PulledProfile {
 };
 
 // The stacks of one type and minute, their addresses not named yet.
-// Ownership: the modules of the frames belong to the Taking, or to this or a later minute that it has taken.
+// Ownership: the modules of the frames belong to the StackTaker, or to this or a later minute that
+//            it has taken.
 struct TakenMinute {
   std::int64_t minute = 0;
   Type type = Type::cpu;
@@ -70,16 +71,17 @@ class ServiceFinder {
 //
 // Threads:   one.
 // Ownership: refers to `services`.
-// Bounds:    kMostTraces and kMostFrames in a minute; the samples of those beyond are counted as lost.
-class Taking {
+// Bounds:    kMaxTraces and kMaxFrames in a minute; the samples of those beyond are counted as
+//            lost.
+class StackTaker {
  public:
-  static constexpr std::size_t kMostTraces = 100'000;
-  static constexpr std::size_t kMostFrames =
-      4'000'000;  // 64 MB: a program can make each of its stacks deep
+  static constexpr std::size_t kMaxTraces = 100'000;
+  // 64 MB. Without this limit, a program could fill the memory by deep stacks.
+  static constexpr std::size_t kMaxFrames = 4'000'000;
 
   // Errors: those of stacks::open_bpf_source().
-  static Result<std::unique_ptr<Taking>> begin(Type type, unsigned rate,
-                                               const ServiceFinder& services);
+  static Result<std::unique_ptr<StackTaker>> begin(Type type, unsigned rate,
+                                                   const ServiceFinder& services);
 
   void round() { collection_->round(); }
   [[nodiscard]] int fd() const { return collection_->fd(); }
@@ -89,7 +91,7 @@ class Taking {
   TakenMinute finish(std::int64_t minute);
 
  private:
-  Taking(Type type, unsigned rate, const ServiceFinder& services);
+  StackTaker(Type type, unsigned rate, const ServiceFinder& services);
   TakenMinute taken_until_now(std::int64_t minute);
   void put(stacks::Trace trace, const stacks::Sample& sample,
            const stacks::Processes::Process& process);

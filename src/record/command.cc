@@ -18,7 +18,7 @@ namespace {
 constexpr int kNotBegun = 127;
 
 // Runs in the child: waits for the gate, and then executes the program.
-[[noreturn]] void become(char* const* words, int gate, int failure) {
+[[noreturn]] void execute(char* const* words, int gate, int failure) {
   give_back_file_limit();
   ::signal(SIGPIPE, SIG_DFL);  // kymo ignores it, but the program may rely on it
   char go = 0;
@@ -53,7 +53,7 @@ Result<Command> Command::prepare(const std::vector<std::string>& words) {
   }
   if (pid == 0) {
     gate->to.reset();  // otherwise the child would hold its own gate open
-    become(pointers.data(), gate->from.get(), failure->to.get());
+    execute(pointers.data(), gate->from.get(), failure->to.get());
   }
   return Command(pid, words.front(), std::move(gate->to), std::move(failure->from));
 }

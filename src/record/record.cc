@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/file_limit.h"
+#include "base/reap.h"
 #include "base/recording_name.h"
 #include "kymo/registry.h"
 #include "metrics/registry_access.h"
@@ -28,8 +29,6 @@
 
 namespace kymo::record {
 namespace {
-
-constexpr int kSignalled = 128;
 
 ProfilerOptions profiler_options(const Options& options) {
   ProfilerOptions profiler;
@@ -63,20 +62,11 @@ void remove_recording(const std::string& output) {
   }
 }
 
-int exit_code_of(int status) {
-  return WIFSIGNALED(status) ? kSignalled + WTERMSIG(status) : WEXITSTATUS(status);
-}
-
 // Waits until the command has ended, but does not reap it, so that its totals can still be read.
 // Meanwhile it forwards signals, and reaps the orphans that this process gets as the subreaper.
 void wait_for_end(pid_t pid, const Signals& signals) {
-  for (;;) {
+  while (!has_ended(pid)) {
     siginfo_t child{};
-    if (::waitid(P_PID, static_cast<id_t>(pid), &child, WEXITED | WNOHANG | WNOWAIT) != 0 ||
-        child.si_pid == pid) {
-      return;
-    }
-    child = {};
     while (::waitid(P_ALL, 0, &child, WEXITED | WNOHANG | WNOWAIT) == 0 && child.si_pid != 0 &&
            child.si_pid != pid) {
       ::waitpid(child.si_pid, nullptr, 0);
@@ -197,7 +187,7 @@ Result<Outcome> record_command(const std::vector<std::string>& words, const Opti
   Outcome outcome;
   int status = 0;
   ::waitpid(command->pid(), &status, 0);
-  outcome.exit_code = exit_code_of(status);
+  outcome.exit_code = shell_exit_code(status);
   add_end(profiler, stopped, &outcome);
   return outcome;
 }

@@ -23,9 +23,9 @@ struct Element {
 };
 
 bool is_id(std::string_view text) {
-  constexpr std::size_t kMost = 64;
+  constexpr std::size_t kMax = 64;
   constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz0123456789-";
-  return !text.empty() && text.size() <= kMost &&
+  return !text.empty() && text.size() <= kMax &&
          text.find_first_not_of(kLetters) == std::string_view::npos;
 }
 

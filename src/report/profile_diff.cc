@@ -55,9 +55,9 @@ std::string share_test_line(const Comparison& comparison) {
   if (comparison.by_value) {
     return share_line("test", "none: a profile does not say how many samples it has");
   }
-  return share_line("test",
-                    fmt::format("Fisher's, on numbers of samples; p by Holm over {} share{}",
-                                with_commas(comparison.tests), comparison.tests == 1 ? "" : "s"));
+  return share_line(
+      "test", fmt::format("Fisher's, on numbers of samples; p corrected (Holm) for {} share{}",
+                          with_commas(comparison.tests), comparison.tests == 1 ? "" : "s"));
 }
 
 std::string heading_of(const ProfileDiff& diff) {
@@ -188,13 +188,13 @@ std::string few_samples_line(const Comparison& comparison) {
 }
 
 std::string names_text(const Changes& functions) {
-  constexpr std::size_t kMostNames = 3;
+  constexpr std::size_t kMaxNames = 3;
   std::string text;
-  for (std::size_t i = 0; i < std::min(kMostNames, functions.size()); ++i) {
+  for (std::size_t i = 0; i < std::min(kMaxNames, functions.size()); ++i) {
     text += (i == 0 ? "" : ", ") + function_name(*functions[i]);
   }
-  if (functions.size() > kMostNames) {
-    text += fmt::format(" and {} more", functions.size() - kMostNames);
+  if (functions.size() > kMaxNames) {
+    text += fmt::format(" and {} more", functions.size() - kMaxNames);
   }
   return text;
 }
@@ -215,7 +215,7 @@ std::string share_check_line(const Comparison& comparison, double allowed) {
     case ChangeCheck::Outcome::cannot_tell:
       return fmt::format(
           "\nCANNOT TELL whether {} changed beyond noise and beyond {}: {}\n{}",
-          count_text(check.untold), limit, names_text(check.untold),
+          count_text(check.undecided), limit, names_text(check.undecided),
           comparison.by_value ? "" : "  It takes more samples: profile for longer\n");
   }
   return "\nno change beyond noise and beyond " + limit + "\n";
@@ -281,7 +281,7 @@ nlohmann::ordered_json share_check_json(const Comparison& comparison, double all
           {"outcome", to_string(check.outcome)},
           {"failed", !check.changed.empty()},
           {"functions", names(check.changed)},
-          {"cannot_tell", names(check.untold)}};
+          {"cannot_tell", names(check.undecided)}};
 }
 
 }  // namespace
@@ -297,26 +297,26 @@ ShareCheck check_shares(const Comparison& comparison, double allowed) {
   ShareCheck check;
   for (const FunctionChange& function : comparison.functions) {
     bool changed = false;
-    bool untold = false;
+    bool undecided = false;
     for (const ShareChange* change : {&function.self, &function.total}) {
       if (std::abs(change->difference()) <= allowed) continue;
       changed = changed || change->beyond_noise();
-      untold = untold || change->verdict == ShareVerdict::not_tested;
+      undecided = undecided || change->verdict == ShareVerdict::not_tested;
     }
     if (changed) {
       check.changed.push_back(&function);
-    } else if (untold) {
-      check.untold.push_back(&function);
+    } else if (undecided) {
+      check.undecided.push_back(&function);
     }
   }
-  for (Changes* const list : {&check.changed, &check.untold}) {
+  for (Changes* const list : {&check.changed, &check.undecided}) {
     std::stable_sort(list->begin(), list->end(), [](const auto* a, const auto* b) {
       return largest_difference(*a) > largest_difference(*b);
     });
   }
-  check.outcome = !check.changed.empty()  ? ChangeCheck::Outcome::changed
-                  : !check.untold.empty() ? ChangeCheck::Outcome::cannot_tell
-                                          : ChangeCheck::Outcome::no_change;
+  check.outcome = !check.changed.empty()     ? ChangeCheck::Outcome::changed
+                  : !check.undecided.empty() ? ChangeCheck::Outcome::cannot_tell
+                                             : ChangeCheck::Outcome::no_change;
   return check;
 }
 

@@ -23,7 +23,7 @@ struct ProfileDiff {
 // not be tested, the outcome is `changed`.
 struct ShareCheck {
   std::vector<const stacks::FunctionChange*> changed;
-  std::vector<const stacks::FunctionChange*> untold;  // not tested, with a larger difference
+  std::vector<const stacks::FunctionChange*> undecided;  // not tested, with a larger difference
   ChangeCheck::Outcome outcome = ChangeCheck::Outcome::no_change;
 };
 

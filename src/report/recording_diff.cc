@@ -90,10 +90,11 @@ std::string compared_line(const RecordingDiff& diff) {
 
 std::string test_line(const RecordingDiff& diff) {
   std::string text = diff.by_runs
-                         ? "Mann and Whitney's, a value of each run"
+                         ? "Mann and Whitney's, on one value of each run"
                          : "Mann and Whitney's, on means of blocks long enough to be independent";
-  text += fmt::format("; p by Holm over {} metric{}", diff.tested, diff.tested == 1 ? "" : "s");
-  if (diff.margin > 0) text += fmt::format("; up to {:g} % is no change", diff.margin * 100);
+  text +=
+      fmt::format("; p corrected (Holm) for {} metric{}", diff.tested, diff.tested == 1 ? "" : "s");
+  if (diff.margin > 0) text += fmt::format("; changes of up to {:g} % ignored", diff.margin * 100);
   return labelled_line("test", text);
 }
 
@@ -183,7 +184,7 @@ std::string note_lines(const RecordingDiff& diff) {
   return text;
 }
 
-bool is_untold(const MetricDiff& metric, const AllowedChange& allowed) {
+bool is_undecided(const MetricDiff& metric, const AllowedChange& allowed) {
   if (metric.verdict == DiffVerdict::one_sided || metric.not_known_yet) return true;
   if (metric.verdict != DiffVerdict::not_told) return false;
   return allowed.exceeded_by(metric.share());
@@ -200,11 +201,11 @@ std::string names_of(const std::vector<const MetricDiff*>& metrics) {
 }
 
 // Advice for each reason why metrics could not be tested.
-std::string untold_lines(const RecordingDiff& diff, const ChangeCheck& check) {
+std::string undecided_lines(const RecordingDiff& diff, const ChangeCheck& check) {
   bool unfinished = false;
   bool one_sided = false;
   bool too_few = false;
-  for (const MetricDiff* metric : check.untold) {
+  for (const MetricDiff* metric : check.undecided) {
     unfinished = unfinished || metric->not_known_yet;
     one_sided = one_sided || metric->verdict == DiffVerdict::one_sided;
     too_few = too_few || (metric->verdict == DiffVerdict::not_told && !metric->not_known_yet);
@@ -237,10 +238,11 @@ std::string allowed_line(const RecordingDiff& diff, const AllowedChange& allowed
           share, names_of(check.changed));
     case ChangeCheck::Outcome::cannot_tell:
       return fmt::format("\nCANNOT TELL whether {} changed beyond noise and beyond {}: {}\n",
-                         check.untold.size() == 1 ? "a metric"
-                                                  : fmt::format("{} metrics", check.untold.size()),
-                         share, names_of(check.untold)) +
-             untold_lines(diff, check);
+                         check.undecided.size() == 1
+                             ? "a metric"
+                             : fmt::format("{} metrics", check.undecided.size()),
+                         share, names_of(check.undecided)) +
+             undecided_lines(diff, check);
   }
   return "\nno change beyond noise and beyond " + share + "\n";
 }
@@ -257,7 +259,7 @@ nlohmann::json check_json(const RecordingDiff& diff, const AllowedChange& allowe
           {"outcome", to_string(check.outcome())},
           {"failed", !check.changed.empty()},
           {"metrics", names(check.changed)},
-          {"cannot_tell", names(check.untold)},
+          {"cannot_tell", names(check.undecided)},
           {"runs_needed", diff.runs_needed}};
 }
 
@@ -302,7 +304,7 @@ nlohmann::json metric_json(const MetricDiff& metric) {
 ChangeCheck check_change(const RecordingDiff& diff, const AllowedChange& allowed) {
   ChangeCheck check{allowed, {}, {}};
   for (const MetricDiff& metric : diff.metrics) {
-    if (is_untold(metric, allowed)) check.untold.push_back(&metric);
+    if (is_undecided(metric, allowed)) check.undecided.push_back(&metric);
     if (metric.verdict != DiffVerdict::changed) continue;
     if (allowed.exceeded_by(metric.share())) check.changed.push_back(&metric);
   }

@@ -37,12 +37,12 @@ struct ChangeCheck {
   std::vector<const analysis::MetricDiff*> changed;
   // Metrics that could not be tested and that differ by more than `allowed`, or by an unknown
   // amount.
-  std::vector<const analysis::MetricDiff*> untold;
+  std::vector<const analysis::MetricDiff*> undecided;
 
   [[nodiscard]] Outcome outcome() const {
-    return !changed.empty()  ? Outcome::changed
-           : !untold.empty() ? Outcome::cannot_tell
-                             : Outcome::no_change;
+    return !changed.empty()     ? Outcome::changed
+           : !undecided.empty() ? Outcome::cannot_tell
+                                : Outcome::no_change;
   }
 };
 

@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 using stacks::NamedProfile;
 
 constexpr std::string_view kEnding = ".pb.gz";
-constexpr std::size_t kMostStackFile = std::size_t{512} << 20U;
+constexpr std::size_t kMaxStackFile = std::size_t{512} << 20U;
 constexpr std::size_t kFunctions = 3;
 constexpr std::size_t kNameLength = 50;
 
@@ -103,14 +103,14 @@ std::vector<std::string> stack_profiles_in(const std::string& folder) {
 
 Result<NamedProfile> read_stacks(const std::string& folder, const std::string& name) {
   const std::string file = name + std::string(kEnding);
-  const Result<std::string> bytes = read_beneath(folder, file, kMostStackFile);
+  const Result<std::string> bytes = read_beneath(folder, file, kMaxStackFile);
   if (!bytes) return bytes.error();
   return stacks::read_pprof(*bytes, folder + "/" + file);
 }
 
 Result<NamedProfile> read_stack_file(const std::string& folder, const std::string& name,
                                      stacks::Quantity quantity) {
-  const Result<std::string> bytes = read_beneath(folder, name, kMostStackFile);
+  const Result<std::string> bytes = read_beneath(folder, name, kMaxStackFile);
   if (!bytes) return bytes.error();
   return stacks::is_folded(name) ? stacks::read_folded(*bytes, name, quantity)
                                  : stacks::read_pprof(*bytes, name, quantity);

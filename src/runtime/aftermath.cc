@@ -163,7 +163,7 @@ std::string what_of(const DumpSpec& spec) {
   return spec.container.empty() ? "process" : "container";
 }
 
-// Sets in `outcome` that it can only be found out later what is left.
+// Marks the outcome as unconfirmed: what is left of the process can only be found out later.
 void leave_unconfirmed(Error error, const std::string& why, const DumpSpec& spec,
                        DumpOutcome& outcome) {
   error.message += why + ": its images are kept in " + spec.images_dir;

@@ -23,7 +23,7 @@ using std::chrono::steady_clock;
 // How long a runtime may take to end by itself after its CRIU has ended.
 constexpr std::chrono::milliseconds kEndsByItself{5000};
 constexpr std::chrono::milliseconds kEndLookEvery{5};
-// A process that was killed and waits for a disk for so long ends when the disk answers.
+// A killed process that has waited for a disk this long ends only when the disk answers.
 constexpr std::chrono::milliseconds kStuckAfter{500};
 
 // Whether CRIU has written to its log. An existing file is not enough, because podman makes an

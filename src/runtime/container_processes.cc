@@ -23,7 +23,7 @@ using nlohmann::json;
 
 constexpr std::chrono::milliseconds kLookEvery{5};
 constexpr std::chrono::milliseconds kEndWithin{3000};
-// A process that was killed and waits for a disk for so long ends when the disk answers.
+// A killed process that has waited for a disk this long ends only when the disk answers.
 constexpr std::chrono::milliseconds kWaitsForDisk{500};
 
 // `text` is /proc/PID/cgroup: lines with the path after the second colon.

@@ -15,7 +15,8 @@ Result<FileDescriptor> lock_for_dump(const ProcessId& process) {
   if (::flock(memory.get(), LOCK_EX | LOCK_NB) == 0) return memory;
   if (errno != EWOULDBLOCK) return system_error("lock " + path, errno);
   return Error{Code::failed_precondition,
-               "it is being dumped by another kymod: wait for that to end"};
+               "it is being dumped by another kymod, or a program has locked " + path +
+                   ": wait for that to end"};
 }
 
 }  // namespace kymo::runtime

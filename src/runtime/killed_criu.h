@@ -7,9 +7,10 @@
 
 namespace kymo::runtime {
 
-// Watches the CRIU of a container's restore. If it was killed, for example because the machine has no memory left, and
-// its runtime does not see that (criu::killed_under_its_runtime()), ends what it has half restored. The runtime then
-// fails by itself; without this, it would wait for good.
+// Watches the CRIU of a container's restore. If CRIU is killed, for example because the machine has
+// no memory left, its runtime may not notice that (criu::killed_under_its_runtime()), and would
+// wait for ever. Then this class ends the half-restored processes, so that the runtime fails by
+// itself.
 //
 // Threads:   has its own, which looks once a second.
 // Ownership: the destructor ends the thread.

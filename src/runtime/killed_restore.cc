@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 constexpr char kRootOfRestore[] = "/criu-root";
 
 // Whether only root can have made the folder and what is in it.
-bool is_roots(const std::string& folder) {
+bool is_made_by_root(const std::string& folder) {
   struct stat about {};
   return ::lstat(folder.c_str(), &about) == 0 && S_ISDIR(about.st_mode) && about.st_uid == 0 &&
          (about.st_mode & (S_IWGRP | S_IWOTH)) == 0;
@@ -36,7 +36,8 @@ std::vector<std::string> half_made_folders(const std::string& id, const std::str
   const auto take = [&folders](const std::string& folder) {
     std::error_code error;
     const bool half = fs::exists(folder + kRootOfRestore, error) && !error &&
-                      !fs::exists(folder + "/state.json", error) && !error && is_roots(folder);
+                      !fs::exists(folder + "/state.json", error) && !error &&
+                      is_made_by_root(folder);
     const bool known = std::find(folders.begin(), folders.end(), folder) != folders.end();
     if (half && !known) folders.push_back(folder);
   };
@@ -81,7 +82,7 @@ std::uint64_t made_at_ticks(const std::string& folder) {
 void detach_roots_of_killed_restores() {
   for (const std::string& point : mount_points_that_end(kRootOfRestore)) {
     const fs::path folder = fs::path(point).parent_path();
-    if (!is_roots(folder)) continue;
+    if (!is_made_by_root(folder)) continue;
     const std::vector<pid_t> all = probe::all_processes();
     const bool goes_on = std::any_of(all.begin(), all.end(),
                                      [&](pid_t one) { return restores(one, folder.filename()); });

@@ -28,7 +28,7 @@ class HeldLocks {
   // Reads /proc/locks. If it cannot be read, no lock is known.
   static HeldLocks now();
 
-  // Who holds a lock that excludes this one. Nothing: nobody.
+  // The process that holds a lock that excludes this one. Nothing if there is none.
   [[nodiscard]] std::optional<LockHolder> holder_of(const criu::NeededLock& lock) const;
 
  private:

@@ -117,7 +117,8 @@ void remove_from_memory(const fs::path& memory) {
 }
 
 // Does nothing if they have been copied already.
-Result<void> bring(const std::string& memory, const std::string& images_dir, bool durable) try {
+Result<void> copy_unless_copied(const std::string& memory, const std::string& images_dir,
+                                bool durable) try {
   if (!whole_in_memory(memory)) return {};
   Result<void> done = copy(memory, images_dir);
   if (done && durable) done = criu::sync_images(images_dir);
@@ -127,8 +128,8 @@ Result<void> bring(const std::string& memory, const std::string& images_dir, boo
   return Error{Code::resource_exhausted, std::string("copy the images: ") + error.what()};
 }
 
-void copy_and_tell(const std::string& memory, const std::string& images_dir, bool durable) {
-  Result<void> result = bring(memory, images_dir, durable);
+void copy_and_report(const std::string& memory, const std::string& images_dir, bool durable) {
+  Result<void> result = copy_unless_copied(memory, images_dir, durable);
   Copies& copies = Copies::get();
   const std::lock_guard lock(copies.mutex);
   copies.all[memory] = {true, std::move(result)};
@@ -185,7 +186,7 @@ Result<bool> bring_images(const std::string& memory, const std::string& images_d
   std::unique_lock lock(copies.mutex);
   if (copies.all.try_emplace(memory).second) {
     try {
-      std::thread(copy_and_tell, memory, images_dir, durable).detach();
+      std::thread(copy_and_report, memory, images_dir, durable).detach();
     } catch (const std::system_error& error) {
       copies.all.erase(memory);
       return system_error("start a thread", error.code().value());

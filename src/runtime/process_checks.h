@@ -33,7 +33,7 @@ Result<probe::Process> check_program(const std::string& tried, const ProcessId& 
 // Errors: one line that says what to do.
 Result<probe::Process> check_target(const DumpSpec& spec);
 
-// Checks the same and the directories of the dump. Returns what is to be dumped.
+// Checks the same as check_target(), and the directories of the dump. Returns what is to be dumped.
 Result<DumpTarget> check_dump(const DumpSpec& spec);
 
 // Returns the time until the deadline. 0: there is no deadline.
@@ -43,7 +43,7 @@ Result<std::chrono::milliseconds> time_left(const DumpSpec& spec);
 // Checks whether the images are complete and all their pids are free. Returns the processes in the
 // images, the root first.
 Result<std::vector<criu::ImageProcess>> check_images(const RestoreSpec& spec);
-// Checks the same and that the work directory exists.
+// Checks the same as check_images(), and that the work directory exists.
 Result<std::vector<criu::ImageProcess>> check_restore(const RestoreSpec& spec);
 // Returns the pids of the processes and the ids of their threads.
 std::set<pid_t> ids_of(const std::vector<criu::ImageProcess>& tree);

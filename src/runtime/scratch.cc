@@ -7,10 +7,15 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <exception>
 #include <filesystem>
+#include <memory>
 #include <set>
 #include <system_error>
+#include <thread>
+#include <utility>
 
+#include "base/busy_paths.h"
 #include "base/disk_wait.h"
 #include "kymo/scope.h"
 #include "runtime/aftermath.h"
@@ -45,6 +50,22 @@ void move_all(const fs::path& from, const fs::path& to) {
   fs::remove(from, error);  // stays if a file stays
 }
 
+// The scratch directories whose files are being moved. One thread at a time moves those of each.
+BusyPaths& moves() {
+  static auto* const kAll = new BusyPaths;
+  return *kAll;
+}
+
+constexpr std::chrono::milliseconds kAskAgainEvery{20};
+
+// A part of the checkpoint is waited for like the images.
+void wait_for_part(const DumpSpec& spec) {
+  const DiskWait wait(spec.cancel, spec.deadline_ns);
+  while (moves().busy(spec.scratch_dir) && is_part_in_scratch(spec) && !wait.is_over()) {
+    moves().wait(spec.scratch_dir, kAskAgainEvery);
+  }
+}
+
 void replace_all(std::string& text, const std::string& from, const std::string& to) {
   if (from.empty()) return;
   for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size()) {
@@ -54,7 +75,6 @@ void replace_all(std::string& text, const std::string& from, const std::string& 
 
 // Copies the images of a dump that has succeeded to their disk.
 Result<void> take_images(const DumpSpec& spec, DumpOutcome& outcome) {
-  constexpr std::chrono::milliseconds kAskAgainEvery{20};
   const Scope scope("copy the images from memory", {.category = "files"});
   const DiskWait wait(spec.cancel, spec.deadline_ns);
   Result<bool> brought = false;
@@ -76,6 +96,15 @@ Result<void> take_images(const DumpSpec& spec, DumpOutcome& outcome) {
   outcome.unconfirmed = std::move(error);
   outcome.whole_in_memory = true;
   return {};
+}
+
+void leave_part_in_scratch(const DumpSpec& spec, DumpOutcome& outcome) {
+  outcome.unconfirmed = Error{
+      Code::resource_exhausted,
+      "the images are whole, but the files of the container's /dev/shm are only in memory, in " +
+          spec.scratch_dir + kSharedMemory + ": kymod moves them to " + spec.work_dir +
+          " as soon as its disk takes them"};
+  outcome.whole_in_memory = !spec.leave_running;
 }
 
 // Makes the directories in memory and returns the spec of a dump that uses them. Adds to `trouble` what
@@ -165,6 +194,7 @@ Result<DumpOutcome> in_scratch(const DumpSpec& spec,
   const bool silent = is_being_cleared(spec.images_dir) || (outcome && outcome->unconfirmed);
   if (there.work_dir != spec.work_dir) {
     keep_scratch(spec, silent ? std::chrono::milliseconds(0) : kDiskPatience);
+    if (!silent) wait_for_part(spec);
   }
   if (!outcome) {
     Error error = outcome.error();
@@ -174,6 +204,15 @@ Result<DumpOutcome> in_scratch(const DumpSpec& spec,
   const bool moved = !outcome->unconfirmed;
   if (!moved) name_later_paths(spec, false, outcome->unconfirmed->message);
   for (std::string& warning : outcome->warnings) name_later_paths(spec, moved, warning);
+  std::error_code error;
+  if (moved && is_part_in_scratch(spec)) {
+    leave_part_in_scratch(spec, *outcome);
+  } else if (moved && there.work_dir != spec.work_dir && fs::exists(spec.scratch_dir, error)) {
+    trouble.push_back("its log and the like are still in memory, in " + spec.scratch_dir +
+                      ", because the disk of " + spec.work_dir +
+                      " has not taken them yet: if they stay there, make room and restart kymod, "
+                      "which then moves them");
+  }
   outcome->warnings.insert(outcome->warnings.end(), trouble.begin(), trouble.end());
   return outcome;
 }
@@ -192,12 +231,26 @@ std::vector<std::string> in_work_dirs(const DumpSpec& spec, const std::string& n
   return paths;
 }
 
+bool is_part_in_scratch(const DumpSpec& spec) {
+  std::error_code error;
+  return !spec.scratch_dir.empty() && fs::exists(spec.scratch_dir + kSharedMemory, error);
+}
+
 void keep_scratch(const DumpSpec& spec, std::chrono::milliseconds patience) {
   if (spec.scratch_dir.empty() || spec.work_dir.empty()) return;
-  static_cast<void>(within(patience, [from = spec.scratch_dir, to = spec.work_dir] {
-    move_all(from, to);
-    return true;
-  }));
+  if (!moves().busy(spec.scratch_dir)) {
+    auto work = std::make_unique<BusyPaths::Work>(moves(), spec.scratch_dir);
+    try {
+      std::thread([from = spec.scratch_dir, to = spec.work_dir, work = std::move(work)] {
+        try {
+          move_all(from, to);
+        } catch (const std::exception&) {  // no memory: the next call tries again
+        }
+      }).detach();
+    } catch (const std::system_error&) {  // no thread could be started
+    }
+  }
+  moves().wait(spec.scratch_dir, patience);
 }
 
 }  // namespace kymo::runtime

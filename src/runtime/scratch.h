@@ -20,6 +20,10 @@ namespace kymo::runtime {
 // The names of folders for images in memory begin with this.
 inline constexpr std::string_view kImagesPrefix = "images-";
 
+// podman's archive of the files in a container's /dev/shm, in the work directory. Unlike all else there, a restore needs
+// it.
+inline constexpr char kSharedMemory[] = "/devshm-checkpoint.tar";
+
 // The folders for all scratch directories of this user, on memory file systems in which this user may
 // write: /run/kymod-UID and /dev/shm/kymod-UID. They need not exist.
 const std::vector<std::string>& scratch_bases();
@@ -38,7 +42,8 @@ std::vector<std::string> scratch_names();
 
 // Makes spec.scratch_dir, calls `dump` with that directory as its work directory, and moves the files
 // to spec.work_dir, which the texts of the outcome then name. If the disk there does not answer, the
-// move goes on in the background. If there is no scratch directory, `dump` works in spec.work_dir.
+// move goes on in the background. If there is no scratch directory, `dump` works in spec.work_dir. If a part of
+// the checkpoint stays there, the outcome is unconfirmed.
 //
 // Does the same with spec.memory_images, and copies the images to spec.images_dir. If they are not there
 // at the deadline, or the disk has no room, they stay in memory and the outcome is unconfirmed. If
@@ -52,6 +57,9 @@ DumpSpec as_dumped(const DumpSpec& spec);
 
 // The paths at which a dump may have a file with this name: in its scratch and its work directory.
 std::vector<std::string> in_work_dirs(const DumpSpec& spec, const std::string& name);
+
+// Whether a part of the checkpoint is still in the scratch directory, because the disk has not taken it.
+bool is_part_in_scratch(const DumpSpec& spec);
 
 // Moves what a kymod that was killed has left in spec.scratch_dir to spec.work_dir, or removes it if that
 // is gone. Moves nothing if one of the two is empty. Waits at most `patience`, and then goes on in the background.

@@ -117,8 +117,8 @@ void check_kernel(std::vector<Finding>& findings) {
   findings.push_back(
       {"/run", in_memory ? State::good : State::absent,
        in_memory
-           ? "a tmpfs: CRIU keeps there what it knows about the kernel"
-           : "not a tmpfs: CRIU looks at the kernel again in each call, which takes 20 to 50 ms"});
+           ? "a tmpfs: CRIU stores there what it has found out about the kernel"
+           : "not a tmpfs: CRIU examines the kernel again in each call, which takes 20 to 50 ms"});
   std::error_code error;
   const bool v2 = fs::exists("/sys/fs/cgroup/cgroup.controllers", error);
   const bool v1 = fs::exists("/sys/fs/cgroup/freezer", error);

@@ -8,7 +8,7 @@ namespace {
 
 using nlohmann::json;
 
-// The object in the line; discarded if there is none.
+// The JSON object in the line. If there is none, the result is `discarded` (json::value_t).
 json object_in(std::string_view line) {
   json parsed = parse_json(line);
   return parsed.is_object() ? parsed : json(json::value_t::discarded);

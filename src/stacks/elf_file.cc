@@ -12,14 +12,14 @@
 namespace kymo::stacks {
 namespace {
 
-constexpr std::size_t kMostSegments = 1024;
+constexpr std::size_t kMaxSegments = 1024;
 
 using FreeFrame = void (*)(void*);
 
 // Adds an expression to the row. Returns false if it is longer than any that a compiler writes.
 bool add(const Dwarf_Op* operations, std::size_t count, std::size_t expression, FrameRow& row) {
-  constexpr std::size_t kMostOperations = 31;
-  if (count > kMostOperations) return false;
+  constexpr std::size_t kMaxOperationsOfRule = 31;
+  if (count > kMaxOperationsOfRule) return false;
   for (std::size_t i = 0; i < count; ++i) {
     row.operations.push_back({operations[i].atom, operations[i].number, operations[i].number2});
   }
@@ -59,7 +59,7 @@ std::unique_ptr<ElfFile> ElfFile::over(Elf* elf) {
   }
   std::unique_ptr<ElfFile> file(new ElfFile(elf));
   std::size_t count = 0;
-  if (elf_getphdrnum(elf, &count) != 0 || count > kMostSegments) return file;
+  if (elf_getphdrnum(elf, &count) != 0 || count > kMaxSegments) return file;
   for (std::size_t i = 0; i < count; ++i) {
     GElf_Phdr segment{};
     if (gelf_getphdr(elf, static_cast<int>(i), &segment) != nullptr && segment.p_type == PT_LOAD) {
@@ -108,9 +108,9 @@ std::optional<FrameRow> ElfFile::row_at(std::uint64_t address) {
 std::string ElfFile::build_id() const {
   const void* bytes = nullptr;
   const ssize_t size = dwelf_elf_gnu_build_id(elf_, &bytes);
-  constexpr ssize_t kMostBytes = 64;
+  constexpr ssize_t kMaxBytes = 64;
   std::string text;
-  for (ssize_t i = 0; i < size && size <= kMostBytes; ++i) {
+  for (ssize_t i = 0; i < size && size <= kMaxBytes; ++i) {
     std::array<char, 3> digits{};
     std::snprintf(digits.data(), digits.size(), "%02x",
                   static_cast<const unsigned char*>(bytes)[i]);

@@ -6,7 +6,7 @@
 namespace kymo::stacks {
 namespace {
 
-constexpr std::size_t kMostRows = 100'000;  // of a file; about 50 MB
+constexpr std::size_t kMaxRows = 100'000;  // of a file; about 50 MB
 
 }  // namespace
 
@@ -49,7 +49,7 @@ const FrameRow* ElfLayout::row_at(std::uint64_t address) {
     refused_ = true;
     return nullptr;
   }
-  if (rows_.size() >= kMostRows) rows_.clear();
+  if (rows_.size() >= kMaxRows) rows_.clear();
   std::optional<FrameRow>& kept = rows_[row ? row->begin : address];
   kept = std::move(row);
   return kept ? &*kept : nullptr;

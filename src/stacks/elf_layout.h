@@ -11,7 +11,8 @@
 
 namespace kymo::stacks {
 
-// What is known of a program or library: where its segments are, and those rows for the unwinder that were asked for.
+// What the unwinder knows of a program or library: where its segments are, and the rows that were
+// asked for so far.
 //
 // Threads: one.
 class ElfLayout {
@@ -24,8 +25,9 @@ class ElfLayout {
 
   // The address that the linker gave to the byte at this offset of the file.
   [[nodiscard]] std::optional<std::uint64_t> address_at(std::uint64_t offset) const;
-  // Null if the file says nothing about the address. Valid until the next call. Cost: a search in a tree, after the
-  // first call for an address between two instructions that change the frame.
+  // The row for the address. Null if the file has none. Valid until the next call.
+  // Cost: the first call for an address asks the reader; later calls for addresses of the same row
+  //       only search a tree.
   [[nodiscard]] const FrameRow* row_at(std::uint64_t address);
 
  private:
@@ -34,9 +36,9 @@ class ElfLayout {
   std::shared_ptr<ElfReader> reader_;
   ElfReader::File file_;
   std::vector<Segment> segments_;
-  std::map<std::uint64_t, std::optional<FrameRow>>
-      rows_;              // by their begin; those with nothing are of one byte
-  bool refused_ = false;  // to read it has ended a process, so it is not read again
+  // By their first address. Nothing: the file has no row for this one address.
+  std::map<std::uint64_t, std::optional<FrameRow>> rows_;
+  bool refused_ = false;  // reading the file has made the reader end, so it is not read again
 };
 
 }  // namespace kymo::stacks

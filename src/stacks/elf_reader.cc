@@ -24,7 +24,7 @@
 namespace kymo::stacks {
 namespace {
 
-constexpr std::size_t kMostAnswer = std::size_t{64} << 10U;  // 1024 segments have 24 KiB
+constexpr std::size_t kMaxAnswerBytes = std::size_t{64} << 10U;  // 1024 segments have 24 KiB
 
 // Bounds of the process's whole life. A question has bounds of its own.
 confine::Bounds bounds_with(int socket) {
@@ -154,10 +154,10 @@ bool ElfReader::wait_for_answer() const {
   }
 }
 
-// The answer; nothing if there is none, and then there is no process.
+// Returns the answer. If there is none, ends the process and returns nothing.
 std::optional<std::string> ElfReader::ask(const Question& question, int fd) {
   if (pid_ == 0) return std::nullopt;
-  std::string answer(kMostAnswer, '\0');
+  std::string answer(kMaxAnswerBytes, '\0');
   ssize_t got = -1;
   if (send(socket_.get(), question, fd) && wait_for_answer()) {
     got = ::recv(socket_.get(), answer.data(), answer.size(), MSG_DONTWAIT);

@@ -13,18 +13,21 @@
 
 namespace kymo::stacks {
 
-// A process without rights (confine/confine.h) that reads programs and libraries for the one that takes samples.
-// Whoever may run a program chooses what is in its file. If a file ends this process or makes it work without end,
-// only the stacks of that program are wrong. If it takes this process over, it can make all stacks wrong, and nothing else.
+// A process without rights (confine/confine.h) that reads programs and libraries for the process
+// that takes samples. Any user who runs a program can put anything into its file. If a file makes
+// this process end, or work without end, only the stacks of that program are wrong. If a file takes
+// this process over, it can make all stacks wrong, and nothing else.
 //
-// It gets the open files one by one, and answers questions until this object or its program ends.
+// The process gets the open files one by one, and answers questions until this object is destroyed
+// or its program ends.
 //
 // Threads:   one.
 // Ownership: the process.
 // Cost:      a question: about 20 microseconds.
 class ElfReader {
  public:
-  // A question may take so much of the process's CPU time, and so much time in all: a disk may not answer.
+  // How much CPU time of the process an answer may take, and how much time in all, because a disk
+  // may not answer.
   struct Patience {
     std::chrono::milliseconds cpu{1000};
     std::chrono::milliseconds time{10'000};
@@ -43,16 +46,17 @@ class ElfReader {
     std::uint64_t given = 0;  // to which of the processes it was given; 0: to none
   };
 
-  // Gives a file to the process. `id` is a new one of this file. Nothing: it is no ELF file for this kind of machine.
+  // Gives a file to the process. Its `id` must not be that of another file. Returns nothing if
+  // it is not an ELF file for this kind of machine.
   std::optional<std::vector<Segment>> open(File& file);
-  // Nothing: the file says nothing about the address, or cannot be read.
+  // Returns nothing if the file has no row for the address, or cannot be read.
   std::optional<FrameRow> row_at(File& file, std::uint64_t address);
-  // The process closes the file.
+  // Makes the process close the file.
   void forget(const File& file);
 
   // CPU time of all processes until now.
   [[nodiscard]] std::uint64_t cpu_ns() const;
-  // 0: there is none.
+  // The pid of the process; 0 if there is none.
   [[nodiscard]] pid_t pid() const { return pid_; }
 
  private:
@@ -71,9 +75,9 @@ class ElfReader {
   Patience patience_;
   FileDescriptor socket_;
   pid_t pid_ = 0;
-  std::uint64_t started_ = 0;  // how many processes
-  bool answered_ = false;      // one of them
-  bool unable_ = false;        // it makes no sense to start another one
+  std::uint64_t started_ = 0;  // how many processes were started
+  bool answered_ = false;      // at least one of them has answered
+  bool unable_ = false;        // another process would not work either
   std::uint64_t ended_cpu_ns_ = 0;
 };
 

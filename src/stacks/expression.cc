@@ -8,7 +8,7 @@
 namespace kymo::stacks {
 namespace {
 
-constexpr std::size_t kMostOperations = 64;
+constexpr std::size_t kMaxOperations = 64;
 
 // The stack of a DWARF expression. A wrong expression sets `failed`.
 class Stack {
@@ -69,7 +69,8 @@ std::optional<std::uint64_t> combine(int operation, std::uint64_t left, std::uin
   }
 }
 
-// The value of an operation that takes none from the stack.
+// The value that an operation pushes onto the stack, if it takes none from there. Nothing for other
+// operations.
 std::optional<std::uint64_t> constant(const Operation& operation, const Registers& registers,
                                       std::uint64_t frame_address) {
   const auto in_register = [&](std::uint64_t number, std::uint64_t offset) {
@@ -132,7 +133,7 @@ std::optional<std::uint64_t> only_register(const Operation& operation) {
 
 std::optional<Evaluated> evaluate(std::span<const Operation> operations, const Registers& registers,
                                   std::uint64_t frame_address, const ReadMemory& read) {
-  if (operations.empty() || operations.size() > kMostOperations) return std::nullopt;
+  if (operations.empty() || operations.size() > kMaxOperations) return std::nullopt;
   if (const auto number = only_register(operations.front())) {
     if (*number >= kRegisters) return std::nullopt;
     return Evaluated{registers[*number], true};

@@ -20,8 +20,8 @@ struct Evaluated {
 };
 
 // Computes an expression of call frame information. `frame_address` is the canonical frame address.
-// Only what compilers and assemblers put into call frame information is known.
-// Returns nothing if the expression has something else, or needs memory that is not known.
+// It supports the operations that compilers and assemblers put into call frame information.
+// Returns nothing if the expression has another operation, or needs memory that is not known.
 std::optional<Evaluated> evaluate(std::span<const Operation> operations, const Registers& registers,
                                   std::uint64_t frame_address, const ReadMemory& read);
 

@@ -10,9 +10,6 @@
 namespace kymo::stacks {
 namespace {
 
-constexpr std::size_t kMostFoldedFrames = std::size_t{1} << 25U;
-// Sums of values stay exact as numbers of JSON.
-constexpr std::uint64_t kMostFoldedValue = std::uint64_t{1} << 48U;
 constexpr std::uint64_t kNanosPerFoldedUnit = 1000;  // of times
 
 class FoldedReader {
@@ -50,11 +47,11 @@ std::uint32_t FoldedReader::function(std::string_view frame) {
 }
 
 Weight FoldedReader::weight_of(std::uint64_t value) const {
-  value = std::min(value, kMostFoldedValue);
+  value = std::min(value, kMaxStackValue);
   if (profile_.quantity == Quantity::cpu) return {value, 0};
   if (profile_.quantity == Quantity::goroutine) return {value, value};
   const bool time = facts_of(profile_.quantity).unit == std::string_view("ns");
-  return {1, time ? std::min(value * kNanosPerFoldedUnit, kMostFoldedValue) : value};
+  return {1, time ? std::min(value * kNanosPerFoldedUnit, kMaxStackValue) : value};
 }
 
 bool FoldedReader::add(std::string_view line) {
@@ -76,7 +73,7 @@ bool FoldedReader::add(std::string_view line) {
       rest.remove_prefix(kCut.size() + 1);
     }
   }
-  while (frames_++ < kMostFoldedFrames) {
+  while (frames_++ < kMaxFramesOfFile) {
     const std::size_t next = rest.find(';');
     stack.functions.push_back(function(rest.substr(0, next)));
     if (next == std::string_view::npos) break;
@@ -104,7 +101,7 @@ Result<NamedProfile> read_folded(std::string_view text, const std::string& path,
                                         ": this is no stack: give lines such as "
                                         "\"process;main;work 12\", or a file of pprof"};
     }
-    if (reader.frames() > kMostFoldedFrames) {
+    if (reader.frames() > kMaxFramesOfFile) {
       return Error{Code::failed_precondition,
                    path + " is too large: kymo reads at most 33 million frames of a profile"};
     }

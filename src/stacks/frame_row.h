@@ -11,11 +11,12 @@
 
 #include "stacks/event.h"
 
-// What a program or library says of itself that the unwinder needs, and how the process that reads such files
-// (elf_reader.h) says it to the one that takes samples.
+// The facts about a program or library that the unwinder needs, and the messages by which the
+// process that reads such files (elf_reader.h) passes them to the process that takes samples.
 namespace kymo::stacks {
 
-// What a function keeps for its caller, and, at last, where to return to: numbers of registers.
+// The registers, by number, that a function keeps for its caller. The last one is the return
+// address.
 inline constexpr std::array<std::size_t, 7> kKept{3, kFramePointer, 12, 13, 14, 15, kReturnAddress};
 
 // One operation of a DWARF expression, as libdw has parsed it.
@@ -27,11 +28,12 @@ struct Operation {
   bool operator==(const Operation&) const = default;
 };
 
-// What the unwinder has to do between two addresses.
+// How a frame is unwound whose instruction lies between two addresses.
 struct FrameRow {
-  // Expressions, one after the other: of the canonical frame address, then of each register in kKept. That of a
-  // register is empty if it is undefined, or the same as in this frame. If that of the frame address is
-  // empty, the frame cannot be unwound.
+  // Expressions, one after the other: of the canonical frame address, then of each register in
+  // kKept. The expression of a register is empty if the register is undefined, or has the same
+  // value as in this frame. If the expression of the frame address is empty, the frame cannot be
+  // unwound.
   std::vector<Operation> operations;
   std::array<std::uint8_t, 1 + kKept.size()> ends{};  // where each expression ends
   std::uint64_t begin = 0;                            // addresses as the linker gave them
@@ -60,11 +62,12 @@ struct Segment {
   bool operator==(const Segment&) const = default;
 };
 
-// Messages of the process that reads the files. Its author may be that of a file that took it over: nothing in a
-// message is believed. What comes back is consistent in itself, and may be wrong.
+// Messages of the process that reads the files. A file may have taken that process over, so every
+// message is checked. The result is consistent in itself, but it may be wrong.
 std::string message_of(const std::optional<FrameRow>& row);
 std::string message_of(const std::optional<std::vector<Segment>>& segments);
-// Nothing: there is none, or the message is wrong. The row holds for `address`.
+// Returns nothing if the message has no row, is not valid, or has a row that does not hold for
+// `address`.
 std::optional<FrameRow> row_in(std::string_view message, std::uint64_t address);
 std::optional<std::vector<Segment>> segments_in(std::string_view message);
 

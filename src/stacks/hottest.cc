@@ -8,7 +8,7 @@
 namespace kymo::stacks {
 namespace {
 
-// The functions by their names.
+// Sums by function. Functions of the same name are one.
 class Functions {
  public:
   HotFunction& at(const std::string& name, const std::string& module) {

@@ -11,9 +11,9 @@
 namespace kymo::stacks {
 namespace {
 
-constexpr std::size_t kMostUnits = 1'000'000;
-constexpr std::size_t kMostRanges = 10'000'000;
-constexpr std::size_t kMostInlined = 64;
+constexpr std::size_t kMaxUnits = 1'000'000;
+constexpr std::size_t kMaxRanges = 10'000'000;
+constexpr std::size_t kMaxInlined = 64;
 
 struct Free {
   void operator()(void* memory) const { std::free(memory); }
@@ -66,8 +66,8 @@ std::span<Dwarf_Die> scopes_at(Dwarf_Die& unit, std::uint64_t address, Scopes& o
 }  // namespace
 
 std::string demangled(const char* name) {
-  constexpr std::size_t kLongest = 4096;
-  if (std::strncmp(name, "_Z", 2) != 0 || ::strnlen(name, kLongest) == kLongest) return name;
+  constexpr std::size_t kMaxLength = 4096;
+  if (std::strncmp(name, "_Z", 2) != 0 || ::strnlen(name, kMaxLength) == kMaxLength) return name;
   int status = 0;
   const std::unique_ptr<char, Free> text(abi::__cxa_demangle(name, nullptr, nullptr, &status));
   return status == 0 ? text.get() : name;
@@ -83,7 +83,7 @@ std::unique_ptr<DebugInfo> DebugInfo::open(Elf* elf) {
 DebugInfo::DebugInfo(Dwarf* dwarf) : dwarf_(dwarf) {
   Dwarf_CU* unit = nullptr;
   Dwarf_Die die;
-  for (std::size_t i = 0; i < kMostUnits && ranges_.size() < kMostRanges; ++i) {
+  for (std::size_t i = 0; i < kMaxUnits && ranges_.size() < kMaxRanges; ++i) {
     if (dwarf_get_units(dwarf, unit, &unit, nullptr, nullptr, &die, nullptr) != 0) break;
     Dwarf_Addr base = 0;
     Dwarf_Addr begin = 0;
@@ -128,7 +128,7 @@ std::vector<Line> DebugInfo::lines_at(std::uint64_t address) {
     if (tag != DW_TAG_inlined_subroutine && tag != DW_TAG_subprogram) continue;
     here.function = name_of(scope);
     if (!here.function.empty()) lines.push_back(here);
-    if (tag == DW_TAG_subprogram || lines.size() >= kMostInlined) break;
+    if (tag == DW_TAG_subprogram || lines.size() >= kMaxInlined) break;
     here = {};
     set_call(*unit, scope, here);
   }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -12,6 +13,12 @@
 #include "stacks/symbols.h"
 
 namespace kymo::stacks {
+
+// The largest value of a stack, and the largest time, that a reader of profiles gives. A larger one
+// becomes this one, so that sums of values stay exact as numbers of JSON.
+inline constexpr std::uint64_t kMaxStackValue = std::uint64_t{1} << 48U;
+// The most frames, in all stacks, of a file that a reader of profiles accepts.
+inline constexpr std::size_t kMaxFramesOfFile = std::size_t{1} << 25U;
 
 // A stack profile whose functions have their names: one that was just taken, or one from a file.
 struct NamedProfile {
@@ -48,11 +55,11 @@ struct NamedProfile {
 NamedProfile named(const Profile& profile, Symbols& symbols);
 
 // Reads a profile in the format of pprof, compressed by gzip or not. The bytes may be anything.
-// `wanted`: which of its quantities; nothing: the one that the file names as its default or, if that is none that
-// is known here, the first one in Quantity that it has.
+// `wanted`: which of its quantities is read. Without it, that is the default that the file names
+//           or, if the file names none that is known here, the first one in Quantity that it has.
 //
 // Errors: data_loss: they are no such profile; failed_precondition: it does not have the quantity, or is
-//         larger than what is read (512 MiB without compression, 2^25 frames in all stacks).
+//         larger than what is read (512 MiB without compression, kMaxFramesOfFile).
 // Cost:   memory for the bytes without compression, and eight bytes a frame.
 Result<NamedProfile> read_pprof(const std::string& bytes, const std::string& path,
                                 std::optional<Quantity> wanted = {});
@@ -61,7 +68,7 @@ Result<NamedProfile> read_pprof(const std::string& bytes, const std::string& pat
 // comments. The bytes may be anything. The format does not say what the values are: they are taken for those that
 // folded() writes of `quantity`. Of CPU time these are numbers of samples, so the time is not known and is 0.
 //
-// Errors: data_loss: which line is no stack; failed_precondition: more than 2^25 frames in all stacks.
+// Errors: data_loss: which line is no stack; failed_precondition: more than kMaxFramesOfFile.
 Result<NamedProfile> read_folded(std::string_view text, const std::string& path, Quantity quantity);
 // Whether a file of this name is in the folded format.
 bool is_folded(std::string_view path);

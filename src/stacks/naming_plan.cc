@@ -7,7 +7,7 @@
 namespace kymo::stacks {
 namespace {
 
-constexpr unsigned kMostBlamed = 6;
+constexpr unsigned kMaxBlamed = 6;
 
 }  // namespace
 
@@ -45,13 +45,13 @@ void NamingPlan::reads(const Module* module) {
   if (reading_ != nullptr) reading_->store(module, std::memory_order_relaxed);
 }
 
-// Whoever took the child over may have written anything into the shared memory.
+// A child that was taken over may have written anything into the shared memory, so it is checked.
 bool NamingPlan::blame() {
   if (names_nothing_) return false;
   const Module* const module =
       reading_ == nullptr ? nullptr : reading_->exchange(nullptr, std::memory_order_relaxed);
   const auto found = modules_.find(module);
-  if (++blamed_ > kMostBlamed || found == modules_.end() || of(**found) == Detail::nothing) {
+  if (++blamed_ > kMaxBlamed || found == modules_.end() || of(**found) == Detail::nothing) {
     names_nothing_ = true;
     left_out_ = "the names of functions could not be read, so they have those of their modules";
     return true;

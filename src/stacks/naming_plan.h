@@ -14,16 +14,17 @@
 
 namespace kymo::stacks {
 
-// How much is read of each module of a profile to find names. The process that reads them has no rights, and a module may
-// end it, or may need more memory or time than is allowed. Then less is read of that module, and the names of all others
-// are still found: first without its debugging information, then nothing of it.
+// How much of each module of a profile is read to find names. A process without rights reads the
+// modules. A module may make that process end, or need more memory or time than is allowed. Then
+// the process is started again and reads less of that module: first without its debugging
+// information, then nothing. The names of all other modules are still found.
 //
 //   NamingPlan plan(profile);
 //   do {
 //     // in a child process: Symbols symbols(&plan); ...
 //   } while (the child has failed && plan.blame());
 //
-// Threads:   one. The child process says by shared memory what it reads.
+// Threads:   one. The child process writes into shared memory which module it reads.
 // Ownership: the profile must live as long as the plan.
 class NamingPlan {
  public:
@@ -38,12 +39,13 @@ class NamingPlan {
   [[nodiscard]] std::vector<int> files() const;
   [[nodiscard]] Detail of(const Module& module) const;
 
-  // In the child: this module is read now. Null: none.
+  // To be called in the child before it reads this module. Null: it reads none.
   void reads(const Module* module);
 
-  // After the child has failed: reads less of what it was reading. Returns false if there is no reason to try it again.
+  // To be called after the child has failed: the next child reads less of the module that it was
+  // reading. Returns false if another child would not read less.
   bool blame();
-  // What the last blame() has left out, as one sentence without its end.
+  // What the last blame() has left out, as a sentence without a full stop.
   [[nodiscard]] const std::string& left_out() const { return left_out_; }
 
  private:

@@ -29,8 +29,8 @@ class PerfRing {
   // The attributes of an event that tells which files processes map, what they execute, and when
   // they fork and exit. It takes no samples.
   static perf_event_attr side_events();
-  // The attributes of an event that tells the same, and takes the stack of what runs on the CPU each
-  // time that so much CPU time has passed. The event's record of a sample has no names.
+  // The attributes of an event that reports the same, and also takes the stack of the running
+  // thread after each `period_ns` of CPU time. The event's record of a sample has no names.
   static perf_event_attr samples(std::uint64_t period_ns);
 
   // `bytes`: of the ring, a power of two. Errors: the system's.

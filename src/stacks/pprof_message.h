@@ -43,7 +43,7 @@ inline constexpr unsigned kPeriod = 12;
 inline constexpr unsigned kComment = 13;
 }  // namespace field
 
-// What is known of a profile besides its samples.
+// The facts of a profile apart from its samples.
 struct PprofAbout {
   Quantity quantity = Quantity::cpu;
   std::uint64_t period_ns = 0;

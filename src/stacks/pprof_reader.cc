@@ -15,18 +15,15 @@
 namespace kymo::stacks {
 namespace {
 
-constexpr std::size_t kMostPprofBytes = std::size_t{512} << 20U;
-constexpr std::size_t kMostPhases = 1000;
-constexpr std::size_t kMostPprofFrames = std::size_t{1} << 25U;
-// Sums of values stay exact as numbers of JSON.
-constexpr std::uint64_t kMostValue = std::uint64_t{1} << 40U << 8U;
+constexpr std::size_t kMaxPprofBytes = std::size_t{512} << 20U;
+constexpr std::size_t kMaxPhases = 1000;
 
 // The fields of a message of protobuf, one after the other.
 class PprofFields {
  public:
   explicit PprofFields(std::string_view bytes) : rest_(bytes) {}
 
-  // Goes to the next field. Returns false at the end, and if what follows is no field.
+  // Goes to the next field. Returns false at the end, or if the next bytes are not a field.
   bool next();
   [[nodiscard]] bool whole() const { return !broken_; }
   [[nodiscard]] std::uint64_t id() const { return id_; }
@@ -190,10 +187,10 @@ bool read_table(PprofFields& fields, Tables& tables) {
       tables.texts.push_back(fields.bytes());
       return true;
     case 10:
-      tables.duration_ns = std::min(fields.number(), kMostValue);
+      tables.duration_ns = std::min(fields.number(), kMaxStackValue);
       return true;
     case 12:
-      tables.period = std::min(fields.number(), kMostValue);
+      tables.period = std::min(fields.number(), kMaxStackValue);
       return true;
     case 13:
       fields.append_to(tables.comments);
@@ -294,7 +291,7 @@ void StackMaker::add_frames(const std::vector<std::uint64_t>& locations, NamedPr
     const auto found = tables_.locations.find(id);
     const PprofLocation& location = found == tables_.locations.end() ? kNone : found->second;
     frames_ += std::max<std::size_t>(location.functions.size(), 1);
-    if (frames_ > kMostPprofFrames) return;
+    if (frames_ > kMaxFramesOfFile) return;
     for (const std::uint64_t one : location.functions) {
       stack.functions.push_back(function(one, location.mapping, profile));
     }
@@ -309,13 +306,13 @@ Weight StackMaker::weight_of(const std::vector<std::uint64_t>& values) const {
     const std::uint64_t value = i < values.size() ? values[i] : 0;
     return value > std::uint64_t{std::numeric_limits<std::int64_t>::max()}
                ? 0
-               : std::min(value, kMostValue);
+               : std::min(value, kMaxStackValue);
   };
   return {count_ ? at(*count_) : 1, at(value_)};
 }
 
 std::string StackMaker::known_phase(std::string name) {
-  if (phases_.size() < kMostPhases) phases_.insert(name);
+  if (phases_.size() < kMaxPhases) phases_.insert(name);
   return phases_.contains(name) ? std::move(name) : std::string();
 }
 
@@ -356,7 +353,7 @@ std::string unpacked(const std::string& bytes) {
   stream.avail_in = static_cast<uInt>(bytes.size());
   std::string text;
   int result = Z_OK;
-  while (result == Z_OK && text.size() <= kMostPprofBytes) {
+  while (result == Z_OK && text.size() <= kMaxPprofBytes) {
     const std::size_t before = text.size();
     text.resize(before + kPiece);
     stream.next_out = reinterpret_cast<Bytef*>(text.data() + before);
@@ -365,7 +362,7 @@ std::string unpacked(const std::string& bytes) {
     text.resize(before + kPiece - stream.avail_out);
   }
   ::inflateEnd(&stream);
-  return result == Z_STREAM_END || text.size() > kMostPprofBytes ? text : std::string();
+  return result == Z_STREAM_END || text.size() > kMaxPprofBytes ? text : std::string();
 }
 
 // Reads those comments of a profile that kymo writes.
@@ -377,8 +374,8 @@ void read_comments(const Tables& tables, NamedProfile& profile) {
     if (text.starts_with(kLost)) {
       std::uint64_t lost = 0;
       std::from_chars(text.data() + kLost.size(), text.data() + text.size(), lost);
-      profile.lost = std::min(lost, kMostValue);
-    } else if (text.starts_with(kPhase) && profile.phases.size() < kMostPhases) {
+      profile.lost = std::min(lost, kMaxStackValue);
+    } else if (text.starts_with(kPhase) && profile.phases.size() < kMaxPhases) {
       profile.add_phase(text.substr(kPhase.size()));
     }
   }
@@ -390,15 +387,16 @@ Error damaged(const std::string& path) {
 
 // A name from the file, cut to a short length, with only printable characters.
 std::string short_name(const std::string& text) {
-  constexpr std::size_t kMostLength = 40;
-  std::string name = text.substr(0, kMostLength);
+  constexpr std::size_t kMaxLength = 40;
+  std::string name = text.substr(0, kMaxLength);
   std::replace_if(
       name.begin(), name.end(), [](char c) { return c <= ' ' || c > '~'; }, '?');
   return name;
 }
 
-// That a file does not have a quantity, and which values it has.
-Error lacks(const std::string& path, const Tables& tables, std::optional<Quantity> wanted) {
+// The error that a file does not have the wanted quantity. It names those that the file has.
+Error lacks_quantity(const std::string& path, const Tables& tables,
+                     std::optional<Quantity> wanted) {
   std::string all;
   for (const auto& [name, unit] : tables.value_types) {
     all.append(all.empty() ? "" : ", ").append(short_name(tables.text(name)));
@@ -421,7 +419,7 @@ Result<NamedProfile> read_pprof(const std::string& bytes, const std::string& pat
   const bool packed = bytes.starts_with("\x1f\x8b");
   const std::string text = packed ? unpacked(bytes) : bytes;
   if (text.empty()) return damaged(path);
-  if (text.size() > kMostPprofBytes) return too_large(path);
+  if (text.size() > kMaxPprofBytes) return too_large(path);
   Tables tables;
   PprofFields fields(text);
   while (fields.next()) {
@@ -431,7 +429,7 @@ Result<NamedProfile> read_pprof(const std::string& bytes, const std::string& pat
   NamedProfile profile;
   StackMaker maker(tables);
   const std::optional<Quantity> quantity = maker.choose_values(wanted);
-  if (!quantity) return lacks(path, tables, wanted);
+  if (!quantity) return lacks_quantity(path, tables, wanted);
   profile.quantity = *quantity;
   profile.counts_samples = maker.counts_samples();
   profile.duration_ns = tables.duration_ns;
@@ -439,7 +437,7 @@ Result<NamedProfile> read_pprof(const std::string& bytes, const std::string& pat
   if (quantity == Quantity::cpu) profile.period_ns = tables.period;
   for (const std::string_view sample : tables.samples) {
     if (!maker.add(sample, profile)) return damaged(path);
-    if (maker.frames() > kMostPprofFrames) return too_large(path);
+    if (maker.frames() > kMaxFramesOfFile) return too_large(path);
   }
   return profile;
 }

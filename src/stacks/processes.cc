@@ -265,10 +265,11 @@ bool Processes::read_again(pid_t pid) {
     return false;
   read_cgroups(pid, process);  // it may have been moved into another one
   const bool read = read_maps(pid);
-  // A process may have so many mappings that to read them takes longer than that.
-  constexpr std::uint64_t kMostOften = 20;
+  // If a process has very many mappings, reading them takes longer than kSeldomNs. So they are read
+  // again only after at least this many times as long.
+  constexpr std::uint64_t kMinRestFactor = 20;
   process.read_ns = monotonic_ns();
-  process.rest_ns = std::max(kSeldomNs, kMostOften * (process.read_ns - now_ns));
+  process.rest_ns = std::max(kSeldomNs, kMinRestFactor * (process.read_ns - now_ns));
   return read;
 }
 

@@ -48,7 +48,7 @@ class Processes {
   Process& at(pid_t pid);
   // Reads again what a process has mapped, because an address was in no mapping: the kernel does not
   // tell what was moved (mremap(2)), as CRIU does it. Returns false if the process is gone, or was
-  // read less than 20 ms ago: of one with very many mappings, less than 20 times as long ago as that took.
+  // read a short time ago: 20 ms, or 20 times as long as that reading took, if that is longer.
   bool read_again(pid_t pid);
   // A compiler in a process may write /tmp/perf-PID.map with the names of what it has compiled.
   // Opens it, if it is there by now. To be called when a frame of such code was seen.

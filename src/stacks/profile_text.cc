@@ -13,15 +13,13 @@ namespace {
 
 using nlohmann::json;
 
-// A reader never writes more, so that sums of values stay exact as numbers of JSON.
-constexpr std::uint64_t kMostTextValue = std::uint64_t{1} << 48U;
 constexpr std::size_t kHeadParts = 5;
 constexpr std::size_t kStackParts = 6;
 
 std::optional<std::uint64_t> value_in(const json& said) {
   if (!said.is_number_unsigned()) return std::nullopt;
   const auto number = said.get<std::uint64_t>();
-  return number <= kMostTextValue ? std::optional(number) : std::nullopt;
+  return number <= kMaxStackValue ? std::optional(number) : std::nullopt;
 }
 
 bool read_head(const json& said, NamedProfile& profile) {

@@ -17,7 +17,7 @@ const std::string& phase_at(const std::vector<PhaseTimes>& phases, std::uint64_t
 }  // namespace
 
 void RequestSamples::add(Trace trace, std::uint64_t time_ns) {
-  if (count_ >= kMost) {
+  if (count_ >= kMaxSamples) {
     ++left_out_;
     return;
   }

@@ -23,10 +23,10 @@ struct PhaseTimes {
 // The stacks of a dump or restore with their instants: which phases there were is known at its end.
 //
 // Threads: one.
-// Bounds:  kMost samples; those beyond are counted as lost.
+// Bounds:  kMaxSamples samples; those beyond are counted as lost.
 class RequestSamples {
  public:
-  static constexpr std::size_t kMost = std::size_t{1} << 22U;
+  static constexpr std::size_t kMaxSamples = std::size_t{1} << 22U;
 
   void add(Trace trace, std::uint64_t time_ns);
   // Moves all into the profile, which has no phases yet, each with the name of its phase. A sample before the first phase has

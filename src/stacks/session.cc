@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/reap.h"
 #include "probe/process.h"
 #include "record/command.h"
 #include "record/signals.h"
@@ -19,10 +20,8 @@
 namespace kymo::stacks {
 namespace {
 
-constexpr int kSignalled = 128;
-
 // Why neither way to take stacks works, and what would make one of them work.
-Error neither(const Error& bpf, const Error& perf) {
+Error no_source_error(const Error& bpf, const Error& perf) {
   if (perf.code != Code::permission_denied) return perf;
   const Result<std::string> level = read_file("/proc/sys/kernel/perf_event_paranoid");
   return {
@@ -40,7 +39,7 @@ Result<Collection> open(const Sampling& sampling) {
   if (!source && sampling.bpf && !sampling.waits) {
     const Error why = source.error();
     source = open_perf_source(sampling);
-    if (!source) return neither(why, source.error());
+    if (!source) return no_source_error(why, source.error());
   }
   if (!source) return source.error();
   return Collection(*std::move(source), sampling);
@@ -64,12 +63,6 @@ std::optional<std::uint64_t> end_of(const Options& options) {
   return monotonic_ns() + to_nanos(*options.duration);
 }
 
-bool has_ended(pid_t child) {
-  siginfo_t info{};
-  return ::waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
-         info.si_pid == child;
-}
-
 // Waits for the command. Signals that end programs are passed on to it.
 int wait_for(pid_t pid, const record::Signals& signals) {
   while (!has_ended(pid)) {
@@ -78,7 +71,7 @@ int wait_for(pid_t pid, const record::Signals& signals) {
   }
   int status = 0;
   ::waitpid(pid, &status, 0);
-  return WIFSIGNALED(status) ? kSignalled + WTERMSIG(status) : WEXITSTATUS(status);
+  return shell_exit_code(status);
 }
 
 }  // namespace

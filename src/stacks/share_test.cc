@@ -12,7 +12,7 @@ namespace kymo::stacks {
 namespace {
 
 // With a larger variance of the count, p comes from the normal distribution.
-constexpr double kMostExactVariance = 1e4;
+constexpr double kMaxExactVariance = 1e4;
 
 double log_factorial(double n) {
   int sign = 0;
@@ -78,7 +78,7 @@ double fisher_p(SampleCounts part, SampleCounts all) {
   if (!is_possible(part, all)) return 1;
   const Spread spread(part, all);
   const auto count = static_cast<double>(part.after);
-  if (spread.variance() <= kMostExactVariance) return std::min(1.0, 2 * spread.tail(count));
+  if (spread.variance() <= kMaxExactVariance) return std::min(1.0, 2 * spread.tail(count));
   constexpr double kContinuity = 0.5;
   const double distance = std::max(0.0, std::abs(count - spread.mean()) - kContinuity);
   return std::erfc(distance / std::sqrt(2 * spread.variance()));

@@ -76,8 +76,9 @@ class Source {
   // Ends sampling. What was taken before can still be drained. Threads that wait now count as if
   // their waits ended now.
   virtual void stop() = 0;
-  // Also takes the stacks of these, as if `starter` had started them, and of what it starts from now
-  // on. Only of a target of processes, and only by BPF.
+  // Also takes the stacks of the processes `started`, as if `starter` had started them, and of
+  // those that it starts from now on. Works only by BPF, and only if the target is a list of
+  // processes.
   // Errors: unimplemented; those of the kernel.
   virtual Result<void> add(const Starter& starter, const std::vector<pid_t>& started);
   // A descriptor that becomes readable when the source should be drained soon; -1: none.

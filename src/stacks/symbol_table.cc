@@ -11,7 +11,7 @@
 namespace kymo::stacks {
 namespace {
 
-constexpr std::size_t kMostSymbols = 20'000'000;
+constexpr std::size_t kMaxSymbols = 20'000'000;
 constexpr std::uint64_t kLast = std::numeric_limits<std::uint64_t>::max();
 
 // Takes a word from the begin of the line.
@@ -58,7 +58,7 @@ void SymbolTable::add_section(Elf* elf, Elf_Scn* section) {
   }
   Elf_Data* const data = elf_getdata(section, nullptr);
   if (data == nullptr) return;
-  const std::size_t count = std::min(data->d_size / header.sh_entsize, kMostSymbols);
+  const std::size_t count = std::min(data->d_size / header.sh_entsize, kMaxSymbols);
   for (std::size_t i = 0; i < count; ++i) {
     GElf_Sym symbol{};
     if (gelf_getsym(data, static_cast<int>(i), &symbol) == nullptr) return;
@@ -78,7 +78,7 @@ void SymbolTable::add_perf_map(std::string_view text) {
     const std::string_view first = take_word(line);
     const std::string_view second = take_word(line);
     if (parse_hex(first, begin) && parse_hex(second, size) && size <= kLast - begin &&
-        !line.empty() && symbols_.size() < kMostSymbols) {
+        !line.empty() && symbols_.size() < kMaxSymbols) {
       symbols_.push_back({begin, begin + size, 0, line});
     }
   });

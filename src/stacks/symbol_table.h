@@ -19,7 +19,8 @@ class SymbolTable {
   void add_elf(Elf* elf);
   // The lines "START SIZE NAME" of a perf map, in hexadecimal digits. Other lines are left out.
   void add_perf_map(std::string_view text);
-  // The lines "START TYPE NAME" of /proc/kallsyms. All addresses are 0 for who may not see them.
+  // The lines "START TYPE NAME" of /proc/kallsyms. All addresses are 0 for a process that may not
+  // see them.
   void add_kallsyms(std::string_view text);
   // Call it after the last add.
   void sort();

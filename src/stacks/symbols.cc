@@ -12,12 +12,12 @@
 namespace kymo::stacks {
 namespace {
 
-constexpr std::size_t kLongestMap = std::size_t{256} << 20U;
+constexpr std::size_t kMaxMapBytes = std::size_t{256} << 20U;
 
 // All of a file of text that is open; empty if it cannot be read or is too long.
 std::string text_of(const Module& module) {
   if (!module.file.valid() || ::lseek(module.file.get(), 0, SEEK_SET) != 0) return {};
-  Result<std::string> text = read_all(module.file.get(), module.path, kLongestMap);
+  Result<std::string> text = read_all(module.file.get(), module.path, kMaxMapBytes);
   return text ? *std::move(text) : std::string();
 }
 

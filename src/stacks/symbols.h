@@ -28,7 +28,8 @@ struct Location {
 //            looked up once.
 class Symbols {
  public:
-  // `plan`: how much of each module is read, and who is told what is read. It must live as long as this object.
+  // `plan` says how much of each module is read, and is told which module is being read. It must
+  // live as long as this object.
   explicit Symbols(NamingPlan* plan = nullptr);
   ~Symbols();
   Symbols(const Symbols&) = delete;

@@ -52,7 +52,7 @@ Result<Target> cgroup_at(const std::string& folder) {
   if (!first && system.f_type != CGROUP2_SUPER_MAGIC) {
     return Error{Code::invalid_argument,
                  "cannot profile the cgroup " + folder +
-                     ": it is no folder of a cgroup: give one below /sys/fs/cgroup"};
+                     ": it is not the folder of a cgroup: give one below /sys/fs/cgroup"};
   }
   std::vector<pid_t> pids = members_of(folder);
   if (!first) return Target{Target::Kind::cgroup, std::move(pids), folder};

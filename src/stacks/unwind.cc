@@ -13,7 +13,7 @@
 namespace kymo::stacks {
 namespace {
 
-constexpr std::size_t kMostFrames = 512;
+constexpr std::size_t kMaxFrames = 512;
 
 enum class Step : std::uint8_t { taken, outermost, failed };
 
@@ -105,7 +105,7 @@ Step Unwinder::step(const std::optional<Frame>& frame) {
 void append_chain(const Processes::Process& process, const std::vector<std::uint64_t>& chain,
                   std::size_t from, Unwound& unwound) {
   std::optional<Frame> frame;
-  for (std::size_t i = from; i < chain.size() && unwound.frames.size() < kMostFrames; ++i) {
+  for (std::size_t i = from; i < chain.size() && unwound.frames.size() < kMaxFrames; ++i) {
     frame = process.memory.find(inside_call(chain[i], i == 0));
     if (!frame) break;
     unwound.frames.push_back(*frame);
@@ -130,7 +130,7 @@ std::optional<std::size_t> rest_of_chain(const std::vector<std::uint64_t>& chain
 
 Unwound Unwinder::run(const std::vector<std::uint64_t>& chain) {
   Unwound unwound;
-  while (unwound.frames.size() < kMostFrames) {
+  while (unwound.frames.size() < kMaxFrames) {
     const std::uint64_t address = inside_call(registers_[kReturnAddress], exact_);
     const std::optional<Frame> frame = process_.memory.find(address);
     unwound.frames.push_back(frame.value_or(Frame{nullptr, address}));

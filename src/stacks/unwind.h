@@ -16,12 +16,12 @@ struct Unwound {
 
 // Finds the frames of a program's stack.
 //
-// Where a module says how its frames are laid out (call frame information, which compilers write
-// for exceptions whether or not they keep frame pointers), the unwinder does what it says, with the
-// copy of the stack. That is also right in the middle of a function's first instructions, where the
-// frame pointer still is the caller's. Where nothing is said, as in code that a program makes at run
-// time, it follows the frame pointer. Beyond the end of the copy it takes what the kernel has found
-// by frame pointers.
+// Most modules describe how their frames are laid out (call frame information, which compilers
+// write for exceptions whether or not they keep frame pointers). The unwinder applies that to the
+// copy of the stack. The result is also right in the middle of a function's first instructions,
+// where the frame pointer is still that of the caller. Where there is no such description, as in
+// code that a program makes at run time, the unwinder follows the frame pointer. For frames beyond
+// the end of the copy, it uses the addresses that the kernel has found by frame pointers.
 //
 // Threads: one.
 // Cost:    about a microsecond a frame, once the rows of the modules are known.

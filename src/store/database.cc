@@ -104,9 +104,9 @@ Database::Statement Database::take(std::string_view sql) {
 }
 
 void Database::give_back(std::string_view sql, Statement statement) {
-  constexpr std::size_t kMostKept = 64;
+  constexpr std::size_t kMaxKept = 64;
   sqlite3_reset(statement.get());  // ends its transaction
-  if (prepared_.size() < kMostKept) prepared_.try_emplace(std::string(sql), std::move(statement));
+  if (prepared_.size() < kMaxKept) prepared_.try_emplace(std::string(sql), std::move(statement));
 }
 
 Result<void> Database::run(std::string_view tried, std::string_view sql,

@@ -112,7 +112,7 @@ struct Store::State {
   Unstored unstored;
   std::size_t on_way = 0;  // changes that were unstored and are being stored
   std::string trouble;     // why changes are not stored
-  std::size_t left = 0;    // attempts that wait for the disk, and for which nobody waits
+  std::size_t left = 0;    // attempts that wait for the disk, without a caller that waits for them
   bool noted = false;      // there is something for the writer
   bool stopping = false;   // the writer ends
   bool writer_ended = false;
@@ -183,7 +183,7 @@ struct Store::State {
     return stored;
   }
 
-  [[nodiscard]] Error stalls() const {
+  [[nodiscard]] Error does_not_answer() const {
     return Error{Code::unavailable, "the disk of the database " + path + " does not answer"};
   }
 };
@@ -193,7 +193,7 @@ struct Store::Attempt {
   // All are called with the disk's lock.
   std::function<Result<void>(State&)> work;
   std::function<void(State&)> apply;  // with the lock of the memory, after success
-  // After a success for which nobody waits any more. Null: such a success counts, too.
+  // Called after a success if the caller has given up waiting. Null: the change then stays.
   std::function<void(State&)> undo = nullptr;
   // Guarded by the lock of the memory:
   std::condition_variable ended;
@@ -250,13 +250,15 @@ Result<void> Store::ask_disk(std::function<Result<void>(State&)> work,
   one->apply = std::move(apply);
   one->undo = std::move(undo);
   std::optional<Result<void>> done = attempt(std::move(one));
-  return done ? *std::move(done) : state_->stalls();
+  return done ? *std::move(done) : state_->does_not_answer();
 }
 
 // Stores a change. If the disk does not take it, keeps the change in memory only. `apply` makes the
-// change in memory: with `unstored`, if the change must be kept there, and else with null.
+// change in memory: with `unstored`, if the change must be kept there, and else with null. With `undo`, a
+// change for which the disk does not answer in time is refused, and undone if the disk takes it later.
 Result<void> Store::change_or_keep(std::function<Result<void>(Database&)> work,
-                                   std::function<void(State&, Unstored* unstored)> apply) {
+                                   std::function<void(State&, Unstored* unstored)> apply,
+                                   std::function<void(State&)> undo) {
   auto one = std::make_shared<Attempt>();
   one->work = [work = std::move(work)](State& state) {
     Result<void> done = state.store_unstored();  // first, so that the newer change is stored last
@@ -265,11 +267,14 @@ Result<void> Store::change_or_keep(std::function<Result<void>(Database&)> work,
     return done;
   };
   one->apply = [apply](State& state) { apply(state, nullptr); };
+  const bool refuses = undo != nullptr;
   one->undo = [](State&) {};  // it is in memory already, with `unstored`
+  if (refuses) one->undo = std::move(undo);
   std::optional<Result<void>> done = attempt(std::move(one));
+  if (!done && refuses) return state_->does_not_answer();
   if (done && (*done || is_final(done->error()))) return *std::move(done);
   const std::lock_guard lock(state_->memory);
-  state_->trouble = done ? done->error().message : state_->stalls().message;
+  state_->trouble = done ? done->error().message : state_->does_not_answer().message;
   apply(*state_, &state_->unstored);
   return {};
 }
@@ -315,7 +320,7 @@ std::size_t Store::unstored() {
   one->apply = [](State&) {};
   const bool answered = attempt(std::move(one)).has_value();
   const std::lock_guard lock(state_->memory);
-  if (!answered) state_->trouble = state_->stalls().message;
+  if (!answered) state_->trouble = state_->does_not_answer().message;
   return state_->unstored.count() + state_->on_way;
 }
 
@@ -368,13 +373,19 @@ std::vector<Job> Store::jobs() {
   return state_->jobs;
 }
 
-Result<void> Store::remove_job(std::string_view id) {
+Result<void> Store::remove_job(std::string_view id, bool also_late) {
   const std::string gone(id);
+  const Result<Job> earlier = job(id);
+  std::function<void(State&)> undo;
+  if (earlier && !also_late) {
+    undo = [earlier](State& state) { static_cast<void>(add(*state.db, *earlier)); };
+  }
   return ask_disk([gone](State& state) { return store::remove_job(*state.db, gone); },
                   [gone](State& state) {
                     std::erase_if(state.jobs, [&](const Job& job) { return job.id == gone; });
                     state.unstored.jobs.erase(gone);
-                  });
+                  },
+                  std::move(undo));
 }
 
 Result<void> Store::add_checkpoint(const Checkpoint& checkpoint) {
@@ -401,6 +412,18 @@ Result<void> Store::update_checkpoint(const Checkpoint& c, const Job* job, const
     if (its_job) unstored->jobs[its_job->id] = *its_job;
     if (its_run) unstored->runs.push_back(*its_run);
   });
+}
+
+Result<void> Store::announce(const Checkpoint& c) {
+  const Result<Checkpoint> earlier = checkpoint(c.id);
+  if (!earlier) return earlier.error();
+  return change_or_keep(
+      [c](Database& db) { return update(db, c); },
+      [c](State& state, Unstored* unstored) {
+        store::change(state.checkpoints, c);
+        if (unstored != nullptr) unstored->checkpoints[c.id] = c;
+      },
+      [earlier](State& state) { static_cast<void>(update(*state.db, *earlier)); });
 }
 
 Result<Checkpoint> Store::checkpoint(std::string_view id) {

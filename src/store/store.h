@@ -90,8 +90,8 @@ struct Run {
 // Errors:    one line that names the file. Each change is a transaction: after an error nothing has
 //            changed. not_found: no such job or checkpoint; already_exists: an id or name is taken;
 //            unavailable: another process has held the file locked for two seconds;
-//            unavailable, too: the disk has not answered for kDiskAnswers; such a row is not
-//            added, even if the disk answers later. resource_exhausted: the disk is full.
+//            unavailable, too: the disk has not answered for kDiskAnswers; what was refused is not done,
+//            even if the disk answers later, unless the member says so. resource_exhausted: the disk is full.
 //            update_job(), update_checkpoint() and add_run() succeed even if the disk is full,
 //            fails or stalls, because they report what has already happened. The store keeps their
 //            changes in memory, every read sees them, and they are stored as soon as the disk takes
@@ -133,8 +133,9 @@ class Store {
   Result<Job> job(std::string_view id_or_name);
   // Oldest first.
   std::vector<Job> jobs();
-  // Removes the job. Its checkpoints and its history stay.
-  Result<void> remove_job(std::string_view id);
+  // Removes the job. Its checkpoints and its history stay. `also_late`: if the disk does not answer in time, the job is
+  // removed when it does, although the removal was refused.
+  Result<void> remove_job(std::string_view id, bool also_late = false);
 
   Result<void> add_checkpoint(const Checkpoint& checkpoint);
   // Replaces state, error, sizes and statistics. If `job` is given, it is updated in the same
@@ -142,15 +143,19 @@ class Store {
   // all. If `run` is given, it is added in the same transaction.
   Result<void> update_checkpoint(const Checkpoint& checkpoint, const Job* job = nullptr,
                                  const Run* run = nullptr);
+  // The same for what is about to happen. If the disk does not answer, nothing changes, so do not begin it either.
+  Result<void> announce(const Checkpoint& checkpoint);
   Result<Checkpoint> checkpoint(std::string_view id);
   // Oldest first. Those of one job, or of all if `job_id` is empty.
   std::vector<Checkpoint> checkpoints(std::string_view job_id = {});
+  // If the disk does not answer in time, it may be removed later, although the removal was refused.
   Result<void> remove_checkpoint(std::string_view id);
 
   // Only the thousand newest of each owner and kind are kept, of the thousand owners that had a run
   // last.
   Result<void> add_run(const Run& run);
-  // Oldest first. Those of one owner, or of all if `owner` is empty. `newest`: only so many, 0: all.
+  // Oldest first. Those of one owner, or of all if `owner` is empty. `newest`: at most this many;
+  // 0: all.
   Result<std::vector<Run>> runs(std::string_view owner, RunKind kind, std::size_t newest = 0);
 
  private:
@@ -161,7 +166,8 @@ class Store {
   Result<void> ask_disk(std::function<Result<void>(State&)> work, std::function<void(State&)> apply,
                         std::function<void(State&)> undo = nullptr);
   Result<void> change_or_keep(std::function<Result<void>(Database&)> work,
-                              std::function<void(State&, Unstored* unstored)> apply);
+                              std::function<void(State&, Unstored* unstored)> apply,
+                              std::function<void(State&)> undo = nullptr);
 
   std::shared_ptr<State> state_;
   std::thread writer_;

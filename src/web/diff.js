@@ -182,8 +182,8 @@ function describe() {
   const named = (name) => (side(name).length === 1 ? fileName(side(name)[0].path) : `${side(name).length} recordings`);
   document.title = `${named("A")} → ${named("B")}`;
   byId("title").textContent = document.title;
-  byId("subtitle").textContent = `${diff.test}'s test, a value of each ${diff.values === "runs" ? "run" : "block"}; p by ${diff.correction} over ${diff.tested} metrics` +
-    (diff.margin > 0 ? `; up to ${diff.margin * 100} % is no change` : "");
+  byId("subtitle").textContent = `${diff.test}'s test, a value of each ${diff.values === "runs" ? "run" : "block"}; p corrected (${diff.correction}) for ${diff.tested} metrics` +
+    (diff.margin > 0 ? `; changes of up to ${diff.margin * 100} % ignored` : "");
   const changed = diff.metrics.filter((metric) => metric.verdict === "changed").length;
   const told = changed > 0 || diff.metrics.some((metric) => metric.verdict === "no change");
   byId("quality").append(element("li", { class: changed || !told ? "warning" : "good" },

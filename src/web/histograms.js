@@ -1,5 +1,6 @@
 // Quantiles of the histograms of a recording (docs/histograms.md). The counts of buckets say little by themselves.
 import { written } from "./format.js";
+import { Heat } from "./heat.js";
 
 /** @import { LaneKind } from "./lanes.js" */
 /** @import { SummedColumn } from "./types.d.ts" */
@@ -84,7 +85,7 @@ export function quantileRows(columns) {
 }
 
 /**
- * A lane for each histogram, with its quantiles over time.
+ * A lane for each histogram: its quantiles over time, on the heat map of its values.
  * @param {SummedColumn[]} columns
  * @param {number} window over which the values count
  * @returns {LaneKind[]}
@@ -92,7 +93,7 @@ export function quantileRows(columns) {
 export function histogramLanes(columns, window) {
   return histogramsOf(columns).filter((one) => one.buckets.some(({ column }) => !column.idle)).map((one) => {
     const names = one.buckets.map(({ column }) => column.name);
-    return { title: one.name, of: "quantiles of its values", height: 52, parts: QUANTILES.map((share, k) => ({
+    return { title: one.name, of: "values, darker where there are more", height: 92, heat: new Heat(one.buckets), parts: QUANTILES.map((share, k) => ({
       name: percent(share), color: COLORS[k], columns: names.filter((_, i) => !one.buckets[i].column.idle), write: (value) => written(value, one.unit),
       value: (points, i) => quantile(one.buckets, names.map((name) => points.rate(name, i, window) ?? 0), share) })) };
   });

@@ -59,6 +59,7 @@ export class Lane {
     const paths = /** @type {NonNullable<typeof uPlot.paths.stepped>} */ (uPlot.paths.stepped)({ align: -1 });
     /** @type {(least: number) => uPlot.Range.Function} */
     const upTo = (least) => (_, __, most) => [0, Math.max(least, (most || 0) * 1.06) || 1];
+    const { heat } = kind;
     // The areas of a stack are drawn from the highest sum to the lowest one.
     const order = kind.stacked ? kind.parts.slice().reverse() : kind.parts;
     const made = (this.plot = new uPlot({
@@ -66,12 +67,12 @@ export class Lane {
       padding: [3, 0, 1, 0],
       cursor: { sync: { key: "kymo" }, y: false, drag: { x: true, y: false, setScale: false }, points: { show: false } },
       legend: { show: false },
-      scales: { x: { time: false, range: () => [view.from, view.to] }, y: { range: upTo(kind.least ?? 0) }, z: { range: upTo(0) } },
+      scales: { x: { time: false, range: () => [view.from, view.to] }, y: { range: heat ? () => [0, heat.rows] : upTo(kind.least ?? 0) }, z: { range: upTo(0) } },
       axes: [{ show: false }, { show: false }],
       series: [{}, ...order.map((part) => ({ scale: part.scale ?? "y", stroke: part.color, width: kind.stacked ? 0.5 : 1.25, paths, spanGaps: false,
         fill: part.area ? part.color + (kind.stacked ? "d8" : "70") : undefined, points: { show: false } }))],
       hooks: {
-        drawClear: [(plot) => drawBands(plot, board, false)],
+        drawClear: [(plot) => drawBands(plot, board, false), (plot) => heat?.draw(plot, this.points)],
         setCursor: [(plot) => this.read(plot)],
         setSelect: [(plot) => zoomToSelection(plot, board)],
       },
@@ -105,6 +106,10 @@ export class Lane {
     /** @param {(number | null)[]} values */
     const withBreaks = (values) => values.flatMap((value, i) => (points.broken[i] ? [null, value] : [value]));
     let lines = this.data;
+    if (kind.heat) {
+      const { heat } = kind;
+      lines = this.data.map((values) => values.map((value) => heat.place(value)));
+    }
     if (kind.stacked) {
       const sum = points.times.map(() => 0);
       lines = this.data.map((values) => values.map((value, i) => (value === null ? null : (sum[i] += value)))).reverse();

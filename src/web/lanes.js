@@ -3,6 +3,7 @@
 import { bytes, scaled } from "./format.js";
 import { histogramLanes } from "./histograms.js";
 
+/** @import { Heat } from "./heat.js" */
 /** @import { Points } from "./points.js" */
 /** @import { SummedColumn } from "./types.d.ts" */
 
@@ -22,6 +23,7 @@ import { histogramLanes } from "./histograms.js";
  * @property {boolean} [stacked]
  * @property {number} [least] the least upper end of its scale
  * @property {number} height
+ * @property {Heat} [heat] lies behind the lines, which stand where it places their values
  * @property {Part[]} parts
  */
 

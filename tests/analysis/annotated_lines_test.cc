@@ -10,8 +10,8 @@
 namespace kymo::analysis {
 namespace {
 
-// What src/sampling writes, to the byte (tests/sampling/annotated_sink_test.cc); the checksums are
-// zlib's.
+// The same bytes as src/sampling writes (tests/sampling/files/annotated_sink_test.cc). The
+// checksums come from zlib.
 std::string lossy(const std::string& text) {
   char sum[16];
   std::snprintf(sum, sizeof sum, "\t0x%x\n", adler32(text));

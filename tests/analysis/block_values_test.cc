@@ -9,7 +9,7 @@ namespace {
 
 class BlockValues : public ::testing::Test {
  protected:
-  // A counter and a gauge.
+  // The blocks of a recording that has one counter and one gauge.
   std::vector<ColumnBlocks> blocks(const std::string& rows, const TimeWindow& window,
                                    std::uint64_t block_ns) {
     const std::string path = folder_.file("run.tsv", "Time (ns)\tgrown\tlevel\n" + rows);
@@ -37,7 +37,8 @@ TEST_F(BlockValues, CountersAreRatesAndGaugesMeans) {
   const auto read =
       blocks(row(0, 0, 1) + row(1, 10, 3) + row(2, 40, 5) + row(3, 70, 5) + row(4, 70, 9),
              {0, 4 * kSecond}, 2 * kSecond);
-  // From the first row to the last of each block; the last row is in no whole block.
+  // A block counts from its first row to its last. The last row of the recording is in no whole
+  // block.
   EXPECT_EQ(read[0].values, (std::vector<double>{10, 30}));
   EXPECT_EQ(read[1].values, (std::vector<double>{2, 5}));
   EXPECT_DOUBLE_EQ(read[0].mean, 17.5);

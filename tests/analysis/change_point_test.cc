@@ -23,7 +23,7 @@ std::vector<double> joined(std::vector<double> first, const std::vector<double>&
   return first;
 }
 
-// U counted by its definition, over all pairs.
+// The Mann-Whitney U statistic, computed by its definition: compare all pairs.
 double mann_whitney(const std::vector<double>& series, std::size_t cut) {
   double u = 0;
   for (std::size_t i = 0; i < cut; ++i) {
@@ -54,7 +54,8 @@ TEST(PettittTest, TheStatisticIsTheLargestOfAllCutsAlsoWithEqualValues) {
 }
 
 TEST(PettittTest, TheProbabilityOfAFewValuesIsExact) {
-  // All four low ones first: K = 16; of the 70 ways to place them 2 have it so.
+  // The test statistic K is 16, because the four low values come first. Of the 70 ways to place
+  // them, 2 give this K.
   const Pettitt found = pettitt_test(std::vector<double>{1, 1, 1, 1, 2, 2, 2, 2});
   EXPECT_EQ(found.at, 4U);
   EXPECT_EQ(found.statistic, 16);
@@ -82,7 +83,7 @@ TEST(ChangePointTest, AStepIsFoundWhereItIs) {
 
 TEST(ChangePointTest, TheLastValueBeforeAStepBelongsBeforeItAlsoWhereItIsTheHighest) {
   std::vector<double> series = noise(15, 1);
-  series.back() = 1.12;  // the test's own cut is before it
+  series.back() = 1.12;  // outside of the cut that the test finds by itself
   series = joined(series, noise(10, 1.3, 8));
   EXPECT_EQ(pettitt_test(series).at, 14U);
   EXPECT_EQ(find_changes(series).at(0).at, 15U);
@@ -111,7 +112,7 @@ TEST(ChangePointTest, NoiseAloneSeldomChanges) {
   for (std::uint64_t seed = 0; seed < 100; ++seed) {
     found += find_changes(noise(30, 1, seed)).empty() ? 0 : 1;
   }
-  EXPECT_LE(found, 10) << "5 of 100 are allowed, give or take";
+  EXPECT_LE(found, 10) << "5 of 100 are expected by chance, and some more are allowed";
 }
 
 TEST(ChangePointTest, OneOutlierIsNoChange) {

@@ -58,7 +58,8 @@ TEST(FindRecordings, ACompanionFileAloneIsRefusedByTheRecordingsName) {
   const std::string gaps = folder.file("r1.gaps.tsv", "");
   static_cast<void>(folder.file("r1.tsv.zst", ""));
   const std::string other = folder.file("r2.tsv", "");
-  // Beside another's recording it must not be dropped: r1 would go uncompared.
+  // The gaps of r1 are named together with the recording r2. They must not be skipped silently: r1 would then
+  // not be compared.
   const auto refused = find_all_recordings({gaps, other});
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().message, "read " + gaps + ": it is the list of gaps of " +

@@ -28,7 +28,7 @@ std::string own_host() {
   return names.nodename;
 }
 
-// What a running recorder writes beside its rows.
+// The metadata that a running recorder writes beside its rows.
 Metadata running(std::uint64_t pid, const std::string& host, std::int64_t start_unix_ns) {
   Metadata metadata;
   metadata.state = "running";
@@ -38,7 +38,8 @@ Metadata running(std::uint64_t pid, const std::string& host, std::int64_t start_
   return metadata;
 }
 
-constexpr std::uint64_t kNoProcess = (1U << 22U) + 1;  // above the kernel's highest pid
+// Above the highest pid that the kernel gives out.
+constexpr std::uint64_t kNoProcess = (1U << 22U) + 1;
 
 TEST(Finish, ARecorderThatRunsIsToldFromOneThatIsGone) {
   const auto self = static_cast<std::uint64_t>(::getpid());
@@ -58,7 +59,8 @@ TEST(Finish, APidThatIsGivenToALaterProcessIsNotTheRecorder) {
 
 class UnfinishedRecording : public ::testing::Test {
  protected:
-  // 100 rows; frozen_us grows at the end alone, where it has come so far.
+  // Writes 100 rows. If `frozen`, frozen_us grows only in the last rows, as in a dump that reached
+  // its freeze.
   std::string record(const std::string& name, const std::string& state, std::uint64_t pid,
                      bool frozen = true) {
     std::string text = "Time (ns)\tbytes\tfrozen_us\n";
@@ -112,7 +114,7 @@ TEST_F(UnfinishedRecording, OnlyOneThatIsBeingWrittenIsWaitedForUntilItHasEnded)
   const std::string cut = record("cut", "running", kNoProcess);
   const std::string live = record("live", "running", self);
   EXPECT_EQ(about_to_end({cut, live}), (std::vector<std::string>{live}));
-  // That of a writer that is gone is not waited for.
+  // The recorder has ended, so wait_until_ended() must not wait for its recording.
   EXPECT_TRUE(wait_until_ended({cut}, std::chrono::minutes(1)).empty());
   EXPECT_EQ(wait_until_ended({live}, std::chrono::milliseconds(1)),
             (std::vector<std::string>{live}));

@@ -1,4 +1,4 @@
-// The worked example of docs/tsv-format.md is what the readers read.
+// Checks that the readers can read the worked example of docs/tsv-format.md.
 
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@
 namespace kymo::analysis {
 namespace {
 
-// The `n`th block of the document that is fenced as `language`.
+// Returns the `n`th block of the document that is fenced as `language`.
 std::string block(const std::string& language, int n) {
   std::ifstream file(KYMO_SOURCE_DIR "/docs/tsv-format.md");
   const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};

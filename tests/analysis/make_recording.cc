@@ -1,7 +1,8 @@
-// Makes a recording for the tests of what reads recordings: 440 ms that look like a dump, with
-// phases, bytes that grow in bursts, and idle columns. The registry and the files are those of a real
-// recording. The time is not, so that it is the same on every machine, however busy. Recordings of
-// different names differ only in how late their samples are. Usage: make_recording NAME.tsv
+// Makes a recording for the tests of programs that read recordings: 440 ms that look like a dump,
+// with phases, bytes that grow in bursts, and idle columns. The registry and the files are real. The
+// time is simulated, so that the recording is the same on every machine. Recordings with different
+// names differ only in how late their samples are.
+// Usage: make_recording NAME.tsv
 
 #include <algorithm>
 #include <atomic>
@@ -15,7 +16,7 @@
 #include <vector>
 
 #include "kymo/registry.h"
-#include "sampling/history/history.h"
+#include "sampling/history/cut_sink.h"
 
 namespace {
 
@@ -57,13 +58,12 @@ constexpr std::uint64_t kTickNs = 1'000'000;
 constexpr std::size_t kRowsPerSlot = 20;
 
 // What happens in one millisecond of the pretended dump, given as a time since its start.
-void pretend_dump(const Metrics& metrics, kymo::History& history, kymo::History::CutId cut,
-                  int tick) {
+void pretend_dump(const Metrics& metrics, kymo::CutSink& cuts, kymo::CutSink::CutId cut, int tick) {
   const auto enter = [&](const char* name, std::uint64_t number) {
     metrics.phase->store(number, std::memory_order_relaxed);
-    history.mark(cut, name, static_cast<std::uint64_t>(tick) * kTickNs);
+    cuts.mark(cut, name, static_cast<std::uint64_t>(tick) * kTickNs);
   };
-  constexpr int kSlowly = 4;  // ms a burst, in the first half
+  constexpr int kSlowly = 4;  // milliseconds from one burst to the next, in the first half
   constexpr int kFast = 2;
   constexpr int kBegin = 150;
   constexpr int kMiddle = kBegin + kBursts / 2 * kSlowly;
@@ -98,17 +98,18 @@ kymo::Result<void> record(const std::string& path) {
   if (!metrics) return metrics.error();
   auto sampler = registry.sampler({});
   if (!sampler) return sampler.error();
-  kymo::History history(std::chrono::seconds(2));
-  if (auto opened = history.open(description(**sampler)); !opened) return opened;
-  auto cut = history.begin(path, 0, {{"request", "dump"}, {"job", "churn-1"}});
+  kymo::CutSink cuts(std::chrono::seconds(2));
+  if (auto opened = cuts.open(description(**sampler)); !opened) return opened;
+  auto cut = cuts.begin(path, 0, {{"request", "dump"}, {"job", "churn-1"}});
   if (!cut) return cut.error();
-  // Samples are late by some tens of microseconds, each recording by others.
+  // Samples are late by some tens of microseconds. The path is the seed, so each recording has its
+  // own delays.
   std::minstd_rand late(static_cast<unsigned>(std::hash<std::string>()(path)));
   std::vector<std::uint64_t> rows;
   kymo::ProfilerStats stats;
   constexpr int kTicks = 440;
   for (int tick = 0; tick < kTicks; ++tick) {
-    pretend_dump(*metrics, history, *cut, tick);
+    pretend_dump(*metrics, cuts, *cut, tick);
     const std::uint64_t late_ns = 20'000 + late() % 80'000;
     const std::size_t row = rows.size();
     rows.resize(row + 1 + (*sampler)->columns().size());
@@ -118,15 +119,15 @@ kymo::Result<void> record(const std::string& path) {
     stats.timing_error_max_ns = std::max(stats.timing_error_max_ns, late_ns);
     if ((tick + 1) % static_cast<int>(kRowsPerSlot) == 0) {
       const std::size_t stride = rows.size() / kRowsPerSlot;
-      if (auto kept = history.write({rows.data(), kRowsPerSlot, stride}); !kept) return kept;
+      if (auto kept = cuts.write({rows.data(), kRowsPerSlot, stride}); !kept) return kept;
       rows.clear();
     }
   }
   stats.sample_window_max_ns = 1000;
   stats.duration_ns = kTicks * kTickNs;
-  history.end(*cut, stats.duration_ns, {{"outcome", "ok"}});
-  if (auto closed = history.close(stats); !closed) return closed;
-  return history.wait(*cut, std::chrono::milliseconds(0));  // close() has waited for it
+  cuts.end(*cut, stats.duration_ns, {{"outcome", "ok"}});
+  if (auto closed = cuts.close(stats); !closed) return closed;
+  return cuts.wait(*cut, std::chrono::milliseconds(0));  // close() has waited for it
 }
 
 }  // namespace

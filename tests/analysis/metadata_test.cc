@@ -19,14 +19,14 @@ namespace {
 
 using StatsWords = std::array<std::uint64_t, sizeof(ProfilerStats) / sizeof(std::uint64_t)>;
 
-// Every figure has another value, so a figure that is not written, not read, or read into another
-// one is found.
+// Each figure has a different value. So the test finds a figure that is not written, not read, or
+// read into another one.
 TEST(MetadataTest, NoFigureOfTheRecorderIsLostBetweenWriterAndReader) {
   StatsWords words{};
   for (std::size_t i = 0; i < words.size(); ++i) words.at(i) = 1000 + i;
   auto written = std::bit_cast<ProfilerStats>(words);
-  written.timing_error_max_ns = 5000;  // no percentile is above it
-  written.sample_window_ns = 0;        // only gVisor's format has it
+  written.timing_error_max_ns = 5000;  // the maximum: no percentile may be above it
+  written.sample_window_ns = 0;        // only a recording in gVisor's format has this figure
   const nlohmann::json json{{"format_version", 1}, {"stats", describe_stats(written)}};
   const Result<Metadata> read = parse_metadata(json_text(json), "a.meta.json");
   ASSERT_TRUE(read.ok()) << read.error().message;
@@ -38,7 +38,7 @@ TEST(MetadataTest, FiguresThatAreNotKnownAreNotWritten) {
   ProfilerStats stats;
   stats.spin_ns = 5;
   const nlohmann::json json = describe_stats(stats);
-  EXPECT_TRUE(json.contains("timing_error_ns")) << "0 as well";
+  EXPECT_TRUE(json.contains("timing_error_ns")) << "it is also written if it is 0";
   EXPECT_TRUE(json.contains("spin_ns"));
   EXPECT_FALSE(json.contains("wakeup_latency_ns"));
   EXPECT_FALSE(json.contains("rows_on_time"));

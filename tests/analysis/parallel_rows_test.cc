@@ -131,7 +131,7 @@ TEST_F(ParallelRows, AHeaderWithoutRowsHasNone) {
 }
 
 TEST_F(ParallelRows, ASummaryIsTheSameByAnyNumberOfThreads) {
-  const std::string path = write(rows_of(320'000, 7));  // 12 MB: worth three threads
+  const std::string path = write(rows_of(320'000, 7));  // 12 MB, enough for three threads
   const auto one = summarize(path, 1);
   const auto three = summarize(path, 3);
   ASSERT_TRUE(one.ok() && three.ok());

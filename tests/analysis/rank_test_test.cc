@@ -18,7 +18,7 @@ Values drawn(std::mt19937_64& random, std::size_t count, double around = 10) {
   return values;
 }
 
-// By the definition: over all ways to call so many of the values `after`.
+// Computes p by its definition: over all ways to choose which values are called `after`.
 double counted_p(const Values& before, const Values& after) {
   Values all(before);
   all.insert(all.end(), after.begin(), after.end());

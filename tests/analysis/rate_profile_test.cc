@@ -62,7 +62,8 @@ TEST(RateProfile, StillnessAndExtremesHaveARate) {
   EXPECT_EQ(profile_of({0, 0}).busiest().end_ns, 0U);
 }
 
-// A step's rate stands for all in it, and was printed as a percentile above the maximum.
+// Before the fix, an average over a whole step could be printed as a percentile that was above the
+// maximum.
 TEST(RateProfile, NoPercentileLiesAboveTheHighestRate) {
   for (const std::uint64_t growth : {std::uint64_t{3}, std::uint64_t{1000}, std::uint64_t{1021}}) {
     const std::vector<std::uint64_t> growths(10'000, growth);

@@ -15,7 +15,7 @@ namespace {
 
 using DiffVerdict = MetricDiff::Verdict;
 using Random = std::mt19937_64;
-// The next value of a column; a counter's is what it grew.
+// Returns the next value of a gauge, or by how much a counter grows in the next row.
 using Process = std::function<std::uint64_t(Random&)>;
 
 struct Column {
@@ -25,7 +25,8 @@ struct Column {
 };
 
 constexpr double kLevel = 100'000;
-// Draws of a test that counts errors. The sanitizers look for others, and take ten times as long.
+// How many times a test draws random recordings to count wrong verdicts. With a sanitizer, which
+// needs ten times as long, the test looks for memory errors, so fewer are enough.
 constexpr int kDraws = KYMO_SANITIZER ? 40 : 200;
 
 std::uint64_t whole(double value) {
@@ -38,7 +39,7 @@ Process poisson(double mean) {
   };
 }
 
-// On and off, for as long as chance has it: 20 rows each on average.
+// On and off at random. Each state lasts 20 rows on average.
 Process bursts(std::uint64_t when_on) {
   return [when_on, on = false](Random& random) mutable {
     if (random() % 20 == 0) on = !on;
@@ -46,7 +47,7 @@ Process bursts(std::uint64_t when_on) {
   };
 }
 
-// A level that forgets where it was, the slower the nearer `keep` is to 1.
+// A level that wanders around a mean. The nearer `keep` is to 1, the slower it comes back.
 Process wandering(double keep, double around = kLevel) {
   return [keep, around, off = 0.0](Random& random) mutable {
     off = keep * off + std::normal_distribution<double>(0, 1000)(random);
@@ -54,7 +55,7 @@ Process wandering(double keep, double around = kLevel) {
   };
 }
 
-// What each run has of its own, and never changes.
+// A constant that is different in each run.
 Process own_level() {
   return [level = std::uint64_t{0}](Random& random) mutable {
     if (level == 0) level = 100'000'000 + random() % 10'000;
@@ -62,7 +63,7 @@ Process own_level() {
   };
 }
 
-// A ramp of a length of its own, as a dump's memory.
+// A ramp that has a different length in each run, like the memory of a dump.
 Process ramp() {
   return [at = 0.0, step = 0.0](Random& random) mutable {
     if (step == 0) step = 400 + static_cast<double>(random() % 200);
@@ -149,7 +150,8 @@ TEST_F(RecordingDiffTest, TheSameProcessTwiceSeldomAlarms) {
     found += name + " " + std::to_string(count) + "/" + std::to_string(tested[name]) + " ";
   }
   RecordProperty("alarms", alarms);
-  // A family of tests errs once in 20; three standard deviations of 200 draws are 9.
+  // A set of tests may give a false alarm once in 20. The 9 are three standard deviations for 200
+  // draws.
   EXPECT_LE(alarms, kDraws / 20 + 9) << found;
   EXPECT_GT(tested["poisson"], kDraws * 9 / 10) << found;
   EXPECT_GT(tested["bursts"], kDraws / 10) << found;
@@ -186,7 +188,7 @@ TEST_F(RecordingDiffTest, AFifthMoreIsFoundAndItsSizeToo) {
     gauges += level.verdict == DiffVerdict::changed ? 1 : 0;
     EXPECT_NEAR(*calls.share(), 0.2, 0.03);
     EXPECT_NEAR(*level.share(), 0.2, 0.01);
-    EXPECT_NEAR(*calls.before, 50'000, 1500);  // a second: a rate, not a total
+    EXPECT_NEAR(*calls.before, 50'000, 1500);  // calls per second: the rate, not the total
     EXPECT_LT(calls.shift.low, calls.shift.median);
     EXPECT_LT(calls.shift.median, calls.shift.high);
   }
@@ -215,7 +217,7 @@ TEST_F(RecordingDiffTest, WhatDependsOnItsPastTooLongIsNotTold) {
   EXPECT_EQ(made.tested, 0U);
 }
 
-// Runs that differ from each other by a tenth and more.
+// The columns of runs that differ from each other by a tenth and more.
 std::vector<Column> a_run(Random& random, double factor = 1) {
   const double own = std::normal_distribution<double>(1, 0.1)(random);
   return {{"calls", true, poisson(factor * 50 * std::max(own, 0.2))}};
@@ -252,7 +254,7 @@ TEST_F(RecordingDiffTest, TooFewRunsTellNothing) {
   const std::vector<std::string> before{run("a1", 50), run("a2", 50), run("a3", 50)};
   const std::vector<std::string> after{run("b1", 90), run("b2", 90), run("b3", 90)};
   EXPECT_NE(metric(diff(before, after), "calls").reason.find("3 and 3 of 4"), std::string::npos);
-  // Four of each can tell of one metric, not of two at once.
+  // Four runs on each side are enough to test one metric, but not two at once.
   const std::vector<std::string> before4{before[0], before[1], before[2], run("a4", 50)};
   const std::vector<std::string> after4{after[0], after[1], after[2], run("b4", 90)};
   const RecordingDiff four = diff(before4, after4);
@@ -273,7 +275,7 @@ TEST_F(RecordingDiffTest, OneMisspeltMetricAmongOthersIsRefused) {
       << made.error().message;
 }
 
-// Grows once, by so much more or less.
+// A counter that grows once in a run, by about `growth`.
 Process once(std::uint64_t growth) {
   return [growth, row = 0](Random& random) mutable {
     return ++row == 40 ? growth + random() % (growth / 10) : 0;
@@ -286,7 +288,8 @@ TEST_F(RecordingDiffTest, WhatHappensOnceIsComparedByItsSizeNotByARate) {
   std::vector<std::string> after;
   for (int i = 0; i < 6; ++i) {
     const std::string number = std::to_string(i);
-    // Twice as long a recording, so half the rate, of what took as long.
+    // Every second recording of `before` is twice as long. So its rate is half as high, although
+    // the counter grew as much.
     const auto rows = static_cast<std::size_t>(50 + 50 * (i % 2));
     before.push_back(record("a" + number, {{"same", true, once(1000)}, {"more", true, once(1000)}},
                             rows, random));
@@ -342,7 +345,7 @@ TEST_F(RecordingDiffTest, ItIsAlignedAtThePhasesThatAllHave) {
   EXPECT_EQ(*write.after, 190'000'000);
   EXPECT_EQ(metric(made, "own").verdict, DiffVerdict::one_sided);
 
-  // A phase that is asked for is compared to its end, or from and to where it is said.
+  // A phase is compared to its end, or over the range that --from and --to give.
   const RecordingDiff phase = diff({before}, {after}, {.align = "write"});
   EXPECT_EQ(phase.after[0].window.begin_ns, 210'000'000U);
   EXPECT_EQ(phase.after[0].window.end_ns, 400'000'000U);
@@ -383,7 +386,8 @@ TEST_F(RecordingDiffTest, ARecordingAgainstItselfDoesNotChange) {
   }
 }
 
-// Each mark was looked for in a list of all: eight times as many took 64 times as long.
+// Before the fix, each mark was looked up in a list of all marks: eight times as many marks took 64
+// times as long.
 TEST_F(RecordingDiffTest, ManyMarksTookQuadraticTime) {
   Random random(1);
   const std::vector<Column> columns{{"level", false, wandering(0.5)}};

@@ -17,7 +17,7 @@ namespace kymo::analysis {
 namespace {
 
 struct RowRangeTest : testing::Test {
-  // A recording of these times, and what else stands behind the rows.
+  // Writes a recording with rows at these times, followed by `rest`.
   void record(const std::vector<std::uint64_t>& times, const std::string& rest = "",
               std::size_t padding = 0) {
     std::ofstream file(path);
@@ -95,7 +95,8 @@ TEST_F(RowRangeTest, LongLinesAndLinesThatAreNoRows) {
   EXPECT_EQ(text_at(rows_between(text, 200, 210).value().begin, 4), "190\t");
   EXPECT_EQ(text_at(rows_between(text, 200, 210).value().end, 4), "220\t");
   record({10, 20}, "damaged\n30\t60\n4");
-  EXPECT_EQ(rows_between(text, 30, 99).value().end, text.end - 1) << "the cut last line is none";
+  EXPECT_EQ(rows_between(text, 30, 99).value().end, text.end - 1)
+      << "the last line is cut short, so it is not a row";
   EXPECT_EQ(first_time(text).value(), 10U);
 }
 
@@ -118,7 +119,8 @@ TEST_F(RowRangeTest, SamplesFromAllOverTheText) {
     EXPECT_LE(sampled(count).size(), count) << "never more than asked for";
   }
   record({10, 20}, "damaged\nx\ty\n30\t60\n4");
-  EXPECT_EQ(sampled(1000), (std::vector<std::uint64_t>{10, 20, 30})) << "what is no row is passed";
+  EXPECT_EQ(sampled(1000), (std::vector<std::uint64_t>{10, 20, 30}))
+      << "lines that are no rows are skipped";
 }
 
 TEST_F(RowRangeTest, NoRows) {

@@ -28,12 +28,13 @@ void append_rows(const RowBlock& block, std::size_t columns, Rows& rows) {
   }
 }
 
-// `kernel`: null: digit by digit.
+// If `kernel` is null, parses one digit after the other.
 Parsed parse_whole(const std::string& text, std::size_t columns, const RowKernel* kernel) {
   Parsed parsed;
   RowParser parser(columns, 1, kernel);
   RowBlock block(columns, 333);
-  // The first line of a text may stand at the beginning of what is readable: it is never scanned.
+  // The kernel reads bytes before a line, and nothing before the first line may be readable. So the first line is never
+  // scanned.
   for (std::string_view rest = text; !rest.empty(); block.clear()) {
     rest.remove_prefix(parser.parse(rest, block));
     append_rows(block, columns, parsed.rows);
@@ -71,14 +72,14 @@ void expect_same(const std::string& text, std::size_t columns) {
 TEST(RowScan, ReadsWhatDigitByDigitReads) {
   std::mt19937_64 random(1);
   for (std::size_t columns = 1; columns < 40; columns += 3) {
-    for (const int most_digits : {20, 16, 15, 8, 3, 1}) {  // some of 20 are too long for the scan
+    // Some numbers of 20 digits are too large for the scan.
+    for (const int most_digits : {20, 16, 15, 8, 3, 1}) {
       expect_same(random_rows(random, columns, 500, most_digits), columns);
     }
   }
 }
 
-// Numbers of each width beside numbers of each other width, at each place in a group of the four or eight that are converted
-// at once.
+// Each width beside each other width, at each position in the group of four or eight numbers that the scan converts at once.
 TEST(RowScan, ReadsNumbersOfEveryWidth) {
   std::mt19937_64 random(5);
   std::string text;
@@ -90,7 +91,8 @@ TEST(RowScan, ReadsNumbersOfEveryWidth) {
       std::uint64_t below = 1;
       for (std::size_t digits = random() % 20; digits != 0; --digits) below *= 10;
       rows.back().push_back(below == 1 ? 0 : random() % below);
-      const std::size_t zeros = random() % 4 == 0 ? random() % 5 : 0;  // a number may be zero-led
+      // The number may have leading zeros.
+      const std::size_t zeros = random() % 4 == 0 ? random() % 5 : 0;
       text += '\t' + std::string(zeros, '0') + std::to_string(rows.back().back());
     }
     text += '\n';
@@ -124,7 +126,7 @@ TEST(RowScan, LeavesOutNumbersPastTheLargestByTheirLine) {
   EXPECT_NE(read.left_out[1].find("line 105"), std::string::npos) << read.left_out[1];
 }
 
-// Wherever a text ends, its whole rows are there and the rest is the caller's.
+// Wherever the text is cut, all whole rows are read and the rest is left to the caller.
 TEST(RowScan, StopsBeforeARowThatIsCut) {
   std::mt19937_64 random(7);
   const std::string rows = random_rows(random, 5, 60, 12);
@@ -182,8 +184,8 @@ TEST(RowScan, StopsWhereTimeGoesBack) {
   }
 }
 
-// Bytes below tab and between line end and digits are none of a row's; a machine that compares
-// signed bytes might take those above 127 for small.
+// Rows do not have bytes below tab, or between line end and the digits. Code that compares signed bytes would take bytes
+// above 127 for small ones.
 TEST(RowScan, TakesNoOtherByteForASeparator) {
   std::mt19937_64 random(8);
   const std::string rows = random_rows(random, 3, 200, 6);

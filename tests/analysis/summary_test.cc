@@ -37,7 +37,8 @@ Summary summarize_ok(const std::string& path) {
 TEST(Summary, CountersHaveRatesAndGaugesHaveMeans) {
   const tests::TempFolder folder;
   std::string rows = "Time (ns)\tn_bytes\tlevel\n";
-  // 100 ms at 1 kHz: 10 bytes a row, but 1000 a row from 50 ms to 60 ms.
+  // 100 ms at 1 kHz. The counter grows by 10 bytes per row, but by 1000 per row from 50 ms to 60
+  // ms.
   std::uint64_t bytes = 7;
   for (std::uint64_t ms = 0; ms <= 100; ++ms) {
     rows += std::to_string(ms * 1'000'000) + "\t" + std::to_string(bytes) + "\t" +
@@ -67,7 +68,7 @@ TEST(Summary, CountersHaveRatesAndGaugesHaveMeans) {
 TEST(Summary, BlocksDoNotShowInTheResult) {
   const tests::TempFolder folder;
   std::string rows = "Time (ns)\tc\n";
-  constexpr std::uint64_t kRows = 50'000;  // several blocks
+  constexpr std::uint64_t kRows = 50'000;  // fills several blocks
   for (std::uint64_t row = 0; row < kRows; ++row) {
     rows += std::to_string(row * 1'000'000) + "\t" + std::to_string(row * 5) + "\n";
   }

@@ -10,7 +10,7 @@
 
 namespace kymo::tests {
 
-// A folder of a test's own, gone with it.
+// A folder for one test. It is removed with this object.
 class TempFolder {
  public:
   TempFolder() {
@@ -28,7 +28,7 @@ class TempFolder {
   [[nodiscard]] std::string operator/(std::string_view name) const {
     return (path_ / name).string();
   }
-  // Writes a file, its folders too, and returns its path.
+  // Writes a file, makes the folders that it needs, and returns its path.
   [[nodiscard]] std::string file(std::string_view name, std::string_view text) const {
     const std::filesystem::path path = path_ / name;
     std::filesystem::create_directories(path.parent_path());

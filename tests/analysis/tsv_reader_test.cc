@@ -120,7 +120,7 @@ TEST(TsvReader, RefusesWhatIsNoRecording) {
 TEST(TsvReader, ReadsAcrossItsBufferAndPassesOverLinesThatNeverFit) {
   const tests::TempFolder folder;
   std::string text = "Time (ns)\tvalue\n";
-  constexpr std::uint64_t kRows = 300'000;  // several buffers long
+  constexpr std::uint64_t kRows = 300'000;  // several times as long as the read buffer
   for (std::uint64_t row = 1; row <= kRows; ++row) {
     text += std::to_string(row) + "\t" + std::to_string(row * 1'000'003) + "\n";
     if (row == kRows / 2) {
@@ -138,7 +138,7 @@ TEST(TsvReader, ReadsAcrossItsBufferAndPassesOverLinesThatNeverFit) {
                                                      ": longer than any row"}));
 }
 
-// A recorder has up to 4096 columns.
+// A recording can have up to 4096 columns, so its header can be longer than the first read.
 TEST(TsvReader, ReadsAHeaderThatIsLongerThanWhatIsReadAtFirst) {
   const tests::TempFolder folder;
   constexpr std::size_t kColumns = 4096;
@@ -165,11 +165,11 @@ TEST(TsvReader, SaysWhatItCouldNotOpen) {
   EXPECT_FALSE(TsvReader::open(folder / "").ok());
 }
 
-// Frames of two rows each, and the same as plain text.
+// A recording of compressed frames with two rows each, and the same text uncompressed.
 struct Frames {
   std::string text = "Time (ns)\ta\n";
   std::string bytes;
-  std::vector<std::size_t> ends;  // of the frames
+  std::vector<std::size_t> ends;  // where each frame ends
 };
 
 Frames make_frames() {
@@ -200,7 +200,7 @@ TEST(TsvReader, ReadsACompressedFileCutAnywhereUpToTheLastWholeFrame) {
     const Read read = read_all(*reader);
     const auto whole = static_cast<std::size_t>(
         std::upper_bound(frames.ends.begin(), frames.ends.end(), size) - frames.ends.begin());
-    // A frame's text may already be there when its checksum is cut.
+    // If only the checksum of a frame is cut off, the text of the frame may have been read already.
     ASSERT_GE(read.rows.size(), 2 * (whole - 1)) << size;
     ASSERT_LE(read.rows.size(), 2 * whole) << size;
     ASSERT_EQ(read.left_out.empty(), frames.ends[whole - 1] == size) << size;
@@ -216,7 +216,7 @@ TEST(TsvReader, SaysFromWhereACompressedFileIsDamaged) {
   }
   const tests::TempFolder folder;
   Frames frames = make_frames();
-  frames.bytes[frames.ends[4] + 1] ^= 0x55;  // a magic number
+  frames.bytes[frames.ends[4] + 1] ^= 0x55;  // damages the magic number of a frame
   auto reader = TsvReader::open(folder.file("run.tsv.zst", frames.bytes));
   ASSERT_TRUE(reader);
   const Read read = read_all(*reader);

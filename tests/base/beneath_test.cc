@@ -65,7 +65,8 @@ TEST_P(BeneathTest, RefusesAFifoWithoutWaiting) {
   for (const int flags : {O_RDONLY, O_WRONLY, O_RDWR}) {
     EXPECT_EQ(open("fifo", flags).error().code, Code::invalid_argument);
   }
-  EXPECT_EQ(open("sub").error().code, Code::invalid_argument) << "a folder must be asked for";
+  EXPECT_EQ(open("sub").error().code, Code::invalid_argument)
+      << "a folder can be opened only as a folder";
 }
 
 INSTANTIATE_TEST_SUITE_P(WithAndWithoutOpenat2, BeneathTest,

@@ -33,7 +33,7 @@ TEST(ClaimsTest, AMovedClaimIsReleasedOnce) {
   EXPECT_TRUE(claims.claim("directory:/a"));
 }
 
-// The disk may answer only after all else has ended.
+// A thread that waits for a slow disk may release its claim after the Claims object is gone.
 TEST(ClaimsTest, AClaimMayOutliveItsClaims) {
   auto claims = std::make_unique<Claims<int>>();
   auto kept = claims->claim(1);

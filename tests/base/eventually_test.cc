@@ -14,11 +14,13 @@ TEST(Eventually, WhatNeverComesIsNotWaitedForForEver) {
   EXPECT_FALSE(eventually([] { return false; }, milliseconds(10)));
 }
 
-// A virtual machine stood still for half a minute, and what had no time to come was given up.
+// Before the fix, eventually() gave up after a virtual machine had stood still for half a minute,
+// although the test had had no CPU time.
 TEST(Eventually, ATimeInWhichTheMachineStoodStillIsNoTimeThatItHad) {
   int looks = 0;
   const auto comes_in_the_third_look = [&] {
-    if (++looks == 1) std::this_thread::sleep_for(milliseconds(600));  // the standstill
+    // Stands for a standstill of the machine.
+    if (++looks == 1) std::this_thread::sleep_for(milliseconds(600));
     return looks == 3;
   };
   EXPECT_TRUE(eventually(comes_in_the_third_look, milliseconds(500)));

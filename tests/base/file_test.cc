@@ -22,9 +22,10 @@
 
 namespace {
 
-// Whether this process had the file open when this thread renamed it last.
+// Whether the file was still open in this process when this thread last called rename(2).
 thread_local bool was_open_at_rename = false;
-// Only on demand, for ThreadSanitizer takes a look at another thread's descriptors for a race.
+// Set only by the test that needs it: ThreadSanitizer reports it as a race if one thread looks at
+// another thread's descriptors.
 thread_local bool looks_at_rename = false;
 
 bool is_open(const char* path) {
@@ -41,7 +42,7 @@ bool is_open(const char* path) {
 
 }  // namespace
 
-// In place of libc's function.
+// Replaces libc's function.
 extern "C" int rename(const char* from, const char* to) noexcept {
   if (looks_at_rename) was_open_at_rename = is_open(from);
   return static_cast<int>(::syscall(SYS_rename, from, to));
@@ -96,7 +97,8 @@ TEST_F(FileTest, ReplacesWholeAndLeavesNoTemporary) {
             1);
 }
 
-// One writer removed the other's half-written file and let it publish its own as half as that.
+// Before the fix, one writer could remove the half-written file of the other. The other then
+// published a file that was incomplete.
 TEST_F(FileTest, TwoWritersOfOneFileNeverPublishAHalfOne) {
   const std::string path = folder_ + "/meta";
   const std::string texts[] = {std::string(300'000, 'a'), std::string(200'000, 'b')};
@@ -120,11 +122,11 @@ TEST_F(FileTest, TwoWritersOfOneFileNeverPublishAHalfOne) {
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_),
                           std::filesystem::directory_iterator()),
             1)
-      << "something is left beside it";
+      << "a temporary file is left in the folder";
 }
 
-// A rename can take milliseconds. A process that is dumped meanwhile with the file open cannot be
-// restored once the file has changed: CRIU compares the size.
+// A rename can take milliseconds. If a process is dumped while it has the file open, it cannot be
+// restored after the file has changed, because CRIU compares the size.
 TEST_F(FileTest, AReplacedFileIsNotOpenAnyMoreWhenItGetsItsName) {
   was_open_at_rename = true;
   looks_at_rename = true;
@@ -150,8 +152,8 @@ TEST_F(FileTest, WriteAllReportsWhatGotThrough) {
   EXPECT_EQ(written, 0U);
 }
 
-// A dump once crashed the daemon: the process went away between the opening and the reading of its
-// stat.
+// A dump once crashed the daemon: the process ended after its /proc/PID/stat had been opened and
+// before it was read.
 TEST_F(FileTest, ReadingWhatIsGoneIsAnErrorAndNoException) {
   const pid_t child = ::fork();
   if (child == 0) {
@@ -194,7 +196,7 @@ TEST_F(FileTest, FoldersAreNotForOthersToWriteIntoWhateverTheUmask) {
   EXPECT_EQ(make_folders(folder_ + "/file/below"), ENOTDIR);
 }
 
-// A FIFO in place of a file stopped whoever opened it, for ever.
+// Before the fix, a FIFO in place of the file blocked the caller for ever.
 TEST_F(FileTest, OpensOnlyARegularFileAndNeverWaits) {
   const test::TemporaryDirectory folder;
   const std::string fifo = folder.path() + "/fifo";
@@ -210,7 +212,7 @@ TEST_F(FileTest, OpensOnlyARegularFileAndNeverWaits) {
                                            kind + "): remove it or name another file");
     EXPECT_EQ(read_file(path).error().message, refused.error().message);
   }
-  // Nobody reads from it, or somebody does.
+  // The result is the same with and without a reader of the FIFO.
   EXPECT_FALSE(open_regular(fifo, O_WRONLY).ok());
   const FileDescriptor other(::open(fifo.c_str(), O_RDWR | O_CLOEXEC));
   EXPECT_EQ(open_regular(fifo, O_WRONLY).error().code, Code::invalid_argument);

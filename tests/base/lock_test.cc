@@ -44,7 +44,7 @@ TEST_F(LockTest, WaitsForTheChildOfOneThatIsGone) {
     ::usleep(200'000);
     ::_exit(0);
   }
-  theirs.reset();  // the child has the lock now, as that of a killed process has
+  theirs.reset();  // now only the child has the lock, like the child of a process that was killed
   const FileDescriptor next = open_again();
   EXPECT_NE(::flock(next.get(), LOCK_EX | LOCK_NB), 0);
   EXPECT_EQ(lock_within(next.get(), std::chrono::seconds(30)), 0);

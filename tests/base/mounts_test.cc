@@ -40,7 +40,7 @@ TEST(Mounts, WhatIsMountedBelowIsDetachedAndNothingBeside) {
 TEST(Mounts, ADiskIsNamedByTheNearestFolderThatExists) {
   EXPECT_TRUE(disk_of("/proc/no/such/file").starts_with("proc ")) << disk_of("/proc/no/such/file");
   EXPECT_FALSE(disk_of("/nonexistent/folder").empty());
-  EXPECT_EQ(disk_of("relative/nonexistent"), "") << "paths are absolute";
+  EXPECT_EQ(disk_of("relative/nonexistent"), "") << "only absolute paths are accepted";
 }
 
 }  // namespace

@@ -48,7 +48,8 @@ TEST(OwnFolderTest, OneOfAnotherUserIsRefused) {
   EXPECT_NE(refusal(path).find("chown it to uid 0"), std::string::npos) << refusal(path);
 }
 
-// A checkpoint's author could swap its folder for a link between our look and our writing.
+// Otherwise the owner of a checkpoint could replace its folder by a link after the check and before
+// the write.
 TEST(OwnPathTest, OneThatOthersCanLeadElsewhereIsRefused) {
   if (geteuid() != 0) GTEST_SKIP() << "needs root to make a folder of another user";
   const test::TemporaryDirectory folder;
@@ -59,7 +60,7 @@ TEST(OwnPathTest, OneThatOthersCanLeadElsewhereIsRefused) {
     const Result<void> checked = check_own_path(path);
     return checked ? "" : checked.error().message;
   };
-  EXPECT_EQ(refused(inside), "") << "below /tmp, which is sticky";
+  EXPECT_EQ(refused(inside), "") << "/tmp is sticky, so another user cannot replace the folder";
   EXPECT_EQ(refused(folder.path() + "/not/there/yet"), "");
   ASSERT_EQ(chown(theirs.c_str(), 65534, 65534), 0);
   EXPECT_TRUE(refused(inside).starts_with(theirs + ": it belongs to uid 65534")) << refused(inside);
@@ -85,14 +86,14 @@ class OwnPathsTest : public testing::Test {
   void SetUp() override {
     if (geteuid() != 0) GTEST_SKIP() << "needs root to make a folder of another user";
   }
-  // A folder below the temporary one, with this mode and owner.
+  // Makes a folder below the temporary one, with this mode and owner.
   [[nodiscard]] std::string made(const std::string& name, mode_t mode, uid_t owner = 0) const {
     std::string path = folder_.folder(name);
     EXPECT_EQ(chmod(path.c_str(), mode), 0);
     EXPECT_EQ(chown(path.c_str(), owner, owner), 0);
     return path;
   }
-  // The link belongs to this user.
+  // Makes a symbolic link that belongs to the user of this process.
   [[nodiscard]] std::string link(const std::string& name, const std::string& target) const {
     std::string path = folder_.path() + "/" + name;
     std::filesystem::create_symlink(target, path);
@@ -120,7 +121,7 @@ TEST_F(OwnPathsTest, TheMissingFoldersAreMadeForThisUserAlone) {
   umask(before);
   EXPECT_EQ(mode_of(base + "/a/b/c"), 0700U);
   EXPECT_EQ(mode_of(base + "/a"), 0755U);
-  EXPECT_EQ(text_of(make_own_folder(base + "/a/b/c")), "opened") << "it was there";
+  EXPECT_EQ(text_of(make_own_folder(base + "/a/b/c")), "opened") << "it existed already";
   EXPECT_EQ(text_of(make_own_folder(link("link", base) + "/d/../e")), "opened");
   EXPECT_EQ(mode_of(base + "/e"), 0700U);
   EXPECT_EQ(text_of(make_own_folder(link("dangling", base + "/f"))), "opened");
@@ -129,7 +130,7 @@ TEST_F(OwnPathsTest, TheMissingFoldersAreMadeForThisUserAlone) {
   EXPECT_EQ(text_of(make_own_folder(file + "/c")), file + "/c: Not a directory");
 }
 
-// The folders were made first, and checked afterwards.
+// Before the fix, the folders were made first and checked afterwards.
 TEST_F(OwnPathsTest, NothingIsMadeWhereAnotherUserCouldLeadItElsewhere) {
   const std::string out = made("out", 0700);
   const std::string theirs = made("theirs", 0755, 65534);
@@ -200,7 +201,7 @@ TEST_F(OwnPathsTest, EachFileInAFolderIsLookedAt) {
   EXPECT_EQ(check_own_files(base + "/none").error().code, Code::not_found);
 }
 
-// A kymod that is not root trusts root and its own user.
+// A kymod that does not run as root trusts only root and its own user.
 TEST_F(OwnPathsTest, EachUserHasItsOwnFoldersAndThoseOfRoot) {
   ASSERT_EQ(chmod(folder_.path().c_str(), 0755), 0);
   const std::string own = made("own", 0700, 65534);
@@ -218,7 +219,8 @@ TEST_F(OwnPathsTest, EachUserHasItsOwnFoldersAndThoseOfRoot) {
   EXPECT_EQ(status, 0);
 }
 
-// Its program may say that root owns everything there, and change it afterwards. None answers here.
+// The program that serves a FUSE mount may report root as the owner of everything, and change that
+// later. This mount has no such program, so a question to it would wait for ever.
 TEST_F(OwnPathsTest, AFileSystemThatAnotherUsersProgramServesIsNotAsked) {
   const std::string place = made("place", 0755);
   const FileDescriptor fuse(open("/dev/fuse", O_RDWR | O_CLOEXEC));

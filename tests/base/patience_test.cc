@@ -13,7 +13,7 @@ using std::chrono::milliseconds;
 
 TEST(Patience, AnAnswerComesThroughAndNoAnswerIsNotWaitedFor) {
   EXPECT_EQ(within(milliseconds(60'000), [] { return std::string("here"); }), "here");
-  // Its own copies of all that it uses: it ends after the call.
+  // The thread goes on after the call has returned, so it has its own copies of all that it uses.
   const auto release = std::make_shared<std::promise<void>>();
   const auto held = std::make_shared<std::future<void>>(release->get_future());
   const auto none = within(milliseconds(1), [held] {

@@ -24,7 +24,7 @@ TEST(Reap, TellsHowAChildEnded) {
   const std::optional<int> status = reap_within(child, std::chrono::seconds(60), &used);
   ASSERT_TRUE(status.has_value());
   EXPECT_EQ(WTERMSIG(*status), SIGKILL);
-  EXPECT_EQ(waitpid(child, nullptr, WNOHANG), -1) << "it is reaped";
+  EXPECT_EQ(waitpid(child, nullptr, WNOHANG), -1) << "the child must have been reaped already";
 }
 
 TEST(Reap, OneThatDoesNotEndIsNotWaitedForAndReapedLater) {
@@ -43,6 +43,22 @@ TEST(Reap, SaysHowAProcessEnded) {
   EXPECT_EQ(how_it_ended(SIGKILL), "was ended by signal 9 (SIGKILL)");
   EXPECT_EQ(how_it_ended(SIGSEGV | WCOREFLAG), "was ended by signal 11 (SIGSEGV)");
   EXPECT_EQ(how_it_ended(40), "was ended by signal 40");
+}
+
+TEST(Reap, AChildThatHasEndedIsStillThereToBeReaped) {
+  const pid_t child = child_that_waits();
+  ASSERT_GT(child, 0);
+  EXPECT_FALSE(has_ended(child));
+  kill(child, SIGKILL);
+  while (!has_ended(child)) usleep(1000);
+  EXPECT_EQ(waitpid(child, nullptr, 0), child);
+  EXPECT_TRUE(has_ended(child)) << "no such child";
+}
+
+TEST(Reap, TheExitCodeOfAShell) {
+  EXPECT_EQ(shell_exit_code(W_EXITCODE(3, 0)), 3);
+  EXPECT_EQ(shell_exit_code(SIGKILL), 137);
+  EXPECT_EQ(shell_exit_code(SIGSEGV | WCOREFLAG), 139);
 }
 
 }  // namespace

@@ -31,7 +31,7 @@ TEST(Result, CarriesAnError) {
   EXPECT_EQ(result.error().message, "odd");
 }
 
-// What `use` throws; empty if it throws nothing.
+// Returns the message of the exception that `use` throws, or an empty string if it throws nothing.
 template <class Use>
 std::string thrown_by(Use use) {
   try {
@@ -42,7 +42,7 @@ std::string thrown_by(Use use) {
   return {};
 }
 
-// It was "std::get: wrong index for variant".
+// Before the fix, the message was "std::get: wrong index for variant".
 TEST(Result, TheErrorWasNotSaidWhereAValueWasTakenThatIsNotThere) {
   Result<std::string> failed = Error{Code::invalid_argument, "metric 'Bad': a name is [a-z]", 0};
   const Result<std::string> fixed = failed;

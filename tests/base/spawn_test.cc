@@ -29,7 +29,7 @@ FileDescriptor memory_file() {
   return FileDescriptor(memfd_create("spawn-test", MFD_CLOEXEC));
 }
 
-// Runs to its end; its wait status.
+// Runs the program to its end and returns its wait status.
 int run(const Program& program) {
   const Result<pid_t> pid = spawn(program);
   EXPECT_TRUE(pid.ok()) << pid.error().message;
@@ -40,7 +40,7 @@ int run(const Program& program) {
   return status;
 }
 
-// Runs to its end; what it printed.
+// Runs the program to its end and returns what it printed.
 std::string output_of(Program program) {
   const FileDescriptor out = memory_file();
   program.descriptors = {kDevNull, out.get(), kDevNull};
@@ -48,7 +48,7 @@ std::string output_of(Program program) {
   return text_in(out);
 }
 
-// A pipe without a reader ends a program unless SIGPIPE is blocked.
+// Writing to a pipe without a reader ends a program with SIGPIPE, unless the signal is blocked.
 TEST(Spawn, AClosedPipeIsAnErrorWhereSigpipeIsBlocked) {
   int pipe[2];
   ASSERT_EQ(pipe2(pipe, O_CLOEXEC), 0);
@@ -63,7 +63,7 @@ TEST(Spawn, AClosedPipeIsAnErrorWhereSigpipeIsBlocked) {
 }
 
 TEST(Spawn, GivesTheDescriptorsAndNoOther) {
-  const FileDescriptor leak(open("/dev/null", O_RDONLY));  // inheritable on purpose
+  const FileDescriptor leak(open("/dev/null", O_RDONLY));  // deliberately without O_CLOEXEC
   const FileDescriptor out = memory_file();
   const FileDescriptor extra = memory_file();
   EXPECT_EQ(
@@ -151,10 +151,12 @@ TEST(Spawn, GivesTheEnvironmentAndTheDirectory) {
       output_of(
           {.file = "/usr/bin/env", .words = {"env"}, .environment = std::vector<std::string>()}),
       "");
-  EXPECT_NE(output_of({.file = "env", .words = {"env"}}), "") << "it has that of this program";
+  EXPECT_NE(output_of({.file = "env", .words = {"env"}}), "")
+      << "it inherits the environment of this program";
 }
 
-// A program that uses select(2) breaks if it has more than 1,024 files.
+// A program that uses select(2) can fail if it has a descriptor above 1023. So it gets the limit
+// that was in force before kymod raised its own.
 TEST(Spawn, AProgramGetsTheFormerLimitForOpenFiles) {
   rlimit before{};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
@@ -185,7 +187,7 @@ TEST(Spawn, WhatCannotBeRunIsNamedAndLeavesNoZombie) {
                 .error()
                 .errno_value,
             EBADF);
-  EXPECT_EQ(waitpid(-1, nullptr, WNOHANG), -1) << "a child is left";
+  EXPECT_EQ(waitpid(-1, nullptr, WNOHANG), -1) << "a child was not reaped";
 }
 
 }  // namespace

@@ -28,7 +28,7 @@ TEST(TextFileTest, APipeIsReadWhereAnyFileIsExpected) {
   ::close(ends[0]);
 }
 
-// Its author may never write to it, or hold its other end for ever.
+// The creator of a pipe may never write to it, or may keep its other end open for ever.
 TEST(TextFileTest, APipeWithANameAndADeviceAreRefused) {
   const test::TemporaryDirectory directory;
   const std::string fifo = directory.path() + "/fifo";

@@ -15,7 +15,7 @@ TEST(TurnsTest, OneMoreThanMayWorkHasNoTurn) {
   {
     const Turns::Turn second = turns.take(milliseconds(0));
     EXPECT_NE(second, nullptr);
-    EXPECT_EQ(turns.take(std::chrono::hours(1)), nullptr) << "nobody may wait";
+    EXPECT_EQ(turns.take(std::chrono::hours(1)), nullptr) << "this queue lets nobody wait";
   }
   EXPECT_NE(turns.take(milliseconds(0)), nullptr);
 }

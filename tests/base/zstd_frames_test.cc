@@ -22,7 +22,7 @@ TEST(ZstdFrames, EachFrameIsReadBackInPiecesOfAnySize) {
   FrameCompressor compressor = FrameCompressor::make(100).value();
   std::string bytes;
   std::string text;
-  for (int i = 0; i < 50; ++i) {  // the later ones longer than announced
+  for (int i = 0; i < 50; ++i) {  // later frames are longer than the first one announced
     const std::string piece(static_cast<std::size_t>(i * 10 + 1), static_cast<char>('a' + i % 26));
     text += piece;
     bytes += compressor.compress(piece);

@@ -15,8 +15,8 @@ teardown() {
   wait "$pid" 2>/dev/null || true
 }
 
-# start COMMAND...: runs it in a session of its own, without a terminal, and without what this test has open beside;
-# its pid is in `pid`.
+# start COMMAND...: starts the command in a session of its own, without a terminal, and without the files that this
+# test has open. Sets `pid`.
 start() {
   setsid /usr/bin/python3 -c 'import os, sys
 os.closerange(3, 1024)
@@ -24,7 +24,7 @@ os.execv(sys.argv[1], sys.argv[1:])' "$@" </dev/null >"$dir/out" 2>&1 &
   pid=$!
 }
 
-# start_python CODE: the same for a program that prints `ready` at last.
+# start_python CODE: starts a Python program in the same way, and waits until it prints `ready`.
 start_python() {
   start /usr/bin/python3 -uc "$1
 print('ready')
@@ -37,7 +37,7 @@ time.sleep(600)"
   return 1
 }
 
-# Without a kymod, which only the forecast needs.
+# Uses no kymod. Only the forecast of a dump's time needs one.
 check() { run --separate-stderr "$kymo" --socket "$dir/none" check process "$@"; }
 
 @test "a process that can be dumped has three lines and exit code 0" {
@@ -60,12 +60,12 @@ os.unlink('$dir/cache')"
   [ "$status" -eq 1 ]
   [ -z "$stderr" ]
   [ "${#lines[@]}" -eq 4 ]
-  # The blocks with which the disk finds a file count, too.
+  # The size on the disk includes the blocks with which the file system finds the data.
   [ "${lines[0]/, 30[7-9]? KiB/, 3072 KiB}" = "refuses: a deleted file that is still in use is larger than CRIU copies (1024 KiB) (process $pid python3, descriptor 3, $dir/cache (deleted), 3072 KiB). Pass --ghost-limit with more than the size of the file (for a container: ghost-limit 512M in /etc/criu/runc.conf). (failure ghost-big)" ]
   [ "${lines[3]}" = "1 finding makes the dump fail" ]
 }
 
-@test "the options of the dump take findings away" {
+@test "findings that an option of the dump solves are left out" {
   start_python "import socket
 server = socket.create_server(('127.0.0.1', 0))
 client = socket.create_connection(server.getsockname())
@@ -102,7 +102,7 @@ assert finding["places"][0]["fd"] >= 3, finding
 END
 }
 
-@test "names of processes cannot lead a terminal" {
+@test "control codes in names of processes do not reach the terminal" {
   start_python "import ctypes, os
 ctypes.CDLL(None).prctl(15, b'\033[31mred')
 ends = os.pipe2(os.O_DIRECT)"
@@ -112,7 +112,7 @@ ends = os.pipe2(os.O_DIRECT)"
   [[ "$output" != *$'\e'* ]]
 }
 
-@test "what is no process is refused with one line" {
+@test "an argument that is no process is refused with one line" {
   refused 1 "there is no process 99999999" check process 99999999
   refused 1 "a pid is a number above 0" check process 0
   refused 1 "it is init" check process 1
@@ -130,7 +130,7 @@ ends = os.pipe2(os.O_DIRECT)"
   [[ "$output" == *"not seen: the version of CRIU: it was not found"* ]]
 }
 
-@test "of another user's process it says what it cannot see, and ends with 3" {
+@test "for another user's process it says what it cannot see, and exits with 3" {
   [ "$(id -u)" -eq 0 ] || skip "only root can become another user"
   start_python ""
   run --separate-stderr setpriv --reuid 65534 --regid 65534 --clear-groups "$kymo" check process "$pid"

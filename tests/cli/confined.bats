@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# The verbs that read recordings do it in a process without rights. Its recording is one that kymod seems to write
-# still, so that this process waits, and can be looked at.
+# The verbs that read recordings do it in a process without rights. The recording here says that kymod still
+# writes to it. So the reading process waits, and the test can look at it.
 
 bats_require_minimum_version 1.5.0
 
@@ -18,7 +18,7 @@ json.dump({"format_version": 1, "state": "running", "host": os.uname().nodename,
 END
 }
 
-# Runs the verb, and requires that its one child has lost its rights while it reads.
+# confined VERB...: runs the verb, and checks that its only child has no rights while it reads.
 confined() {
   "$kymo" "$@" >"$dir/out" 2>"$dir/talk" 3>&- &
   local verb=$! reader status
@@ -28,7 +28,7 @@ confined() {
   done
   reader=$(cat "/proc/$verb/task/$verb/children")
   status=$(cat "/proc/${reader// /}/status")
-  wait "$verb" || [ "$1" = diff ]  # which cannot tell anything from two rows
+  wait "$verb" || [ "$1" = diff ]  # diff ends with 3, because two rows are too few
   [[ "$status" == *$'NoNewPrivs:\t1'* ]]
   [ -n "${KYMO_SANITIZE:-}" ] || [[ "$status" == *$'Seccomp:\t2'* ]]
   [[ "$status" =~ CapBnd:[[:space:]]+0+$'\n' ]] || [ "$(id -u)" -ne 0 ]
@@ -74,7 +74,7 @@ confined() {
   wait "$view"
 }
 
-@test "a recording whose files are pipes is refused or read without them, and never waited for" {
+@test "a pipe in place of a recording is refused, one in place of a companion file is ignored, and neither is waited for" {
   mkfifo "$dir/pipe.tsv"
   for verb in report view "export -o $dir/out.csv"; do
     run --separate-stderr timeout 60 "$kymo" $verb "$dir/pipe.tsv"
@@ -97,7 +97,7 @@ confined() {
   [[ "$output" == *"/dev/stdin"* ]]
 }
 
-# Prints the descriptors of the verb's child while it writes to a pipe that is full.
+# Prints the open descriptors of the verb's child while the child waits to write to a full pipe.
 descriptors_of_reader() {
   /usr/bin/python3 - "$kymo" "$@" <<'END'
 import fcntl, os, subprocess, sys, termios, array
@@ -119,7 +119,8 @@ verb.wait()
 END
 }
 
-# The reader of inspect had kymo's connection to kymod: whoever took it over ran any command as root.
+# Before the fix, the reader of `kymo inspect` inherited the connection to kymod. An attacker who took the reader
+# over could run any command as root.
 @test "a reader has no open file but its output" {
   [ "$(id -u)" -eq 0 ] || skip "needs root to start kymod"
   "$build/tools/kymod/kymod" --socket "$dir/socket" --state-dir "$dir/state" --criu "${KYMO_TEST_CRIU:-criu}" >"$dir/log" 2>&1 3>&- &

@@ -7,7 +7,7 @@ load refused
 setup_file() {
   build="${KYMO_BUILD_DIR:-$BATS_TEST_DIRNAME/../../build/release}"
   cd "$BATS_FILE_TMPDIR"
-  # The same process, recorded twice.
+  # Two recordings of the same simulated process.
   "$build/tests/analysis/make_recording" first.tsv
   "$build/tests/analysis/make_recording" second.tsv
   mkdir -p checkpoint/recordings
@@ -52,7 +52,7 @@ setup() {
   [[ "$output" == *"no change beyond noise and beyond 5 %"* ]]
 }
 
-@test "a counter that grows by half as much again is told, with its size, and fails a build" {
+@test "a counter that grows by half is reported with the size of the change, and fails a build" {
   run --separate-stderr "$kymo" diff old-0.tsv new-0.tsv --fail-on-change 10%
   [ "$status" -eq 1 ]
   [[ "$output" =~ n_bytes\ +1\.[0-9]+\ MiB/s\ +1\.[0-9]+\ MiB/s\ +\+4[0-9]\.[0-9]\ % ]]
@@ -83,7 +83,7 @@ setup() {
   [[ "$output" == *"from write: 550 ms of A"* ]]
 }
 
-@test "why two recordings cannot be compared is told: one has lost its metadata" {
+@test "a column that cannot be compared, because one recording has no metadata, is left out with a reason" {
   cp old-0.tsv "$dir/bare.tsv"
   run --separate-stderr "$kymo" diff new-0.tsv "$dir/bare.tsv"
   [ "$status" -eq 0 ]
@@ -115,7 +115,7 @@ END
   [[ "$output" == *"checkpoint/recordings/restore.tsv"* ]]
 }
 
-@test "README's own line for CI: a shell's *.tsv brings the lists of gaps along, and they are skipped" {
+@test "README's line for CI: *.tsv of a shell also matches the lists of gaps, which are skipped" {
   mkdir "$dir/old" "$dir/new"
   for i in 0 1 2 3 4; do
     for side in old new; do
@@ -137,14 +137,14 @@ END
   [ "$(ls "$dir"/out-*.csv | wc -l)" -eq 5 ]
 }
 
-@test "a list of gaps alone is refused by the name of its recording" {
+@test "a list of gaps alone is refused, and the error names its recording" {
   refused 1 "give first.tsv" diff first.gaps.tsv second.tsv
   refused 1 "give first.tsv" diff --base first.gaps.tsv --new second.tsv
   refused 1 "give first.tsv" report first.gaps.tsv
   refused 1 "give first.tsv" export first.meta.json -o "$dir/out.csv"
 }
 
-# Recordings of a program that does not change: eleven counters, each with a share of its own in each run.
+# Recordings of a program that does not change. They have eleven counters. Each counter differs a little from run to run.
 unchanged_runs() {  # RUNS: into the folders old and new
   mkdir -p old new
   /usr/bin/python3 - "$1" <<'END'
@@ -178,7 +178,7 @@ END
   [[ "$output" == *"It takes 6 recordings of each side (here 5 and 5)"* ]]
 }
 
-@test "CI does not pass where too few runs cannot tell: exit 3, and how many it takes" {
+@test "with too few runs CI does not pass: exit 3, and the number of runs that is needed" {
   run --separate-stderr "$kymo" diff --base old-[0-3].tsv --new new-[0-3].tsv --fail-on-change 10%
   [ "$status" -eq 3 ]
   [[ "$output" == *"CANNOT TELL whether a metric changed beyond noise and beyond 10 %: n_bytes"* ]]
@@ -191,7 +191,7 @@ END
   [ "$status" -eq 0 ]
 }
 
-# unfinished NAME PID: what a recorder of that pid would have written so far of old-0.tsv, as a request's recording.
+# unfinished NAME PID: makes NAME from old-0.tsv as the unfinished recording of a request, by a recorder with this pid.
 unfinished() {
   cp old-0.tsv "$dir/$1.tsv"
   /usr/bin/python3 - old-0.meta.json "$dir/$1.meta.json" "$2" <<'END'
@@ -207,7 +207,7 @@ END
   unfinished run $$
   cp old-0.meta.json "$dir/run.meta.new"
   : >"$dir/said"
-  # It is finished once kymo says that it waits.
+  # The recording is finished only after kymo has said that it waits.
   (while [ -e "$dir/said" ] && [ ! -s "$dir/said" ]; do sleep 0.02; done; mv "$dir/run.meta.new" "$dir/run.meta.json") 3>&- &
   run bash -c '"$@" 2>"$0"' "$dir/said" "$kymo" diff old-1.tsv "$dir/run.tsv" --fail-on-change 50% --metric n_bytes
   [ "$status" -eq 0 ]
@@ -215,7 +215,7 @@ END
   [[ "$output" != *unfinished* ]]
 }
 
-@test "one that stays unfinished is said to be so first, and a dead recorder's is not waited for" {
+@test "a recording that stays unfinished gets a warning, and one of a recorder that has ended is not waited for" {
   unfinished run $$
   run --separate-stderr "$kymo" diff old-1.tsv "$dir/run.tsv"
   [ "$status" -eq 0 ]
@@ -226,7 +226,7 @@ END
   [[ "$output" != *"good"* ]]
   unfinished run 4194303
   run --separate-stderr "$kymo" report "$dir/run.tsv"
-  [ -z "$stderr" ]  # it would say that it waits
+  [ -z "$stderr" ]  # otherwise it would say that it waits
   [[ "$output" == *"quality     warning: cut short: its recorder (process 4194303) stopped without finishing it"* ]]
 }
 
@@ -244,7 +244,7 @@ END
 @test "no such recording of a checkpoint" { refused 1 "recording thaw" diff first.tsv checkpoint --recording thaw; }
 @test "only one argument" { refused 2 "give A and B" diff first.tsv; }
 @test "a set without another" { refused 2 "give both --base and --new: --new is missing" diff --base first.tsv; }
-@test "a share that is none" { refused 2 "is not a percentage" diff first.tsv second.tsv --fail-on-change ten; }
+@test "a share that is not a number" { refused 2 "is not a percentage" diff first.tsv second.tsv --fail-on-change ten; }
 @test "two checkpoints are compared by their images and by their recordings" {
   for side in old new; do
     mkdir -p "$dir/$side/recordings"
@@ -264,13 +264,13 @@ diff = json.load(open(sys.argv[1]))
 assert diff["differences"][0]["name"] == "size", diff
 assert diff["recordings"]["metrics"][0]["name"] == "n_bytes"
 END
-  # Without recordings there is nothing that --align, --html and --fail-on-change could ask about.
+  # Without recordings, --align, --html and --fail-on-change cannot be used.
   rm -r "$dir/old/recordings"
   run --separate-stderr "$kymo" diff "$dir/old" "$dir/new"
   [ "$status" -eq 0 ]
   [[ "$output" != *"compared"* ]]
   refused 1 "no .tsv file there" diff "$dir/old" "$dir/new" --fail-on-change 10%
-  # A name that was typed wrong must not drop the recordings.
+  # If the name of a recording is mistyped, kymo must report it, and not compare only the images.
   for end in tsv meta.json; do mkdir -p "$dir/old/recordings"; cp "old-0.$end" "$dir/old/recordings/dump.$end"; done
   refused 1 "no such recording, only dump" diff "$dir/old" "$dir/new" --recording dmp
 }
@@ -281,7 +281,7 @@ END
   refused 1 "neither a folder nor a regular file" diff first.tsv /dev/zero
 }
 
-@test "a page has both recordings in it, and one that cannot be written is told" {
+@test "a page has both recordings in it, and a page that cannot be written is an error" {
   "$kymo" diff first.tsv second.tsv --html "$dir/diff.html" >"$dir/out" 2>"$dir/talk"
   [ "$(cat "$dir/talk")" = "page written to $dir/diff.html" ]
   grep -q 'id="r0-samples1-0"' "$dir/diff.html"
@@ -296,7 +296,7 @@ END
   refused 1 "not the header" diff first.tsv "$dir/c.tsv"
 }
 
-# stacks FILE KIND LINE...: a profile with these stacks (pprof_of.py).
+# stacks FILE KIND LINE...: writes a profile with these stacks (pprof_of.py).
 stacks() {
   local file="$1" kind="$2"
   shift 2
@@ -322,7 +322,7 @@ two_profiles() {
   [[ "$output" != *" cold "* ]]
 }
 
-# dump FILE LINE...: a profile of a dump, with these stacks of the phase "memory" and 1000 of "freeze".
+# dump FILE LINE...: writes the profile of a dump, with these stacks in the phase "memory", and 1000 samples in "freeze".
 dump() {
   local file="$1"
   shift
@@ -360,7 +360,8 @@ def p(before, after, all=1000):
 expected = {"hot": (500, 620, "grew"), "cold": (400, 300, "shrank"), "gone": (90, 0, "vanished"), "fresh": (0, 70, "new"),
             "same": (10, 10, "within noise")}
 values = {name: p(before, after) for name, (before, after, _) in expected.items()}
-# Holm: each p counts twice, for the own and the total share, so its first rank has the largest factor.
+# Holm's correction: each function is tested twice, for its own share and its total share. So the factor of the first rank is
+# the number of all tests.
 adjusted, least = {}, 0
 for rank, name in enumerate(sorted(values, key=values.get)):
     least = adjusted[name] = max(least, min(1, (10 - 2 * rank) * values[name]))
@@ -381,7 +382,7 @@ END
   [[ "$output" == *"CHANGE: a function beyond noise and beyond 11 points: hot"* ]]
   run --separate-stderr -0 "$kymo" diff "$dir/a.pb.gz" "$dir/b.pprof" --fail-on-change 13%
   [[ "$output" == *"no change beyond noise and beyond 13 points"* ]]
-  # Three samples on each side: no difference has a p below 0.05.
+  # With three samples on each side, no difference can have a p below 0.05.
   stacks "$dir/few.pb.gz" cpu '2\tmain\thot' '1\tmain\tcold'
   stacks "$dir/other.pb.gz" cpu '1\tmain\thot' '2\tmain\tcold'
   run --separate-stderr -3 "$kymo" diff "$dir/few.pb.gz" "$dir/other.pb.gz" --fail-on-change 10%
@@ -447,7 +448,7 @@ END
   [[ "$output" == *"nothing changed beyond noise"* ]]
 }
 
-@test "stack profiles of strangers: damaged, too large, no files, names that would steer a terminal" {
+@test "stack profiles of unknown origin: damaged, too large, no regular files, names with control codes" {
   two_profiles
   echo hello >"$dir/text.pb.gz"
   refused 1 "text.pb.gz is no profile of pprof, or is damaged" diff "$dir/a.pb.gz" "$dir/text.pb.gz"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# kymo explain, of checkpoints that were written by hand: what it says of real ones is tested with CRIU.
+# kymo explain of checkpoints that were written by hand. Other tests explain real checkpoints.
 
 bats_require_minimum_version 1.5.0
 
@@ -25,7 +25,7 @@ END
   [[ "${lines[4]}" =~ memory\ +3\ ms\ +60.0 ]]
 }
 
-@test "explain says of a failed dump that it failed, and of nothing that there is nothing" {
+@test "explain says that a failed dump failed, and that an empty folder has nothing to explain" {
   echo '{"state": "failed", "error": "no room"}' >"$dir/checkpoint.json"
   explain "$dir"
   [ "$status" -eq 1 ]
@@ -36,7 +36,7 @@ END
   [[ "$stderr" == *"no CRIU images, statistics or logs in"* ]]
 }
 
-@test "explain takes a log that nobody recorded, and says what is not known" {
+@test "explain reads a log without a recording, and says what is not known" {
   cat >"$dir/dump.log" <<'END'
 (00.000000) Version: 4.2.1
 (00.040000) Dumping processes (pid: 7 comm: x)
@@ -61,7 +61,7 @@ END
   [ "${#stderr_lines[@]}" -eq 1 ]
 }
 
-# A log of a process that has a TCP connection, as CRIU 4.2.1 writes it.
+# Writes the log of a process that has a TCP connection, as CRIU 4.2.1 writes it.
 failed_log() {
   cat <<'END'
 (00.000000) Version: 4.2.1 (gitid 0)

@@ -17,12 +17,13 @@ setup() {
 
 load refused.bash
 
-# The value of a function: value FUNCTION MEMBER, of the JSON in $output.
+# value FUNCTION MEMBER: a member of the function in the JSON that is in $output.
 value() {
   jq --arg name "$1" --arg member "$2" '.functions[] | select(.function == $name) | .[$member]' <<<"$output"
 }
 
-# What `go tool pprof` says of a function, its own value and the total: of_go FILE SAMPLE_INDEX UNIT FUNCTION
+# of_go FILE SAMPLE_INDEX UNIT FUNCTION: prints the own and the total value that `go tool pprof` shows for the
+# function.
 of_go() {
   go tool pprof -top -nodecount=1000 -nodefraction=0 -unit="$3" -sample_index="$2" "$1" 2>/dev/null |
     awk -v name="$4" '$6 == name { printf "%.0f %.0f", $1, $4 }'
@@ -55,7 +56,7 @@ of_go() {
   [ "$(value main.park total_count)" -eq 5 ]
   [ "$(value main.park total_samples)" -eq 5 ]
   run "$kymo" profile --from goroutine.pb.gz --rows 3
-  [[ "$output" == *"main.park"* ]] # by their totals, because the innermost function is always the scheduler's
+  [[ "$output" == *"main.park"* ]] # found by the total value, because the innermost function is always one of the scheduler
 }
 
 @test "delays are times, and all values are those of go tool pprof" {

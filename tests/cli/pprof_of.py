@@ -1,8 +1,7 @@
-"""Writes a profile in the format of pprof, from the format's definition: pprof_of.py FILE KIND [NS [PHASE]] < STACKS.
+"""Writes a profile by the definition of the pprof format: pprof_of.py FILE KIND [NS [PHASE]] < STACKS.
 
-KIND is cpu or wait. Each line of the input has a number of samples and, after tabs, the functions from the outermost
-one on; each sample is of NS nanoseconds, and all are of the
-phase, if there is one."""
+KIND is cpu or wait. Each input line has a number of samples and, separated by tabs, the functions from the outermost
+to the innermost one. Each sample stands for NS nanoseconds. PHASE, if given, is the phase of all samples."""
 import gzip
 import sys
 

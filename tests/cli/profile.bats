@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# kymo profile: what it prints and writes, and one clear line for bad input. tests/stacks compares its figures with the
-# truth.
+# kymo profile: what it prints and writes, and one clear line for bad input. tests/stacks checks the figures against
+# known work.
 
 bats_require_minimum_version 1.5.0
 load refused
@@ -17,7 +17,7 @@ teardown() {
   [ -z "${open_to_all-}" ] || rm -rf "$open_to_all"
 }
 
-# profiled ARGUMENT...: runs kymo profile; skips the test where nobody may take stacks.
+# profiled ARGUMENT...: runs kymo profile, and skips the test if this machine does not permit taking stacks.
 profiled() {
   run --separate-stderr "$kymo" profile "$@"
   echo "exit $status, stdout: $output, stderr: $stderr"
@@ -92,7 +92,7 @@ END
   [ -n "$id" ]
   profiled -r 999 --rows 1000 -- "$dir/stripped" /dev/null 300
   [ "$status" -eq 0 ]
-  [[ "$stderr" != *"shapes::Square::area"* ]] # there is nothing that has its name
+  [[ "$stderr" != *"shapes::Square::area"* ]] # the stripped program has no names
   # shellcheck disable=SC2016
   run --separate-stderr unshare --mount sh -euc '
     mount -t tmpfs none /usr/lib/debug
@@ -200,7 +200,7 @@ PYTHON
     [ "$status" -eq 0 ]
     [[ "$stderr" == *"::half()"* ]]
   fi
-  # All of the machine is not allowed: one line.
+  # This user must not profile the whole machine: one line says so.
   [ "$paranoid" -gt 0 ] || return 0
   run --separate-stderr "${without_rights[@]}" "$open_to_all/kymo" profile -a -d 100ms
   echo "$status $output $stderr"

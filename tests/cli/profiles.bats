@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# kymo profiles: what it prints and writes of a store, and one clear line for bad input. tests/e2e/kept_profiles_test.cc
-# has a real kymod that fills one.
+# kymo profiles: what it prints and writes, and one clear line for bad input. The store is made for the test.
+# tests/e2e/kept_profiles_test.cc fills one with a real kymod.
 
 bats_require_minimum_version 1.5.0
 
@@ -117,7 +117,7 @@ load refused.bash
   refused 2 "soon is not a time" profiles web "${at[@]}" --compare soon
 }
 
-@test "names that are no service, or not clear" {
+@test "names that match no service or several" {
   refused 1 "no service nobody has samples from 2025-03-04" profiles nobody "${at[@]}"
   refused 1 "two is not clear: there are container:two and process:two" profiles two "${at[@]}"
   refused 1 "process:nobody, 2025-03-04 03:00:00 to 2025-03-04 03:10:00: there are no samples" profiles process:nobody "${at[@]}"
@@ -126,7 +126,7 @@ load refused.bash
   [[ "$output" == *"no samples in this time"* ]]
 }
 
-@test "instants that are none, and ranges that end before they begin" {
+@test "invalid times, and ranges that end before they begin" {
   refused 2 "soon is not a time above 0" profiles --from soon
   refused 2 "2025-13-40 is no instant: give 2h (ago), 15:30" profiles --from 2025-13-40
   refused 2 "25:99 is no instant" profiles --to 25:99
@@ -165,7 +165,7 @@ load refused.bash
   refused 1 "no profiles are kept in /nowhere: there is no profiles.db" profiles --directory /nowhere
   mkdir "$BATS_TEST_TMPDIR/later" "$BATS_TEST_TMPDIR/damaged"
   cp "$KYMO_PROFILES/profiles.db" "$BATS_TEST_TMPDIR/later/"
-  printf '\377' | dd of="$BATS_TEST_TMPDIR/later/profiles.db" bs=1 seek=63 conv=notrunc status=none # user_version
+  printf '\377' | dd of="$BATS_TEST_TMPDIR/later/profiles.db" bs=1 seek=63 conv=notrunc status=none # changes user_version
   refused 1 "has format version 255, and this program reads version 2" profiles --directory "$BATS_TEST_TMPDIR/later"
   head -c 9000 /dev/urandom >"$BATS_TEST_TMPDIR/damaged/profiles.db"
   refused 1 "file is not a database" profiles --directory "$BATS_TEST_TMPDIR/damaged"

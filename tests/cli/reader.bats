@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# The kymo of KYMO_BUILD_TOOLS: it reads recordings without gRPC, and says of each other verb where that is.
+# The small kymo that KYMO_BUILD_TOOLS builds. It reads recordings without gRPC. For each other verb it
+# names the program that has it.
 
 bats_require_minimum_version 1.5.0
 
@@ -36,7 +37,7 @@ setup() {
     run --separate-stderr "$reader" "$verb" --help
     if [ "$status" -eq 0 ]; then
       here+=" $verb"
-    elif [ "$verb" != view ]; then  # which is a program of its own
+    elif [ "$verb" != view ]; then  # view is a separate program
       echo "$verb: exit $status, $stderr"
       [ "$status" -eq 2 ]
       [ "${#stderr_lines[@]}" -eq 1 ]

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# kymo record around a command: the command's own life, the report, and one clear line for bad input.
+# kymo record around a command: the command behaves as without it, the report is right, and bad input
+# gets one clear line.
 
 bats_require_minimum_version 1.5.0
 load refused
@@ -7,7 +8,7 @@ load refused
 setup() {
   build="${KYMO_BUILD_DIR:-$BATS_TEST_DIRNAME/../../build/release}"
   kymo="$build/tools/kymo/kymo"
-  dir="$BATS_TEST_TMPDIR/run"  # bats keeps things of its own in the other
+  dir="$BATS_TEST_TMPDIR/run"  # a folder of its own, because bats keeps its files in $BATS_TEST_TMPDIR
   mkdir "$dir"
 }
 
@@ -104,7 +105,7 @@ END
   "$build/tests/support/publisher" "$dir/counters" 4 >"$dir/out" 3>&- &
   publisher=$!
   for _ in $(seq 1000); do ! grep -q ready "$dir/out" || break; sleep 0.05; done
-  kill -STOP "$publisher" # or it would crash itself
+  kill -STOP "$publisher" # otherwise the program itself would crash when its file is truncated
   (until [ "$(wc -l <"$dir/run.tsv")" -gt 500 ]; do sleep 0.05; [ -e "$dir" ] || break; done
     truncate -s 0 "$dir/counters") >/dev/null 2>&1 3>&- &
   refused 1 "was truncated while it was read; the rows until then are in $dir/run.tsv" record \

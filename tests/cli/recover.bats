@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# kymo recover: one clear line for each ring that cannot be recovered, and nothing touched.
+# kymo recover: one clear line for each ring that cannot be recovered. No file is changed then.
 
 bats_require_minimum_version 1.5.0
 load refused
@@ -10,7 +10,7 @@ setup() {
   ring="$BATS_TEST_TMPDIR/ring"
 }
 
-# A ring that a killed recorder left, as every test of this file begins with.
+# Every test of this file starts with a ring that a killed recorder left.
 setup_file() {
   build="${KYMO_BUILD_DIR:-$BATS_TEST_DIRNAME/../../build/release}"
   mkdir "$BATS_FILE_TMPDIR/left"

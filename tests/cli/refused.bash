@@ -1,5 +1,5 @@
-# refused EXIT_CODE PATTERN ARGUMENT...: kymo must exit with EXIT_CODE and print nothing on stdout and one line on stderr, which
-# has PATTERN.
+# refused EXIT_CODE PATTERN ARGUMENT...: kymo must exit with EXIT_CODE, print nothing on stdout, and print one line that
+# matches PATTERN on stderr.
 refused() {
   local code="$1" pattern="$2"
   shift 2

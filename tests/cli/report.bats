@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# kymo report: what it prints, and one clear line for each thing that can be wrong.
+# kymo report: what it prints, and one clear line for each possible error.
 
 bats_require_minimum_version 1.5.0
 load refused
@@ -10,7 +10,7 @@ setup() {
   dir="$BATS_TEST_TMPDIR"
 }
 
-# One recording serves every test of this file.
+# All tests of this file read this recording.
 setup_file() {
   build="${KYMO_BUILD_DIR:-$BATS_TEST_DIRNAME/../../build/release}"
   mkdir -p "$BATS_FILE_TMPDIR/checkpoint/recordings"
@@ -92,12 +92,12 @@ END
 @test "no recording there" { refused 1 "$dir/none.tsv" report "$dir/none.tsv"; }
 @test "a directory without recordings" { mkdir "$dir/e"; refused 1 "no .tsv file" report "$dir/e"; }
 @test "an empty file" { : >"$dir/e.tsv"; refused 1 "empty" report "$dir/e.tsv"; }
-@test "a compressed recording that was cut before its header is told from an empty one" {
+@test "a compressed recording that was cut before its header is not called empty" {
   zstd -q "$(recording)" -o "$dir/z.tsv.zst"
   truncate -s 100 "$dir/z.tsv.zst"
   refused 1 "cut short: the file ends in the middle of a compressed frame, before the header was whole" report "$dir/z.tsv.zst"
 }
-@test "every bad line is told with its number and what is wrong with it" {
+@test "every bad line is reported with its number and what is wrong with it" {
   printf 'Time (ns)\ta\n1\t1\n2\tabc\n3\t18446744073709551616\n4\t1\t1\n5\n\n6\t-1\n7\t18446744073709551615\n3\t1\n8\t' \
     >"$dir/bad.tsv"
   run --separate-stderr "$kymo" report "$dir/bad.tsv"
@@ -119,7 +119,7 @@ END
   [ "$status" -eq 0 ]
   [[ "$output" == *'it holds no rows'* ]]
 }
-@test "metadata of another run is told by the columns that do not meet" {
+@test "metadata of another run is found because its columns differ" {
   printf 'Time (ns)\ta\n1\t1\n2\t2\n' >"$dir/o.tsv"
   echo '{"format_version": 1, "state": "ended", "columns": [{"name": "b", "metric": "b"}]}' >"$dir/o.meta.json"
   run --separate-stderr "$kymo" report "$dir/o.tsv"
@@ -127,7 +127,7 @@ END
   [[ "$output" == *'the metadata does not describe "a"'* ]]
   [[ "$output" == *'the metadata describes "b", which the header does not have'* ]]
 }
-@test "a name that would steer a terminal is shown as text" {
+@test "control codes in a name are shown as text" {
   printf 'Time (ns)\t\033[31mred\302\2332J\n1\t1\n2\t2\n' >"$dir/t.tsv"
   run --separate-stderr "$kymo" report "$dir/t.tsv"
   [ "$status" -eq 0 ]

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# kymo stats: one clear line for each thing that can be wrong. What it prints of real images is tested with CRIU.
+# kymo stats: one clear line for each possible error. Other tests run it on images of a real CRIU.
 
 bats_require_minimum_version 1.5.0
 
@@ -8,7 +8,8 @@ setup() {
   dir="$BATS_TEST_TMPDIR"
 }
 
-# Requires: exit 1, nothing on stdout, one line on stderr that holds the pattern.
+# refused PATTERN ARGUMENT...: kymo must exit with 1, print nothing on stdout, and print one line that matches
+# PATTERN on stderr.
 refused() {
   run --separate-stderr "$kymo" stats "$1"
   [ "$status" -eq 1 ]
@@ -17,7 +18,7 @@ refused() {
   [[ "$stderr" == *"$2"* ]]
 }
 
-@test "stats refuses what is not there, a folder without images, and a file that is no archive" {
+@test "stats refuses a missing path, a folder without images, and a file that is no archive" {
   refused "$dir/none" "No such file"
   mkdir "$dir/empty"
   refused "$dir/empty" "no CRIU images, statistics or logs in"
@@ -28,7 +29,7 @@ refused() {
   refused /dev/zero "neither a folder nor a regular file"
 }
 
-@test "stats tells of a damaged statistics image and reads the rest" {
+@test "stats reports a damaged statistics image and reads the rest" {
   mkdir "$dir/work"
   printf 'rubbish-rubbish' >"$dir/work/stats-dump"
   run --separate-stderr "$kymo" stats "$dir/work"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# What kymo and kymod answer to wrong usage: one clear line on stderr, exit code 2, nothing on stdout.
+# How kymo and kymod respond to wrong usage: one clear line on stderr, exit code 2, nothing on stdout.
 
 setup() {
   bats_require_minimum_version 1.5.0
@@ -91,7 +91,7 @@ refused() {
   [ "$status" -eq 0 ]
   [ -z "$output$stderr" ]
   grep -q '^Time (ns),' out.txt
-  # Of verbs that need kymod: understood, so that only kymod is missing.
+  # These verbs need kymod. The options are understood, so the error is about the missing kymod.
   refused 1 "start kymod" "$kymo" --socket none dump process 1 -q -v -d there
   refused 1 "start kymod" "$kymo" --socket none restore -q -v there
   refused 1 "start kymod" "$kymo" --socket none run process -q -n web -- true
@@ -99,12 +99,12 @@ refused() {
 
 @test "kymo dump says that the process ends" {
   run --separate-stderr "$kymo" --help
-  [[ "$output" == *"it ends, unless --leave-running"* ]]
+  [[ "$output" == *"and end it unless --leave-running"* ]]
   run --separate-stderr "$kymo" dump process --help
   [[ "$output" == *"--leave-running"*"Let the process run on (default: it ends"* ]]
 }
 
-@test "what a terminal would obey is made printable in every cell" {
+@test "control codes are made printable in every cell of a table" {
   mkdir -p "$BATS_TEST_TMPDIR/hostile/recordings"
   touch "$BATS_TEST_TMPDIR/hostile/recordings/"$'dump\e[31m.tsv'
   /usr/bin/python3 - "$BATS_TEST_TMPDIR/hostile/checkpoint.json" <<'END'
@@ -168,7 +168,7 @@ END
   refused 1 "$BATS_TEST_TMPDIR/none" "$kymo" ps --config "$file"
   refused 1 "$BATS_TEST_TMPDIR/none" env KYMO_CONFIG="$file" "$kymo" ps
   refused 1 "/other" env KYMO_CONFIG="$file" "$kymo" ps --socket /other
-  # The command line goes before the environment, and that before the file.
+  # The command line has priority over the environment, and the environment over the file.
   refused 1 "/of-environment" env KYMO_SOCKET=/of-environment "$kymo" ps --config "$file"
   refused 1 "/other" env KYMO_SOCKET=/of-environment "$kymo" ps --config "$file" --socket /other
   refused 1 "$BATS_TEST_TMPDIR/none" env KYMO_SOCKET= "$kymo" ps --config "$file"

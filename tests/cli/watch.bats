@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# kymo watch: of a ring, of a process, on a terminal and in a pipe, and one clear line for bad input.
+# kymo watch of a ring and of a process, on a terminal and in a pipe. Bad input gets one clear line.
 
 bats_require_minimum_version 1.5.0
 load refused
@@ -15,7 +15,7 @@ teardown() {
   [ -z "${publisher:-}" ] || kill -KILL "$publisher"
 }
 
-# Starts a program whose counters are published; its pid is in $publisher.
+# Starts a program that publishes its counters, and sets $publisher to its pid.
 start_publisher() {
   "$build/tests/support/publisher" "$dir/counters" 4 >"$dir/out" 3>&- &
   publisher=$!
@@ -26,13 +26,14 @@ start_publisher() {
   return 1
 }
 
-# Runs a command and writes what it prints to $dir/seen, too.
+# Runs a command and also writes its output to $dir/seen.
 seen() (
   set -o pipefail
   "$@" | tee "$dir/seen"
 )
 
-# when_seen PATTERN LINES COMMAND...: runs the command as soon as $dir/seen has so many lines that match the pattern.
+# when_seen PATTERN LINES COMMAND...: runs the command as soon as $dir/seen has this many lines that match the
+# pattern.
 when_seen() {
   rm -f "$dir/seen"
   {
@@ -46,7 +47,7 @@ when_seen() {
   } >/dev/null 2>&1 3>&- &
 }
 
-# Runs a command whose pid interrupt() knows.
+# Runs a command that interrupt() can end.
 interruptible() {
   timeout --foreground 60 sh -c 'echo $$ >"$0"; exec "$@"' "$dir/pid" "$@"
 }
@@ -104,7 +105,7 @@ assert rows[0]["columns"]["ticks"]["value"] < rows[1]["columns"]["ticks"]["value
   [[ "$output" == *$'\e[1m'* ]]
 }
 
-@test "the ring that a killed recorder left: its newest row, said to be the last" {
+@test "the ring of a killed recorder: its newest row, with a note that it is the last one" {
   "$build/tests/sampling/leave_ring" "$dir/ring" "$dir/run.tsv"
   run --separate-stderr "$kymo" watch --json "$dir/ring"
   [ "$status" -eq 0 ]
@@ -116,7 +117,7 @@ assert rows[0]["columns"]["ticks"]["value"] < rows[1]["columns"]["ticks"]["value
 
 @test "a counter file that is truncated meanwhile: one line, no crash" {
   start_publisher
-  kill -STOP "$publisher" # or it would crash itself
+  kill -STOP "$publisher" # otherwise the program itself would crash when its file is truncated
   when_seen '{' 1 truncate -s 0 "$dir/counters"
   run --separate-stderr seen timeout 60 "$kymo" watch --json -p "$publisher"
   [ "$status" -eq 1 ]
@@ -130,7 +131,7 @@ assert rows[0]["columns"]["ticks"]["value"] < rows[1]["columns"]["ticks"]["value
   for _ in $(seq 1000); do [ ! -s "$dir/ring" ] || break; sleep 0.05; done
   when_seen . 1 truncate -s 0 "$dir/ring"
   run --separate-stderr seen timeout 60 "$kymo" watch "$dir/ring"
-  publisher= # it has crashed: its ring was taken from it
+  publisher= # it has crashed, because its ring was truncated
   [ "$status" -eq 1 ]
   [ "$stderr" = "kymo: the ring $dir/ring was truncated while it was watched" ]
 
@@ -142,7 +143,7 @@ assert rows[0]["columns"]["ticks"]["value"] < rows[1]["columns"]["ticks"]["value
   [[ "$output" == *$'\e[?25h\e[?1049lkymo: the ring '*'was truncated'* ]]
 }
 
-@test "what cannot be watched" {
+@test "processes and rings that cannot be watched" {
   refused 1 "No such file" watch "$dir/ring"
   echo "a letter" >"$dir/ring"
   refused 1 "is not a ring" watch "$dir/ring"

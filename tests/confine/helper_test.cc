@@ -32,7 +32,8 @@ Result<std::string> refuse(const std::string& request) {
   return Error{Code::data_loss, "refused: " + request, EIO};
 }
 
-// What somebody would try who has taken the reader over; each line says what came of it.
+// Tries what an attacker would try who controls the reader. Adds a line for each attempt that
+// succeeded.
 Result<std::string> attack(const std::string& request) {
   const std::string outside = request.substr(0, request.find(' '));
   const std::string inside = request.substr(request.find(' ') + 1);
@@ -85,10 +86,11 @@ Result<std::string> say_much(const std::string&) {
 
 Result<std::string> wait_long(const std::string& path) {
   const FileDescriptor pipe(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  return read_all(pipe.get(), path, 1);  // nobody writes to it
+  return read_all(pipe.get(), path, 1);  // nobody writes to this pipe
 }
 
-// The helper is this process' only child, and a reader the helper's.
+// Returns the children of a process. The helper is the only child of this process, and the reader
+// is a child of the helper.
 std::string children_of(pid_t pid) {
   const std::string number = std::to_string(pid);
   return read_file("/proc/" + number + "/task/" + number + "/children").value();
@@ -142,8 +144,9 @@ TEST_F(HelperTest, OneThatIsTakenOverCanDoNothing) {
   const std::string inside = folder_.file("readable/inside", "foreign");
   const Bounds bounds = reading(readable);
   EXPECT_EQ(ask("read", inside, bounds).value(), "foreign");
-  EXPECT_EQ(ask("read", inside, reading(inside)).value(), "foreign") << "a file alone";
-  if (!kSanitized) {  // whose own calls are not let through, either
+  EXPECT_EQ(ask("read", inside, reading(inside)).value(), "foreign")
+      << "a single file can be permitted, too";
+  if (!kSanitized) {  // a sanitizer makes system calls of its own that the filter refuses
     const Result<std::string> done = ask("attack", outside + " " + inside, bounds);
     ASSERT_TRUE(done.ok()) << done.error().message;
     EXPECT_EQ(*done, "");
@@ -198,11 +201,11 @@ TEST_F(HelperTest, AQuestionIsCancelled) {
   EXPECT_EQ(answer.error().code, Code::cancelled) << answer.error().message;
   const std::string helper = children_of(::getpid());
   EXPECT_TRUE(test::eventually([&] { return children_of(std::stoi(helper)).empty(); }))
-      << "the reader is left";
+      << "the reader still runs";
 }
 
-// The program has closed the pipe before the reader asks for the signal. How often that happens
-// depends on the load: without load the fault did not show.
+// This program closes the pipe before the reader has asked for the signal. How often that happens
+// depends on the load. Without load the bug did not show.
 TEST_F(HelperTest, AQuestionThatIsCancelledAtOnceLeavesNoReader) {
   const std::string pipe = folder_.path() + "/pipe";
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
@@ -214,10 +217,11 @@ TEST_F(HelperTest, AQuestionThatIsCancelledAtOnceLeavesNoReader) {
   }
   const std::string helper = children_of(::getpid());
   EXPECT_TRUE(test::eventually([&] { return children_of(std::stoi(helper)).empty(); }))
-      << "the reader is left";
+      << "the reader still runs";
 }
 
-// A reader that waited for ever kept a thread of kymod's HTTP server for ever.
+// Before the fix, a reader that waited for ever also blocked a thread of kymod's HTTP server for
+// ever.
 TEST_F(HelperTest, AReaderThatWaitsIsEndedAfterItsTime) {
   const std::string pipe = folder_.path() + "/pipe";
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);

@@ -30,7 +30,7 @@ int threads_started() {
       threads.emplace_back([] {});
       ++started;
     }
-  } catch (const std::system_error&) {  // none can be started
+  } catch (const std::system_error&) {  // no thread can be started
   }
   return started;
 }
@@ -88,7 +88,8 @@ TEST(RunTest, StartsThreadsOnlyIfItMayAndNeverAProcess) {
   EXPECT_EQ(forked.value(), 0);
 }
 
-// What is not there, and a pipe without a name, must not keep it from starting.
+// A path that does not exist, or that leads to a pipe without a name, must not keep the process
+// from starting.
 TEST(RunTest, APathThatCannotBeOpenedIsNoError) {
   const test::TemporaryDirectory folder;
   std::array<int, 2> ends{};
@@ -103,7 +104,7 @@ TEST(RunTest, APathThatCannotBeOpenedIsNoError) {
   EXPECT_EQ(*code, 7);
 }
 
-// Otherwise it would hold the lock of an export whose kymo was killed.
+// Otherwise this process would keep the lock of an export after its kymo was killed.
 TEST(RunTest, EndsWithItsParent) {
   std::array<int, 2> ends{};
   ASSERT_EQ(::pipe2(ends.data(), O_CLOEXEC), 0);
@@ -125,7 +126,8 @@ TEST(RunTest, EndsWithItsParent) {
   ASSERT_EQ(::read(from.get(), &begun, 1), 1);
   ASSERT_EQ(::kill(parent, SIGKILL), 0);
   ASSERT_EQ(::waitpid(parent, nullptr, 0), parent);
-  EXPECT_EQ(::read(from.get(), &begun, 1), 0) << "the end of the pipe: nobody holds it any more";
+  EXPECT_EQ(::read(from.get(), &begun, 1), 0)
+      << "end of file: no process has the pipe open any more";
 }
 
 }  // namespace

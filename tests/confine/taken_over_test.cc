@@ -1,4 +1,4 @@
-// What somebody would do who has taken a confined process over, by run.h or by helper.h.
+// What an attacker can do who controls a confined process that was started by run.h or helper.h.
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -38,12 +38,12 @@
 namespace kymo::confine {
 namespace {
 
-constexpr int kMostDescriptors = 1024;
+constexpr int kMaxDescriptors = 1024;
 
-// The open descriptors of this process, such as "1 2 5 ".
+// Returns the open descriptors of this process, such as "1 2 5 ".
 std::string open_descriptors() {
   std::string all;
-  for (int fd = 0; fd < kMostDescriptors; ++fd) {
+  for (int fd = 0; fd < kMaxDescriptors; ++fd) {
     if (::fcntl(fd, F_GETFD) >= 0) all += std::to_string(fd) + ' ';
   }
   return all;
@@ -53,7 +53,7 @@ Result<std::string> list_descriptors(const std::string&) {
   return open_descriptors();
 }
 
-// What a program holds that its readers must not have. None of it is closed by an exec.
+// Descriptors of a program that its readers must not inherit. exec(2) closes none of them.
 struct Holdings {
   Holdings() {
     if (::socketpair(AF_UNIX, SOCK_STREAM, 0, sockets.data()) != 0) sockets = {-1, -1};
@@ -67,7 +67,8 @@ struct Holdings {
   }
 };
 
-// The reader of `kymo inspect` had kymo's connection to kymod, and root's shell with it.
+// Before the fix, the reader of `kymo inspect` inherited the connection to kymod, and with it a way
+// to run commands as root.
 TEST(TakenOverTest, AChildHasOnlyTheDescriptorsThatItIsGiven) {
   const Holdings holdings;
   const test::TemporaryDirectory folder;
@@ -77,7 +78,7 @@ TEST(TakenOverTest, AChildHasOnlyTheDescriptorsThatItIsGiven) {
   const std::string number = std::to_string(given.get());
   const Result<std::string> seen = read_confined(bounds, [] { return list_descriptors(""); });
   ASSERT_TRUE(seen.ok()) << seen.error().message;
-  // Its answer's pipe was made after all others.
+  // The pipe for the answer was made last, so its number comes after these.
   EXPECT_TRUE(seen->starts_with("0 1 2 " + number + " ")) << *seen;
   EXPECT_EQ(std::count(seen->begin(), seen->end(), ' '), 5) << *seen;
   const Result<int> code =
@@ -107,8 +108,8 @@ TEST(TakenOverTest, ItsStandardInputIsEmptyUnlessItIsGiven) {
   ::dup2(before.get(), STDIN_FILENO);
 }
 
-// A program that was started without standard output opened a connection in its place, and its
-// readers kept it.
+// Before the fix, a connection got the number of standard output if the program was started without
+// one. Its readers inherited it.
 TEST(TakenOverTest, NothingTakesThePlaceOfAClosedStandardDescriptor) {
   const pid_t child = ::fork();
   if (child == 0) {
@@ -123,7 +124,7 @@ TEST(TakenOverTest, NothingTakesThePlaceOfAClosedStandardDescriptor) {
   EXPECT_EQ(status, 0);
 }
 
-// A pipe of the shell, <(...), is named by its descriptor.
+// A shell names the pipe of <(...) by its descriptor.
 TEST(TakenOverTest, APipeThatIsNamedByItsDescriptorIsGiven) {
   std::array<int, 2> ends{};
   ASSERT_EQ(::pipe2(ends.data(), O_CLOEXEC), 0);
@@ -150,11 +151,11 @@ TEST(TakenOverTest, AReaderOfTheHelperHasOnlyThePipeOfItsAnswer) {
   EXPECT_EQ(std::count(seen->begin(), seen->end(), ' '), 4) << *seen;
 }
 
-// Lets the kernel send SIGKILL to `victim` when anything happens on any descriptor. Returns what was
-// possible.
+// Asks the kernel to send SIGKILL to `victim` when something happens on any descriptor. Returns what
+// the kernel permitted.
 std::set<std::string> aim_at(pid_t victim) {
   std::set<std::string> done;
-  for (int fd = 0; fd < kMostDescriptors; ++fd) {
+  for (int fd = 0; fd < kMaxDescriptors; ++fd) {
     const auto tried = [&](const char* what, bool succeeded) {
       if (succeeded) done.insert(what);
     };
@@ -198,7 +199,8 @@ class Victim {
   pid_t pid_;
 };
 
-// fcntl(2) was allowed with all its commands: with it the kernel sends any signal to any process.
+// Before the fix, all commands of fcntl(2) were permitted. With some of them the kernel sends any
+// signal to any process.
 TEST(TakenOverTest, NoSignalIsSentByWayOfAPipe) {
   NEEDS_FILTER();
   const Victim victim;
@@ -240,7 +242,7 @@ TEST(TakenOverTest, AReaderOfRootIsNobody) {
   EXPECT_NE(status->find("CapPrm:\t0000000000000004\n"), std::string::npos) << *status;
 }
 
-// FUSE shows files to its own user only, and CAP_DAC_READ_SEARCH does not help.
+// FUSE shows its files only to the user who mounted it, also to a process with CAP_DAC_READ_SEARCH.
 TEST(TakenOverTest, AFileSystemThatServesOnlyRootIsReadAllTheSame) {
   const test::TemporaryDirectory folder;
   const std::string checkpoint = folder.folder("checkpoint");
@@ -255,7 +257,7 @@ TEST(TakenOverTest, AFileSystemThatServesOnlyRootIsReadAllTheSame) {
   EXPECT_EQ(*read, "text");
 }
 
-// Each call does harm with some of its arguments.
+// Tries permitted system calls with those arguments that could do harm.
 std::string try_arguments() {
   std::string done;
   const auto tried = [&](const char* what, bool succeeded) {
@@ -304,10 +306,10 @@ void wait_for_ever() {
   }
 }
 
-// It closes the pipe of its answer, and stays.
+// Closes the pipe of the answer, and does not end.
 Result<std::string> stay(const std::string& how) {
   block_all_signals();
-  for (int fd = 3; how == "closed" && fd < kMostDescriptors; ++fd) ::close(fd);
+  for (int fd = 3; how == "closed" && fd < kMaxDescriptors; ++fd) ::close(fd);
   wait_for_ever();
   return how;
 }
@@ -317,7 +319,8 @@ std::string readers_of(pid_t pid) {
   return read_file("/proc/" + number + "/task/" + number + "/children").value();
 }
 
-// Its time was enforced with SIGALRM alone, and a cancellation with SIGIO, which it can block.
+// Before the fix, only SIGALRM ended a reader at its timeout, and only SIGIO when it was cancelled.
+// The reader can block both.
 TEST(TakenOverTest, AReaderThatBlocksAllSignalsIsEndedAfterItsTime) {
   const auto helper = Helper::start({{"stay", stay}}).value();
   const std::string pid = readers_of(::getpid());
@@ -329,7 +332,7 @@ TEST(TakenOverTest, AReaderThatBlocksAllSignalsIsEndedAfterItsTime) {
   cancel.ask();
   EXPECT_EQ(helper->ask("stay", "open", {}, &cancel).error().code, Code::cancelled);
   EXPECT_TRUE(test::eventually([&] { return readers_of(std::stoi(pid)).empty(); }))
-      << "a reader is left";
+      << "a reader still runs";
 }
 
 TEST(TakenOverTest, AChildThatBlocksAllSignalsIsEndedAfterItsTime) {
@@ -348,7 +351,8 @@ TEST(TakenOverTest, AChildThatBlocksAllSignalsIsEndedAfterItsTime) {
   EXPECT_EQ(readers_of(::getpid()), "");
 }
 
-// Credentials that change make the kernel forget that the child ends with its parent.
+// When a process changes its credentials, the kernel forgets that the process is to end with its
+// parent (PR_SET_PDEATHSIG).
 TEST(TakenOverTest, AReaderEndsWithTheHelper) {
   const auto helper = Helper::start({{"stay", stay}}).value();
   const pid_t pid = std::stoi(readers_of(::getpid()));

@@ -1,4 +1,4 @@
-// What borrows_a_process() sees of a real process that is traced, as CRIU traces it.
+// What borrows_a_process() says of a real process that is traced in the way of CRIU.
 
 #include "criu/borrowed.h"
 
@@ -28,7 +28,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// A child that runs `body`, traced by this process as CRIU does it, without a stop.
+// A child that runs `body`. This process traces it in the way of CRIU, without stopping it.
 class Traced {
  public:
   explicit Traced(const std::function<void()>& body) : pid_(fork()) {
@@ -63,7 +63,7 @@ class Traced {
   pid_t pid_;
 };
 
-// `code` in a mapping as the parasite's.
+// Maps `code` in the way in which CRIU maps its parasite.
 void* map_parasite(const void* code, std::size_t size) {
   const int fd = static_cast<int>(syscall(SYS_memfd_create, "CRIUMFD", 0));
   if (fd < 0 || write(fd, code, size) != static_cast<ssize_t>(size)) return MAP_FAILED;
@@ -84,8 +84,8 @@ TEST(BorrowedTest, AProcessInItsOwnCodeIsNot) {
   EXPECT_FALSE(borrows());
 }
 
-// A container was lost: on a busy machine what CRIU had sent into its code still waited for a
-// processor when CRIU was killed.
+// Before the fix, a container was lost: on a busy machine, the process had not yet run the code
+// that CRIU had injected when CRIU was killed.
 TEST(BorrowedTest, OneThatRunsMayBe) {
   const Traced child([] {
     for (;;) {
@@ -93,7 +93,7 @@ TEST(BorrowedTest, OneThatRunsMayBe) {
   });
   EXPECT_TRUE(test::eventually(borrows));
   child.stop();
-  EXPECT_FALSE(borrows()) << "it is stopped in its own code";
+  EXPECT_FALSE(borrows()) << "it is stopped in its own code, so CRIU does not use it";
 }
 
 TEST(BorrowedTest, OneThatRunsTheParasiteIs) {
@@ -103,16 +103,16 @@ TEST(BorrowedTest, OneThatRunsTheParasiteIs) {
     if (code != MAP_FAILED) reinterpret_cast<void (*)()>(code)();
   });
   EXPECT_TRUE(test::eventually(borrows));
-  EXPECT_TRUE(test::eventually([&] {  // by and by it has come there
+  EXPECT_TRUE(test::eventually([&] {  // the child needs a moment until it runs this code
     child.stop();
     if (borrows()) return true;
     child.go_on();
     return false;
-  })) << "also while it is stopped in it";
+  })) << "it must count as borrowed while it is stopped in the parasite";
 }
 
 TEST(BorrowedTest, OneWhoseParasiteWaitsForACommandIsNot) {
-  // recvfrom(edi, ...): mov eax, 45; mov r10, rcx; syscall; ret
+  // The machine code of recvfrom(edi, ...): mov eax, 45; mov r10, rcx; syscall; ret
   constexpr unsigned char kReceive[] = {0xb8, 45, 0, 0, 0, 0x49, 0x89, 0xca, 0x0f, 0x05, 0xc3};
   static_assert(SYS_recvfrom == 45);
   int pair[2];
@@ -123,12 +123,13 @@ TEST(BorrowedTest, OneWhoseParasiteWaitsForACommandIsNot) {
     char byte = 0;
     reinterpret_cast<long (*)(int, void*, std::size_t, int, void*, void*)>(code)(
         pair[1], &byte, 1, 0, nullptr, nullptr);
-    for (;;) {  // back in its own code
+    for (;;) {  // the child is back in its own code
     }
   });
-  EXPECT_TRUE(test::eventually([] { return !borrows(); })) << "it waits in its own recvfrom";
+  EXPECT_TRUE(test::eventually([] { return !borrows(); }))
+      << "the parasite waits in recvfrom for a command";
   EXPECT_EQ(write(pair[0], "x", 1), 1);
-  EXPECT_TRUE(test::eventually(borrows)) << "one that runs may run anything";
+  EXPECT_TRUE(test::eventually(borrows)) << "a process that runs may be running the parasite";
   close(pair[0]);
   close(pair[1]);
 }
@@ -147,11 +148,11 @@ TEST(BorrowedTest, OneStoppedWhereCriuWritesItsSystemCallsIs) {
   child.go_on_at(reinterpret_cast<std::uint64_t>(code) + 2);
   EXPECT_TRUE(borrows());
   child.go_on_at(reinterpret_cast<std::uint64_t>(code) + 32);
-  EXPECT_FALSE(borrows()) << "further on it is the program's own";
+  EXPECT_FALSE(borrows()) << "behind the first bytes the code is the program's own";
   munmap(code, 4096);
 }
 
-// A /proc with one process, whose only thread has waited for a processor for this long.
+// Writes a /proc with one process. Its only thread has waited this long for a CPU.
 void set_run_delay(const std::string& root, std::chrono::nanoseconds delay) {
   std::filesystem::create_directories(root + "/100/task/100");
   std::ofstream(root + "/100/task/100/schedstat") << "5 " << delay.count() << " 7\n";
@@ -160,7 +161,7 @@ void set_run_delay(const std::string& root, std::chrono::nanoseconds delay) {
 TEST(BorrowingLimitTest, TheTimeInWhichCriuWaitsForAProcessorDoesNotCount) {
   const test::TemporaryDirectory folder;
   const std::string root = folder.folder("proc");
-  set_run_delay(root, 1s);  // from before
+  set_run_delay(root, 1s);  // the delay before the limit starts must not count
   EXPECT_FALSE(BorrowingLimit({100}, root, 1h).over());
   const BorrowingLimit limit({100}, root, 50ms);
   std::this_thread::sleep_for(60ms);
@@ -169,7 +170,7 @@ TEST(BorrowingLimitTest, TheTimeInWhichCriuWaitsForAProcessorDoesNotCount) {
   EXPECT_FALSE(limit.over());
   set_run_delay(root, 1s + 1ms);
   std::this_thread::sleep_for(1ms);
-  EXPECT_TRUE(limit.over()) << "the rest of the time counts";
+  EXPECT_TRUE(limit.over()) << "only the wait for a CPU is subtracted";
 }
 
 TEST(BorrowingLimitTest, AKernelThatDoesNotCountItChangesNothing) {

@@ -15,7 +15,7 @@
 namespace kymo::criu {
 namespace {
 
-// CRIU 4.2 warns in each check if breakpoints do not work.
+// CRIU 4.2 prints a warning in each check if hardware breakpoints do not work.
 bool criu_says_they_work() {
   const std::string command =
       "'" + test::criu_path() + "' check -v4 2>&1 | grep -q 'ardware breakpoints'";
@@ -27,7 +27,8 @@ TEST(Breakpoints, AreFoundToWorkWhereCriuFindsThatToo) {
   EXPECT_EQ(hardware_breakpoints_work(), criu_says_they_work());
 }
 
-// kymod was killed in its trial, and a stopped process stayed (met by KillsTest).
+// Before the fix, a stopped process was left if kymod was killed in its trial of breakpoints.
+// KillsTest found this.
 TEST(Breakpoints, WhoIsKilledInTheTrialLeavesNoStoppedProcess) {
   ASSERT_EQ(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
   for (int us = 0; us < 3000; us += 30) {

@@ -39,7 +39,8 @@ class ChecksumsTest : public testing::Test {
 TEST_F(ChecksumsTest, AreThoseOfTheTool) {
   write();
   const std::string list = read_file(path(kChecksumsFile)).value();
-  // xxHash's own value for no bytes (tests/sanity_test_vectors.h, XXH3 of 128 bits, seed 0).
+  // The published XXH3 value of an empty input (128 bits, seed 0), from xxHash's
+  // tests/sanity_test_vectors.h.
   EXPECT_TRUE(list.starts_with("99aa06d3014798d86001c324468d497f  a.img\n")) << list;
   const std::string check = "cd '" + folder_.path() + "' && xxh128sum --quiet -c " + kChecksumsFile;
   EXPECT_EQ(std::system(check.c_str()), 0);  // NOLINT(cert-env33-c): a test's own command
@@ -82,7 +83,7 @@ TEST_F(ChecksumsTest, AListThatIsDamagedIsAFaultAndLeadsNowhere) {
   }
 }
 
-// A list of nothing but line ends took gigabytes.
+// Before the fix, a list that had only line ends took gigabytes of memory.
 TEST_F(ChecksumsTest, AListOfFaultsIsBounded) {
   folder_.file(kChecksumsFile, std::string(1'000'000, '\n'));
   ASSERT_EQ(faults().size(), kMaxFaults + 1);

@@ -24,7 +24,7 @@ class ClientTest : public testing::Test {
     options.called = [this](const Call& call) { calls_.push_back(call); };
     return Client(options);
   }
-  // A criu that is this shell script.
+  // A client whose criu is this shell script.
   Client script(const std::string& text, milliseconds timeout = milliseconds(0)) {
     return client(folder_.file("criu", "#!/bin/sh\n" + text + "\n", 0755), timeout);
   }
@@ -100,14 +100,14 @@ TEST_F(ClientTest, RefusesAnAnswerThatIsNone) {
       << version.error().message;
 }
 
-// The process whose pid is in this file does not run.
+// Expects that the process whose pid is in this file no longer runs.
 void expect_sleeper_gone(const std::string& pid_file) {
   FILE* file = fopen(pid_file.c_str(), "re");
   ASSERT_NE(file, nullptr);
   int sleeper = 0;
   EXPECT_EQ(fscanf(file, "%d", &sleeper), 1);  // NOLINT(cert-err34-c): our own file
   fclose(file);
-  // A killed orphan may stay a zombie where nobody reaps it; it must not run.
+  // A killed process without a parent may stay a zombie if nobody reaps it, but it must not run.
   EXPECT_TRUE(test::eventually([&] {
     std::error_code error;
     const auto exe =
@@ -116,7 +116,7 @@ void expect_sleeper_gone(const std::string& pid_file) {
   }));
 }
 
-// A slow machine needs more time to start what then hangs.
+// The timeout is long enough for a slow machine to start the process that then hangs.
 TEST_F(ClientTest, KillsAHungBinaryWithAllThatItStarted) {
   const std::string pid_file = folder_.path() + "/pid";
   for (const milliseconds timeout : {milliseconds(300), milliseconds(3000), milliseconds(30'000)}) {
@@ -127,10 +127,11 @@ TEST_F(ClientTest, KillsAHungBinaryWithAllThatItStarted) {
     if (std::filesystem::exists(pid_file) && std::filesystem::file_size(pid_file) != 0) break;
   }
   expect_sleeper_gone(pid_file);
-  EXPECT_EQ(waitpid(-1, nullptr, WNOHANG), -1) << "a child is left";
+  EXPECT_EQ(waitpid(-1, nullptr, WNOHANG), -1) << "a child was not reaped";
 }
 
-// When another program killed CRIU, the processes that CRIU had started stayed for ever.
+// Before the fix, the processes that CRIU had started stayed for ever if another program killed
+// CRIU.
 TEST_F(ClientTest, WhatAKilledBinaryHasStartedIsKilled) {
   const std::string pid_file = folder_.path() + "/pid";
   const Result<Version> version =

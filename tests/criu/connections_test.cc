@@ -1,7 +1,7 @@
 #include "criu/connections.h"
 
-#include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <signal.h>
 #include <sys/socket.h>
@@ -13,31 +13,18 @@
 #include <cerrno>
 
 #include "base/file.h"
+#include "support/loopback.h"
 
 namespace kymo::criu {
 namespace {
 
-// A listening socket on loopback and both ends of a connection to it.
+// A listening socket on loopback, and both ends of a connection to it.
 struct Ends {
-  FileDescriptor listener{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
-  FileDescriptor client{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
-  FileDescriptor server;
-  std::uint16_t port = 0;
+  test::Listener listener;
+  FileDescriptor client{test::connect_to_loopback(listener.port)};
+  FileDescriptor server{accept4(listener.socket.get(), nullptr, nullptr, SOCK_CLOEXEC)};
 
-  Ends() {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof address;
-    auto* const generic = reinterpret_cast<sockaddr*>(&address);
-    EXPECT_EQ(bind(listener.get(), generic, size), 0);
-    EXPECT_EQ(listen(listener.get(), 1), 0);
-    EXPECT_EQ(getsockname(listener.get(), generic, &size), 0);
-    port = ntohs(address.sin_port);
-    EXPECT_EQ(connect(client.get(), generic, size), 0);
-    server = FileDescriptor(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
-    EXPECT_TRUE(server.valid());
-  }
+  Ends() { EXPECT_TRUE(server.valid()); }
 };
 
 TEST(Connections, AreFoundByTheirEnds) {
@@ -45,13 +32,13 @@ TEST(Connections, AreFoundByTheirEnds) {
   const std::vector<Connection> found = connections_of(getpid());
   const auto ours = std::count_if(found.begin(), found.end(), [&](const Connection& one) {
     return !one.ipv6 && one.local == "127.0.0.1" && one.peer == "127.0.0.1" &&
-           (one.local_port == ends.port || one.peer_port == ends.port);
+           (one.local_port == ends.listener.port || one.peer_port == ends.listener.port);
   });
-  EXPECT_EQ(ours, 2) << "each end once; the listener has no peer";
+  EXPECT_EQ(ours, 2) << "each end is found once, and the listening socket is not found";
   EXPECT_TRUE(connections_of(-1).empty());
 }
 
-// CRIU was killed while it read them: every send failed with EPERM from then on.
+// CRIU was killed while the sockets were in repair mode. Before the fix, every later send failed with EPERM.
 TEST(Connections, ThatACriuHasLeftInRepairModeSendAgain) {
   const Ends ends;
   const int on = 1;
@@ -68,7 +55,8 @@ TEST(Connections, ThatACriuHasLeftInRepairModeSendAgain) {
 
 class EndOfAProcess : public ::testing::Test {
  protected:
-  // What the server's end has after a process with the client's end was killed: 0 is the end of the connection.
+  // Returns what the server receives after a process with the client's end was killed: 0 is the end of the
+  // connection.
   ssize_t heard_after_the_end() {
     const pid_t child = fork();
     if (child == 0) {
@@ -82,7 +70,7 @@ class EndOfAProcess : public ::testing::Test {
     kill(child, SIGKILL);
     EXPECT_EQ(waitpid(child, nullptr, 0), child);
     std::array<char, 16> text{};
-    // The packets of loopback arrive while they are sent.
+    // On loopback, packets arrive before send(2) returns.
     return recv(ends_.server.get(), text.data(), text.size(), MSG_DONTWAIT);
   }
   Ends ends_;

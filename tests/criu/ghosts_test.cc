@@ -20,6 +20,8 @@ TEST(GhostsTest, TheLogOfARestoreNamesThem) {
                 "(00.002)     12: Opening ghost file 0x2 for tmp/c\n"
                 "(00.003)     12: Remap rpath is c.cr.2.ghost\n"
                 "(00.004)     12: Remap rpath is tmp/folder\n"
+                "(00.004)     12: Remap rpath is tmp/others.ghost\n"
+                "(00.004)     12: Remap rpath is tmp/others.cr.x.ghost\n"
                 "(00.005) Opening ghost file 0xzz for tmp/d\n"
                 "(00.006) Opening ghost file 0x3"),
       (std::vector<std::string>{"/c.cr.2.ghost", "/tmp/a for b.cr.1a.ghost", "/tmp/c.cr.2.ghost"}));

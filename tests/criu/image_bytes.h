@@ -9,7 +9,7 @@
 
 namespace kymo::criu {
 
-// Builds image files by hand, byte by byte, independently of the code under test.
+// Builds an image file by hand, byte by byte, without the code that is tested.
 class ImageBytes {
  public:
   ImageBytes& word(std::uint32_t value) {
@@ -18,7 +18,7 @@ class ImageBytes {
     }
     return *this;
   }
-  // A message: its size, then these bytes.
+  // Adds a message: its size, then these bytes.
   ImageBytes& message(const std::vector<std::uint8_t>& body) {
     word(static_cast<std::uint32_t>(body.size()));
     return raw(body);

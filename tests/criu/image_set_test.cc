@@ -22,7 +22,7 @@ struct Member {
   std::string link_to;
 };
 
-// What podman's `container checkpoint --export` makes, small.
+// A small version of what podman's `container checkpoint --export` writes.
 const std::vector<Member> kExported = {{"config.dump", "{}", ""},
                                        {"stats-dump", "statistics", ""},
                                        {"dump.log", "(00.1) a\n(00.2) b\n", ""},
@@ -129,13 +129,13 @@ TEST(ImageSetTest, ALargeFileOfATmpfsDoesNoHarmAndALogTooLargeIsLeftOut) {
   ASSERT_TRUE(set.ok()) << set.error().message;
   EXPECT_EQ(set->image_files(), 3U);
   EXPECT_EQ(set->left_out(), std::vector<std::string>{"dump.log: too large to be such an image"});
-  // Never the file of that name below the current folder.
+  // It must not read a file of that name in the current folder.
   EXPECT_EQ(set->read("pages-1.img").error().code, Code::out_of_range);
 }
 
 TEST(ImageSetTest, ManySmallMembersTakeLittleMemory) {
   std::vector<Member> members;
-  for (int i = 0; i < 2000; ++i) {  // 256 KiB each once stayed with them
+  for (int i = 0; i < 2000; ++i) {  // before the fix, each of them kept 256 KiB
     members.push_back({"checkpoint/core-" + std::to_string(i) + ".img", "x", ""});
   }
   const test::TemporaryDirectory folder;
@@ -190,7 +190,7 @@ TEST(ImageSetTest, APipeIsRefusedAndWithinAFolderLeftOut) {
   EXPECT_EQ(all->left_out(), std::vector<std::string>{pipe + ": no regular file"});
 }
 
-// A folder below `folder`, with files that hold their own names.
+// Makes files below `folder`. Each contains its own name.
 void make(const test::TemporaryDirectory& folder, const std::vector<std::string>& files) {
   for (const std::string& file : files) {
     fs::create_directories(fs::path(folder.path() + "/" + file).parent_path());
@@ -248,7 +248,7 @@ TEST(ImageSetTest, AFolderOfSomethingElseIsRefused) {
   ASSERT_FALSE(set.ok());
   EXPECT_EQ(set.error().code, Code::not_found);
   EXPECT_EQ(ImageSet::open(folder.path() + "/none").error().code, Code::not_found);
-  make(folder, {"stats-dump"});  // somebody's, for all that is known
+  make(folder, {"stats-dump"});  // it may belong to somebody else
   EXPECT_FALSE(ImageSet::open(folder.path() + "/other").ok());
 }
 

@@ -28,7 +28,7 @@ namespace fs = std::filesystem;
 using std::chrono::seconds;
 using std::chrono::steady_clock;
 
-// Speaks to a streamer as CRIU does.
+// Speaks to a streamer in the way of CRIU.
 class PretendedCriu {
  public:
   PretendedCriu(const std::string& images_dir, const char* socket_name)
@@ -46,7 +46,7 @@ class PretendedCriu {
               static_cast<ssize_t>(bytes.size()));
   }
   void ask(const std::string& name) const { say(streamer_request(name)); }
-  // Whether there is such a file, as the streamer answers at a restore.
+  // Whether the streamer says that it has this file, as it does at a restore.
   [[nodiscard]] bool is_there() const {
     const std::string yes = streamer_reply(true);
     std::string answer(yes.size(), '\0');
@@ -54,7 +54,8 @@ class PretendedCriu {
               static_cast<ssize_t>(answer.size()));
     return answer == yes;
   }
-  // Hands over one end of a pipe and returns the other: the one to write to, or to read from.
+  // Passes one end of a pipe to the streamer and returns the other end, to write to or to read
+  // from.
   [[nodiscard]] FileDescriptor open_pipe(bool writes) const {
     std::array<int, 2> ends{};
     EXPECT_EQ(pipe2(ends.data(), O_CLOEXEC), 0);
@@ -82,7 +83,7 @@ class PretendedCriu {
   FileDescriptor socket_;
 };
 
-// 0, or what became of it.
+// Returns 0, or the errno of the write that failed.
 int write_to(const FileDescriptor& pipe, const std::string& bytes) {
   std::size_t written = 0;
   return write_all(pipe.get(), bytes, &written);
@@ -128,7 +129,7 @@ TEST_P(ImageStreamerTest, WhatIsCapturedIsServed) {
       const PretendedCriu criu(folder_.path(), "streamer-capture.sock");
       criu.ask("pages-1.img");
       const FileDescriptor first = criu.open_pipe(true);
-      criu.ask("core-1.img");  // two at once
+      criu.ask("core-1.img");  // a second image before the first has ended
       const FileDescriptor second = criu.open_pipe(true);
       EXPECT_EQ(write_to(second, core), 0);
       EXPECT_EQ(write_to(first, pages), 0);
@@ -147,7 +148,8 @@ TEST_P(ImageStreamerTest, WhatIsCapturedIsServed) {
     EXPECT_EQ(seen_.bytes, streamed->bytes);
   }
   EXPECT_FALSE(fs::exists(folder_.path() + "/streamer-capture.sock"));
-  const auto whole = read_image(folder_.path() + "/pages-1.img");  // finds it by either name
+  // Also finds it under its compressed name.
+  const auto whole = read_image(folder_.path() + "/pages-1.img");
   ASSERT_TRUE(whole.ok()) << whole.error().message;
   EXPECT_EQ(whole->size(), pages.size());
 
@@ -162,7 +164,7 @@ TEST_P(ImageStreamerTest, WhatIsCapturedIsServed) {
     criu.ask("core-1.img");
     ASSERT_TRUE(criu.is_there());
     EXPECT_EQ(read_from(criu.open_pipe(false)), core);
-    criu.ask("pages-1.img");  // one that is let go half-way is no fault
+    criu.ask("pages-1.img");  // it is not an error if CRIU closes an image before its end
     ASSERT_TRUE(criu.is_there());
     {
       const FileDescriptor half = criu.open_pipe(false);
@@ -181,12 +183,13 @@ TEST_P(ImageStreamerTest, SettledIsInTheFileThoughTheImageHasNotEnded) {
   criu.ask("pages-1.img");
   const FileDescriptor pipe = criu.open_pipe(true);
   ASSERT_EQ(write_to(pipe, content(10'000, 'p')), 0);
-  const Result<void> settled = streamer->settle(steady_clock::now() + seconds(10));
+  const Result<void> settled = streamer->wait_until_written(steady_clock::now() + seconds(10));
   ASSERT_TRUE(settled.ok()) << settled.error().message;
   EXPECT_EQ(seen_.bytes, 10'000U);
   EXPECT_EQ(seen_.stored, fs::file_size(file("pages-1.img")));
   EXPECT_GT(seen_.stored, 100U);
-  const auto unended = streamer->finish(kPatience);  // though it is all here, CRIU did not say so
+  // All bytes have arrived, but CRIU has not said that the image is complete.
+  const auto unended = streamer->finish(kPatience);
   EXPECT_EQ(unended.error().code, Code::data_loss);
 }
 
@@ -207,7 +210,7 @@ TEST_P(ImageStreamerTest, AFullDiskClosesThePipeAndIsTold) {
     noise += static_cast<char>(x >> 24);
   }
   EXPECT_EQ(write_to(pipe, noise), EPIPE);
-  const Result<void> settled = streamer->settle(steady_clock::now() + seconds(10));
+  const Result<void> settled = streamer->wait_until_written(steady_clock::now() + seconds(10));
   setrlimit(RLIMIT_FSIZE, &before);
   ASSERT_FALSE(settled.ok());
   EXPECT_NE(settled.error().message.find("pages-1.img"), std::string::npos);
@@ -253,7 +256,7 @@ TEST(ImageStreamerFaultsTest, ALinkIsNotServedNorWrittenThrough) {
     const PretendedCriu criu(images, "streamer-capture.sock");
     criu.ask("core-1.img");
     const FileDescriptor pipe = criu.open_pipe(true);
-    static_cast<void>(streamer->settle(steady_clock::now() + seconds(10)));
+    static_cast<void>(streamer->wait_until_written(steady_clock::now() + seconds(10)));
   }
   EXPECT_FALSE(streamer->finish(kPatience).ok());
   EXPECT_EQ(fs::file_size(outside), 6U);
@@ -274,7 +277,7 @@ TEST(ImageStreamerFaultsTest, ADamagedImageIsNamedAndWithoutAPipeNothingHangs) {
   EXPECT_NE(served.error().message.find("core-1.img"), std::string::npos);
 
   auto idle = ImageStreamer::capture(folder.path(), folder.path(), {}, nullptr).value();
-  EXPECT_TRUE(idle->settle(steady_clock::now() + seconds(10)).ok());
+  EXPECT_TRUE(idle->wait_until_written(steady_clock::now() + seconds(10)).ok());
   EXPECT_TRUE(idle->finish(kPatience).ok());  // CRIU never came
 }
 

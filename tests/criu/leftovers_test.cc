@@ -14,7 +14,7 @@
 namespace kymo::criu {
 namespace {
 
-// A process of this user that has the file open in this mode, and waits.
+// Starts a process of this user that opens the file in this mode and waits.
 pid_t start_with_open(const std::string& path, int mode, uid_t user = geteuid()) {
   const int file = open(path.c_str(), mode | O_CLOEXEC);
   const pid_t child = fork();
@@ -26,7 +26,7 @@ pid_t start_with_open(const std::string& path, int mode, uid_t user = geteuid())
   return child;
 }
 
-// Whether it was killed by now; ends it in any case.
+// Whether the child has been killed. Ends it in any case.
 bool was_killed(pid_t child) {
   siginfo_t seen{};
   waitid(P_PID, static_cast<id_t>(child), &seen, WEXITED | WNOHANG | WNOWAIT);
@@ -43,8 +43,8 @@ bool is_killed(pid_t child) {
   });
 }
 
-// containerd's shim reads the log of a CRIU that failed. It was killed for it, and containerd ended
-// the container.
+// containerd's shim reads the log of a CRIU that failed. Before the fix, kymod killed the shim, and
+// containerd ended the container.
 TEST(LeftoversTest, WhoReadsTheLogIsNotTakenForCriu) {
   const test::TemporaryDirectory folder;
   const std::string log = folder.file("dump.log", "(00.000000) Version: 4.2.1\n");
@@ -61,7 +61,8 @@ TEST(LeftoversTest, WhoReadsTheLogIsNotTakenForCriu) {
   }
 }
 
-// A checkpoint may have a link in place of the log. Whoever wrote to its target was killed.
+// A checkpoint may have a link in place of the log. Before the fix, a process that wrote to the link's
+// target was killed.
 TEST(LeftoversTest, ALinkInPlaceOfTheLogIsNotFollowed) {
   const test::TemporaryDirectory folder;
   const std::string other = folder.folder("others") + "/restore.log";
@@ -77,7 +78,8 @@ TEST(LeftoversTest, ALinkInPlaceOfTheLogIsNotFollowed) {
   waitpid(writer, nullptr, 0);
 }
 
-// Any process that wrote to a file of this name was killed, if the folder's owner gave its file that name.
+// Before the fix, the owner of the folder could get any process killed that wrote to a file named
+// dump.log: it was enough to link that file into the folder.
 TEST(LeftoversTest, AFileThatSomebodyElseCouldHavePutThereShowsNoCriu) {
   const test::TemporaryDirectory folder;
   const std::string other = folder.file("other.log", "(00.000000) Version: 4.2.1\n");
@@ -102,7 +104,7 @@ TEST(LeftoversTest, AFileThatSomebodyElseCouldHavePutThereShowsNoCriu) {
   EXPECT_FALSE(was_killed(again));
 }
 
-// Neither of them has this very log open.
+// They have logs of the same name open, but not this file.
 TEST(LeftoversTest, OtherProcessesThatWriteToALogOfThisNameRunOn) {
   if (geteuid() != 0) GTEST_SKIP() << "needs root to become another user";
   const test::TemporaryDirectory folder;

@@ -26,7 +26,7 @@ TEST(LogTest, KeepsTheLastErrorsAndLeavesOutWhatEveryLogHas) {
             "Error (criu/a.c:2): second; Error (criu/a.c:3): third; Error (criu/a.c:4): fourth");
 }
 
-// A full disk once gave the same sentence three times.
+// Before the fix, a full disk gave the same sentence three times.
 TEST(LogTest, AnErrorThatIsRepeatedIsToldOnce) {
   const test::TemporaryDirectory folder;
   const std::string log = folder.file(
@@ -46,7 +46,7 @@ TEST(LogTest, ALogThatIsMissingOrCleanSaysNothing) {
   EXPECT_EQ(last_errors(folder.file("clean", "(00.1) all is well\n")), "");
 }
 
-// Docker failed after CRIU had succeeded, and CRIU was blamed.
+// Docker failed after CRIU had succeeded. Before the fix, kymod named CRIU as the cause.
 TEST(LogTest, ALogOfASuccessHasNoCause) {
   const test::TemporaryDirectory folder;
   EXPECT_EQ(cause_in(folder.file("dump.log",
@@ -55,7 +55,8 @@ TEST(LogTest, ALogOfASuccessHasNoCause) {
             "");
 }
 
-// A checkpoint may have a link in place of the log, to a file that its author may not read.
+// A checkpoint may have a link in place of the log, to a file that the checkpoint's owner may not
+// read.
 TEST(LogTest, ALinkInPlaceOfTheLogIsNotFollowed) {
   const test::TemporaryDirectory folder;
   const std::string other = folder.file("other", "(00.1) Error (criu/a.c:1): a secret\n");
@@ -71,7 +72,8 @@ TEST(LogTest, ReadsTheEndOfALongLog) {
   EXPECT_EQ(last_errors(folder.file("long", text)), "Error (late): kept");
 }
 
-// CRIU's own words for a full disk were cut by it: nothing was left that said what to do.
+// The full disk also cut CRIU's own message in the log. Before the fix, the error then did not say
+// what to do.
 TEST(LogTest, AFullDiskThatCutTheLogIsNamed) {
   const test::TemporaryDirectory folder;
   const std::string disk = folder.folder("disk");

@@ -12,7 +12,7 @@ namespace {
 
 using Body = std::vector<std::uint8_t>;
 
-// Protobuf's wire format by hand: a field's number and a varint.
+// Appends a field in protobuf's wire format: its number and a varint.
 Body& put(Body& body, unsigned field, std::uint64_t value) {
   body.push_back(static_cast<std::uint8_t>(field << 3U));
   for (; value >= 0x80; value >>= 7U) {
@@ -24,7 +24,8 @@ Body& put(Body& body, unsigned field, std::uint64_t value) {
 
 Body& put(Body& body, unsigned field, const Body& inner) {
   body.push_back(static_cast<std::uint8_t>(field << 3U | 2U));
-  body.push_back(static_cast<std::uint8_t>(inner.size()));  // below 128 in these tests
+  // One byte of length is enough below 128.
+  body.push_back(static_cast<std::uint8_t>(inner.size()));
   body.insert(body.end(), inner.begin(), inner.end());
   return body;
 }
@@ -110,7 +111,7 @@ TEST_F(ReadPages, EachPageGoesToItsMappingTheLargestFirst) {
   constexpr std::uint64_t kHeap = 1U << 5U;
   constexpr std::uint64_t kFile = 1U << 6U;
   write("pagemap-7.img", pagemap({{0x1000, 3, 4}, {0x10000, 4, 4}, {0x80000, 1, 4}}));
-  // The first run spans two mappings; the last lies in none.
+  // The first run of pages spans two mappings. The last one lies in no mapping.
   write("mm-7.img", memory_map({vma(0x1000, 0x2000, 9, kFile), vma(0x2000, 0x4000, 0, kHeap),
                                 vma(0x10000, 0x20000, 0, 1)}));
   Body file;
@@ -140,7 +141,7 @@ TEST_F(ReadPages, EachPageGoesToItsMappingTheLargestFirst) {
   EXPECT_EQ(process.mappings[3].name, "[unmapped]");
 }
 
-// 60 MiB of it once took 2 GB.
+// Before the fix, an image of 60 MiB took 2 GB of memory.
 TEST(MappingsTest, MoreThanAProcessCanHaveAreRefusedUnparsed) {
   const auto with = [](std::size_t mappings) {
     std::vector<std::byte> image = ImageBytes()
@@ -155,7 +156,8 @@ TEST(MappingsTest, MoreThanAProcessCanHaveAreRefusedUnparsed) {
   };
   const auto most = with(1U << 20U);
   ASSERT_FALSE(most.ok());
-  EXPECT_EQ(most.error().code, Code::invalid_argument) << "they have no addresses";
+  EXPECT_EQ(most.error().code, Code::invalid_argument)
+      << "they are parsed, and refused because they have no addresses";
   const auto more = with((1U << 20U) + 1);
   ASSERT_FALSE(more.ok());
   EXPECT_EQ(more.error().code, Code::out_of_range);
@@ -166,7 +168,7 @@ TEST(MappingsTest, MoreThanAProcessCanHaveAreRefusedUnparsed) {
 TEST(PagemapTest, MoreRunsThanAnImageHasRoomForAreRefused) {
   std::vector<std::byte> image =
       ImageBytes().word(kPagemapImage.family).word(kPagemapImage.magic).bytes();
-  image.resize(image.size() + 4 * (kMaxMessages + 1));  // each says that it has no bytes
+  image.resize(image.size() + 4 * (kMaxMessages + 1));  // each has the length 0
   const auto runs = parse_pagemap(image, "pagemap-7.img");
   ASSERT_FALSE(runs.ok());
   EXPECT_EQ(runs.error().code, Code::out_of_range) << runs.error().message;
@@ -174,7 +176,8 @@ TEST(PagemapTest, MoreRunsThanAnImageHasRoomForAreRefused) {
 
 TEST_F(ReadPages, ANumberThatNoProcessHasIsNone) {
   write("pagemap-7.img", pagemap({{0x1000, 1, 4}}));
-  write("pagemap-4294967303.img", pagemap({{0x1000, 1, 4}}));  // 7 in 32 bits
+  // This number is 7 if it is cut to 32 bits.
+  write("pagemap-4294967303.img", pagemap({{0x1000, 1, 4}}));
   write("pagemap-.img", pagemap({{0x1000, 1, 4}}));
   const CheckpointPages pages = read();
   ASSERT_EQ(pages.processes.size(), 1U);
@@ -192,7 +195,8 @@ TEST_F(ReadPages, SharedMemoryIsCountedOnce) {
 }
 
 TEST_F(ReadPages, WhatIsMissingOrDamagedIsANoteAndTheRestIsRead) {
-  write("pagemap-7.img", pagemap({{0x1000, 1, 4}}));  // without its memory map
+  // Without the mm-7.img that describes the mappings.
+  write("pagemap-7.img", pagemap({{0x1000, 1, 4}}));
   write("pagemap-8.img", ImageBytes().word(1).word(2));
   const CheckpointPages pages = read();
   ASSERT_EQ(pages.notes.size(), 2U);
@@ -212,10 +216,10 @@ TEST_F(ReadPages, TheShapeCountsMappingsAndRuns) {
   ASSERT_TRUE(shape());
   EXPECT_EQ(shape()->processes, 2U);
   EXPECT_EQ(shape()->mappings, 3U);
-  EXPECT_EQ(shape()->runs, 3U) << "what the parent has is not written";
+  EXPECT_EQ(shape()->runs, 3U) << "pages of the parent image are not in this image";
   EXPECT_EQ(shape()->pages, 107U);
   write("pagemap-8.img", ImageBytes().word(1).word(2));
-  EXPECT_FALSE(shape()) << "what cannot be read is not counted as nothing";
+  EXPECT_FALSE(shape()) << "an unreadable image must not count as an empty one";
 }
 
 }  // namespace

@@ -35,7 +35,7 @@ TEST(OptionsTest, NoneAreNone) {
   EXPECT_EQ(message.SerializeAsString(), before);
 }
 
-// The words are those of criu(8).
+// The expected words are from criu(8).
 TEST(OptionsTest, AllAreWordsOfCriusCommand) {
   EXPECT_EQ(arguments_of(all_options()), (Words{"--tcp-established",
                                                 "--shell-job",
@@ -62,7 +62,7 @@ TEST(OptionsTest, AllAreWordsOfCriusCommand) {
   EXPECT_EQ(given(all_options()).size(), 15U);
 }
 
-// The numbers are those of CRIU's images/rpc.proto.
+// The expected field numbers are from CRIU's images/rpc.proto.
 TEST(OptionsTest, AllAreFieldsOfCriusRpc) {
   wire::Options message;
   set(all_options(), message);

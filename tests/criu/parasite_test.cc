@@ -1,4 +1,5 @@
-// What is taken out of real processes, which have mapped what CRIU's parasite is mapped as.
+// The parasite is removed from real processes, in which the test has mapped memory in the way of
+// CRIU's parasite.
 
 #include "criu/parasite.h"
 
@@ -40,7 +41,7 @@ void map_parasite() {
   ::close(fd);
 }
 
-// A child of this process, which ends with this.
+// A child of this process. It is ended with this object.
 class Child {
  public:
   explicit Child(const std::function<void(Shared&)>& body) {
@@ -99,7 +100,7 @@ TEST(ParasiteTest, OfAProcessWithoutItNothingIsTouched) {
   EXPECT_TRUE(child.counts_on());
 }
 
-// It waits until this test interrupts it, and is not interrupted before.
+// The child waits in a system call until the test itself interrupts it.
 TEST(ParasiteTest, ASystemCallThatWaitsGoesOnWaiting) {
   static volatile sig_atomic_t interrupted = 0;
   Child child([](Shared& shared) {
@@ -148,7 +149,8 @@ TEST(ParasiteTest, AReadThatWaitsGetsWhatComesLater) {
   ::close(ends[1]);
 }
 
-// Two threads, one that maps without end, and a thousand signals a second.
+// The process has two threads. One maps memory without end. The test sends a thousand signals a
+// second.
 TEST(ParasiteTest, ABusyProcessLosesNoSignalAndRunsOn) {
   static std::atomic<std::uint64_t>* signals = nullptr;
   const Child child([](Shared& shared) {

@@ -8,7 +8,7 @@
 namespace kymo::criu {
 namespace {
 
-// The marks of a real log of CRIU 4.1.1, with rounded times.
+// The lines of a real log of CRIU 4.1.1 that begin phases, with rounded times.
 const std::string kDumpLog = R"((00.000000) CRIU run id = 1
 (00.000059) File /run/criu.kdat does not exist
 (00.023000) cpu: fpu
@@ -73,7 +73,7 @@ TEST(PhasesTest, EachBoundaryHasItsEvidenceAndItsUncertainty) {
   const LogPhases dump = dump_phases(kDumpLog, {});
   const Phase& collect = phase(dump.phases, "collect");
   EXPECT_EQ(collect.evidence, "net: Lock network");
-  EXPECT_EQ(collect.uncertainty_us, 100U);  // since the line before
+  EXPECT_EQ(collect.uncertainty_us, 100U);  // the time since the line before
   EXPECT_EQ(phase(dump.phases, "freeze").evidence, "Dumping processes (pid: 7 comm: churn)");
 }
 
@@ -125,7 +125,8 @@ TEST(PhasesTest, AClockThatWasSetBackIsToldAndTimeNeverGoesBack) {
 }
 
 TEST(PhasesTest, ATimeBeforeTheLogsFirstIsAStepAndNoYears) {
-  std::string log = kDumpLog;  // -5 s as CRIU writes them: 4294967291, cut
+  // CRIU's clock went back: it writes -5 s as 4294967291, cut to these digits.
+  std::string log = kDumpLog;
   log += "(429496729) after the step\n(429496729) more\n(00.002000) and forth\n(00.003000) end\n";
   const LogPhases dump = dump_phases(log, {});
   EXPECT_EQ(dump.total_us, 88'100U);
@@ -139,7 +140,7 @@ TEST(PhasesTest, OfTwoRunsInOneLogTheLastCounts) {
   EXPECT_EQ(two.total_us, one.total_us);
   EXPECT_EQ(phase(two.phases, "memory").duration_us, phase(one.phases, "memory").duration_us);
   EXPECT_NE(two.notes.front().find("several runs"), std::string::npos);
-  EXPECT_EQ(two.notes.size(), one.notes.size() + 1);  // and no clock went back
+  EXPECT_EQ(two.notes.size(), one.notes.size() + 1);  // but no note about a clock that went back
 }
 
 TEST(PhasesTest, ALogWithoutItsBeginningAddsUpAllTheSame) {

@@ -23,7 +23,8 @@ class ScratchFolderTest : public testing::Test {
   }
   void TearDown() override { ::setenv("TMPDIR", before_.c_str(), 1); }
 
-  // A process that made one, wrote into it and was killed, or still has it where `lives`.
+  // A process that made a scratch folder and wrote into it. It was killed afterwards, or, if
+  // `lives`, it still has the folder.
   pid_t child(std::string& path) {
     int ends[2];
     EXPECT_EQ(::pipe(ends), 0);
@@ -71,8 +72,10 @@ TEST_F(ScratchFolderTest, TheNextOneRemovesWhatAKilledProcessLeftAndNothingElse)
   std::string of_living;
   end(child(of_dead));
   const pid_t living = child(of_living);
-  EXPECT_FALSE(fs::exists(of_dead)) << "the living one was the next";
-  fs::create_directory(of_dead);  // as before locks were: nobody holds it
+  EXPECT_FALSE(fs::exists(of_dead))
+      << "the second process must have removed it when it made its own folder";
+  // Nobody has it locked, like a folder of a version that did not lock.
+  fs::create_directory(of_dead);
   fs::create_directory(folder_.path() + "/kymo-checkup-x");
   fs::create_directory(folder_.path() + "/another-AAAAAA");
   fs::create_directory(folder_.path() + "/target");
@@ -83,13 +86,14 @@ TEST_F(ScratchFolderTest, TheNextOneRemovesWhatAKilledProcessLeftAndNothingElse)
     EXPECT_FALSE(fs::exists(of_dead));
     EXPECT_TRUE(fs::exists(of_living + "/inner"));
   }
-  EXPECT_EQ(entries(), 5U);  // the living one's, two of others, a link and its target
+  // The folder of the living process, two unrelated ones, a link and its target.
+  EXPECT_EQ(entries(), 5U);
   end(living);
 }
 
 TEST_F(ScratchFolderTest, AFolderThatCannotBeMadeIsAnError) {
   ::setenv("TMPDIR", (folder_.path() + "/none").c_str(), 1);
-  const auto scratch = ScratchFolder::create("a/b");  // no such folder in any
+  const auto scratch = ScratchFolder::create("a/b");  // the folder "a" exists nowhere
   ASSERT_FALSE(scratch.ok());
   EXPECT_NE(scratch.error().message.find("a/b-"), std::string::npos);
 }

@@ -110,7 +110,7 @@ TEST(StatsTest, RefusesMessagesThatAreNone) {
   EXPECT_NE(dump_error(image({})).find("no statistics of a dump"), std::string::npos);
   const auto twice = ImageBytes().word(kService).word(kStats).message(kDump).message(kDump).bytes();
   EXPECT_NE(dump_error(twice).find("more than one message"), std::string::npos);
-  // A dump that lacks a required field.
+  // The message of a dump lacks a required field.
   EXPECT_NE(dump_error(image({0x0a, 0x02, 0x08, 0x01})).find("is not CRIU's statistics"),
             std::string::npos);
 }
@@ -130,10 +130,11 @@ TEST(StatsTest, ReadsAFileAndNamesOneThatCannotBeRead) {
   EXPECT_EQ(read_dump_stats(large).error().code, Code::out_of_range);
 }
 
-// Four figures of a log that goes on for 5,000 s, longer than the 4,294.97 s that 32 bits hold.
+// A log of 5,000 s is longer than the 4,294.97 s that a figure of 32 bits can hold.
 TEST(StatsTest, ATimeThatWrappedIsRecognisedByTheSpanOfItsLog) {
   EXPECT_EQ(unwrapped_us(700'000'000, 5'000'000'000), 700'000'000U + (std::uint64_t{1} << 32U));
-  EXPECT_FALSE(unwrapped_us(800'000'000, 5'000'000'000));  // once more would be longer than the log
+  // With one more wrap it would be longer than the log.
+  EXPECT_FALSE(unwrapped_us(800'000'000, 5'000'000'000));
   EXPECT_EQ(unwrapped_us(1'000'000, 10'000'000'000), 1'000'000U + (std::uint64_t{2} << 32U));
   EXPECT_FALSE(unwrapped_us(7, 0));
 }
@@ -143,7 +144,7 @@ TEST(StatsTest, CausesThatTheFiguresTell) {
   EXPECT_TRUE(known_causes(stats).empty());
   stats.freezing_time_us = 100'800;
   stats.memwrite_time_us = 1'000'000;
-  stats.pages_written = 2'560;  // 10 MiB in a second
+  stats.pages_written = 2'560;  // 10 MiB in one second
   const std::vector<std::string> causes = known_causes(stats);
   ASSERT_EQ(causes.size(), 2U);
   EXPECT_NE(causes[0].find("every 100 ms"), std::string::npos);
@@ -160,7 +161,7 @@ TEST(StatsTest, FiguresAreThoseThatCriuGave) {
   EXPECT_EQ(all.back().value, 5U);
 }
 
-// The columns of kymod's recordings and the lines of /metrics have this order.
+// The columns of kymod's recordings and the lines of /metrics depend on this order.
 TEST(StatsTest, SummedFiguresKeepTheirOrder) {
   const std::vector<std::string_view> expected = {
       "pages_scanned",    "pages_skipped_parent", "pages_written",   "pages_restored",

@@ -9,7 +9,7 @@ std::span<const std::byte> bytes_of(const std::string& text) {
   return std::as_bytes(std::span(text.data(), text.size()));
 }
 
-// Feeds what is wanted, piece by piece as a socket would.
+// Passes the stream in pieces, as a socket would, and returns the names that are asked for.
 Result<std::vector<std::string>> names_in(const std::string& stream, std::size_t piece) {
   StreamerRequests requests;
   std::vector<std::string> names;
@@ -52,10 +52,12 @@ TEST(StreamerRequestsTest, AStreamThatIsCutIsSeenToBe) {
 
 TEST(StreamerRequestsTest, RubbishIsRefused) {
   using std::string_literals::operator""s;
-  EXPECT_EQ(names_in("\0\0\0\0"s, 4).error().code, Code::data_loss);          // nothing in it
-  EXPECT_EQ(names_in("\xff\xff\xff\xff"s, 4).error().code, Code::data_loss);  // 4 GiB
-  EXPECT_EQ(names_in("\x03\0\0\0abc"s, 4).error().code, Code::data_loss);     // no message
-  EXPECT_FALSE(names_in("\x02\0\0\0\x10\x01"s, 4).ok());                      // without a name
+  EXPECT_EQ(names_in("\0\0\0\0"s, 4).error().code, Code::data_loss);          // an empty message
+  EXPECT_EQ(names_in("\xff\xff\xff\xff"s, 4).error().code, Code::data_loss);  // a length of 4 GiB
+  // Not a protobuf message.
+  EXPECT_EQ(names_in("\x03\0\0\0abc"s, 4).error().code, Code::data_loss);
+  // A message without a name.
+  EXPECT_FALSE(names_in("\x02\0\0\0\x10\x01"s, 4).ok());
 }
 
 TEST(StreamerRequestsTest, HostileNamesAreRefused) {

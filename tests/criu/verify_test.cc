@@ -21,8 +21,8 @@ ImageBytes head_of(const ImageKind& kind) {
   return ImageBytes().word(kind.family).word(kind.magic);
 }
 
-// Images by hand, byte by byte (protobuf's wire format): process 7 with thread 8, and 9, which had
-// ended. Three pages of 7 are in pages-1.img, one is in the parent.
+// Images that are built by hand in protobuf's wire format: process 7 with thread 8, and process 9,
+// which had ended. Three pages of process 7 are in pages-1.img, one is in the parent image.
 class VerifyTest : public testing::Test {
  protected:
   VerifyTest() {
@@ -58,7 +58,7 @@ class VerifyTest : public testing::Test {
   test::TemporaryDirectory folder_;
 };
 
-// As long as a tree of processes that has an image of none of them.
+// The tree names very many processes, and there is an image of none of them.
 TEST_F(VerifyTest, AListOfFaultsIsBounded) {
   ImageBytes tree = head_of(kPstreeImage);
   for (int n = 0; n < 100'000; ++n) tree.message({0x08, 9, 0x10, 7, 0x18, 7, 0x20, 7, 0x28, 9});
@@ -98,7 +98,7 @@ TEST_F(VerifyTest, ThereAreAsManyPagesAsAreListed) {
   EXPECT_EQ(faults(), Faults());
 }
 
-// A restore waited for ever.
+// Before the fix, a restore waited for ever.
 TEST_F(VerifyTest, APipeInPlaceOfAnImageIsAFault) {
   ASSERT_EQ(mkfifo((folder_.path() + "/files.img").c_str(), 0600), 0);
   EXPECT_EQ(faults(), Faults{"files.img: it is a pipe or a device, and no file"});

@@ -10,7 +10,7 @@ using Lines = std::vector<std::string>;
 constexpr std::uint64_t kMsInNs = 1'000'000;
 constexpr std::uint64_t kOneMiB = 1U << 20U;
 
-// A dump whose processes stood still for 200 ms and the time of writing pages.
+// A dump whose processes stood still for 200 ms plus the time of writing pages.
 DumpFacts dump(std::uint64_t writing_ms, std::uint64_t mib) {
   const std::uint64_t end_ms = 300 + writing_ms;
   DumpFacts facts;
@@ -46,7 +46,7 @@ TEST(ExplainChange, MoreMemoryIsTheReasonWhateverElseGrew) {
   DumpFacts b = dump(800, 512);
   b.shares = {{"disk_wait", 0.5}};
   EXPECT_EQ(explain_change(a, b).back(), "B wrote 512 MiB of memory, A 256 MiB.");
-  b.bytes = 260 * kOneMiB;  // a little more memory does not take twice the time
+  b.bytes = 260 * kOneMiB;  // a little more memory does not explain twice the time
   EXPECT_EQ(explain_change(a, b).back(),
             "CRIU waited for the disk for 50 % of that time in A, for 50 % in B.");
 }
@@ -57,7 +57,7 @@ TEST(ExplainChange, WhatWasNotLookedAtInBothIsNoReason) {
   b.shares = {{"cpu_wait", 0.52}};
   EXPECT_EQ(explain_change(a, b).size(), 2U);
   a.shares = {{"cpu_wait", 0.52}};
-  b.shares = {{"cpu_wait", 0.1}};  // less time than in A
+  b.shares = {{"cpu_wait", 0.1}};  // a smaller time than in A
   EXPECT_EQ(explain_change(a, b).size(), 2U);
 }
 
@@ -70,7 +70,8 @@ TEST(ExplainChange, WithoutATimeNothingIsSaid) {
   EXPECT_EQ(explain_change(dump(1000, 256), DumpFacts()), Lines());
   DumpFacts no_phases = dump(1000, 256);
   no_phases.phases.clear();
-  EXPECT_EQ(explain_change(dump(100, 256), no_phases).size(), 1U) << "no phase is made up";
+  EXPECT_EQ(explain_change(dump(100, 256), no_phases).size(), 1U)
+      << "a dump without phases must not get any";
 }
 
 }  // namespace

@@ -12,7 +12,8 @@ namespace {
 
 constexpr std::uint64_t kMs = 1'000'000;
 
-// A dump at log level 3, which has no lines for notifications. CRIU answered at 200 to 300 ms.
+// The log of a dump at level 3, which has no lines about notifications. kymod answered the
+// notifications between 200 and 300 ms.
 const std::string kDumpLog = R"((00.000000) CRIU run id = 1
 (00.150000) Dumping processes (pid: 7 comm: churn)
 (00.152000) Seized task 7, state 1
@@ -62,7 +63,7 @@ TEST(DiagnosisPhasesTest, ADumpIsDividedByLogNotificationsAndClock) {
   EXPECT_EQ(time_in(phases, "prepare"), 10 * kMs);
   EXPECT_EQ(time_in(phases, "start CRIU"), 40 * kMs);
   EXPECT_EQ(time_in(phases, "look at the kernel"), 150 * kMs);
-  EXPECT_EQ(time_in(phases, "freeze"), 6 * kMs);  // 10 ms, of which 4 ms are hooks
+  EXPECT_EQ(time_in(phases, "freeze"), 6 * kMs);  // 10 ms, less 4 ms of hooks
   EXPECT_EQ(time_in(phases, "hooks"), 5 * kMs);
   EXPECT_EQ(time_in(phases, "memory"), 100 * kMs);
   EXPECT_EQ(time_in(phases, "finish"), 12 * kMs);
@@ -92,9 +93,9 @@ TEST(DiagnosisPhasesTest, TheRestOfATruncatedLogIsNotGuessed) {
   const std::string log = kDumpLog.substr(0, kDumpLog.find("(00.280000)"));
   const std::vector<Phase> phases = phases_of(times_of_dump(), criu::dump_phases(log, {}));
   expect_partition(phases, 360 * kMs);
-  EXPECT_EQ(time_in(phases, "memory"), 0U);  // the log ends where it begins
+  EXPECT_EQ(time_in(phases, "memory"), 0U);  // the log is cut where this phase begins
   EXPECT_GT(time_in(phases, "not in CRIU's log"), 100 * kMs);
-  EXPECT_EQ(time_in(phases, "resume or end"), 12 * kMs);  // from the notification
+  EXPECT_EQ(time_in(phases, "resume or end"), 12 * kMs);  // known from the notification
 }
 
 TEST(DiagnosisPhasesTest, ARequestThatNeverReachedItsRuntimeIsPrepared) {

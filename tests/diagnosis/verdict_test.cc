@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::uint64_t kOneMs = 1'000'000;
 
-// A dump of 256 MiB that took 1.2 s, in which the process stood still for 1 s. Nothing is wrong.
+// A dump of 256 MiB that took 1.2 s. The process stood still for 1 s. No rule finds a cause.
 Facts healthy_dump() {
   Facts facts;
   facts.cpus = 2;
@@ -61,17 +61,19 @@ TEST(Verdict, OfAnOrdinaryDumpSaysThatNothingStandsOut) {
   EXPECT_EQ(verdict.frozen_ns, 1000 * kOneMs);
 }
 
-// CRIU looks at the freezer of cgroup version 1 only after 100 ms. The processes stood still meanwhile.
+// CRIU looks only every 100 ms whether the freezer of cgroup version 1 has stopped all processes. They
+// stand still meanwhile.
 TEST(Verdict, TheTimeOfFreezingIsPartOfTheStandstill) {
   criu::DumpStats stats;
   stats.freezing_time_us = 101'000;
   stats.frozen_time_us = 146'000;
   EXPECT_EQ(stood_still_ns(stats, healthy_dump().phases), 247 * kOneMs);
-  EXPECT_EQ(stood_still_ns({}, healthy_dump().phases), 1000 * kOneMs) << "a dump that failed";
+  EXPECT_EQ(stood_still_ns({}, healthy_dump().phases), 1000 * kOneMs)
+      << "without statistics, as after a failed dump, the phases count";
   EXPECT_EQ(stood_still_ns({}, {}), 0U);
 }
 
-// Each rule is tried a little below and a little above its threshold.
+// Each rule is tested slightly below and slightly above its threshold.
 TEST(Verdict, SaysThatCriuWaitedForTheDisk) {
   Facts facts = healthy_dump();
   facts.signals.disk_wait_ns = 99 * kOneMs;
@@ -83,7 +85,7 @@ TEST(Verdict, SaysThatCriuWaitedForTheDisk) {
   EXPECT_NE(verdict.lines[3].find("write less: --compression zstd (about "), std::string::npos);
   facts.container = true;
   EXPECT_EQ(explain(facts).lines[3].find("--compression"), std::string::npos)
-      << "that is for plain processes";
+      << "--compression is only for plain processes";
 }
 
 TEST(Verdict, SaysThatCriuWaitedForACpu) {
@@ -92,6 +94,28 @@ TEST(Verdict, SaysThatCriuWaitedForACpu) {
   EXPECT_EQ(first_rule(facts), "");
   facts.signals.cpu_wait_ns = 151 * kOneMs;
   EXPECT_EQ(first_rule(facts), "cpu-wait");
+}
+
+// On a machine with busy loops CRIU waited for 76 % of the time in a call on a socket: the target, whose memory it asked for,
+// had no CPU.
+TEST(Verdict, SaysThatTheTargetOrKymodWaitedForACpu) {
+  Facts facts = healthy_dump();
+  facts.signals.socket_wait_ns = 700 * kOneMs;
+  facts.signals.target_cpu_wait_ns = 120 * kOneMs;
+  facts.signals.pipe_wait_ns = 100 * kOneMs;
+  EXPECT_EQ(first_rule(facts), "") << "what the target did is no starvation";
+  facts.streaming = {false, 150 * kOneMs, 0, 110 * kOneMs};
+  Verdict verdict = explain(facts);
+  ASSERT_EQ(verdict.findings.size(), 1U);
+  EXPECT_EQ(verdict.findings[0].rule, "cpu-wait");
+  EXPECT_EQ(verdict.findings[0].evidence,
+            "The target, kymod or CRIU was ready to run, but had no CPU, for 24 % of that time.");
+  facts.streaming.reset();
+  facts.signals.target_cpu_wait_ns = 600 * kOneMs;
+  verdict = explain(facts);
+  ASSERT_FALSE(verdict.findings.empty());
+  EXPECT_EQ(verdict.findings[0].evidence,
+            "The target, kymod or CRIU was ready to run, but had no CPU, for 62 % of that time.");
 }
 
 TEST(Verdict, TheLargestShareComesFirst) {
@@ -116,7 +140,7 @@ TEST(Verdict, SaysHowLongItWouldTakeWithoutTheWait) {
             (nlohmann::json{400 * kOneMs, 700 * kOneMs}));
 }
 
-// 256 MiB at 336 MB/s; other dumps of this machine wrote 1 GiB/s, the fast ones 4.
+// 256 MiB at 336 MB/s. Other dumps of this machine wrote 1 GiB/s, and the fast ones 4 GiB/s.
 TEST(Verdict, EstimatesWhatAnotherDiskGivesFromTheDumpsOfTheMachine) {
   Facts facts = healthy_dump();
   facts.signals.disk_wait_ns = 500 * kOneMs;
@@ -125,14 +149,14 @@ TEST(Verdict, EstimatesWhatAnotherDiskGivesFromTheDumpsOfTheMachine) {
   ASSERT_TRUE(estimate);
   EXPECT_NEAR(static_cast<double>(estimate->first) / kOneMs, 462.5, 0.1);  // 62.5 ms of writing
   EXPECT_NEAR(static_cast<double>(estimate->second) / kOneMs, 650, 0.1);   // 250 ms of writing
-  // Where all dumps were as slow, only the wait can be saved.
+  // If all dumps were as slow as this one, another disk saves only the time of waiting.
   facts.earlier = WriteRates{9, 400e6, 450e6};
   EXPECT_EQ(explain(facts).findings[0].estimate_ns, (Range{500 * kOneMs, 750 * kOneMs}));
 }
 
 TEST(Verdict, SaysThatTheHypervisorTookTheCpus) {
   Facts facts = healthy_dump();
-  facts.signals.steal_ns = 190 * kOneMs;  // of two CPUs
+  facts.signals.steal_ns = 190 * kOneMs;  // of the time of two CPUs
   EXPECT_EQ(first_rule(facts), "");
   facts.signals.steal_ns = 210 * kOneMs;
   EXPECT_EQ(first_rule(facts), "steal");
@@ -140,11 +164,11 @@ TEST(Verdict, SaysThatTheHypervisorTookTheCpus) {
 
 TEST(Verdict, SaysThatMemoryHadToBeSupplied) {
   Facts facts = healthy_dump();
-  facts.signals.cpu_ns = 300 * kOneMs;  // 80 % of it for a quarter of a GiB
+  facts.signals.cpu_ns = 300 * kOneMs;  // 80 % of it copies memory, for 0.25 GiB
   EXPECT_EQ(first_rule(facts), "");
   facts.signals.cpu_ns = 330 * kOneMs;
   EXPECT_EQ(first_rule(facts), "host-memory");
-  // Of 264 ms of copying 125 ms are usual.
+  // Copying took 264 ms. 125 ms are usual for this size.
   EXPECT_NEAR(explain(facts).findings[0].share, 0.139, 0.001);
 }
 
@@ -161,7 +185,7 @@ TEST(Verdict, SaysThatFreezingWasSlow) {
 TEST(Verdict, SaysThatCriuWaitedForHooks) {
   Facts facts = healthy_dump();
   facts.container = true;
-  facts.phases[2].name = "hooks";  // 90 ms
+  facts.phases[2].name = "hooks";  // this phase takes 90 ms
   EXPECT_EQ(first_rule(facts), "");
   facts.phases[2].end_ns = facts.phases[3].begin_ns = 230 * kOneMs;
   EXPECT_EQ(first_rule(facts), "hooks");
@@ -170,7 +194,7 @@ TEST(Verdict, SaysThatCriuWaitedForHooks) {
 TEST(Verdict, SaysThatItWasNotTheMemory) {
   Facts facts = healthy_dump();
   facts.phases[5].begin_ns = facts.phases[4].end_ns =
-      750 * kOneMs;  // 300 ms, and 90 ms of collecting
+      750 * kOneMs;  // the phase takes 300 ms, and collecting takes 90 ms
   EXPECT_EQ(first_rule(facts), "");
   facts.phases[5].begin_ns = facts.phases[4].end_ns = 700 * kOneMs;
   EXPECT_EQ(first_rule(facts), "many-files");
@@ -180,7 +204,7 @@ TEST(Verdict, SaysThatTheKernelTookTheMemoryBack) {
   Facts facts = healthy_dump();
   facts.phases[6].begin_ns = facts.phases[5].end_ns = 850 * kOneMs;
   facts.phases[5].begin_ns = facts.phases[4].end_ns = 800 * kOneMs;
-  EXPECT_EQ(first_rule(facts), "") << "the processes run on";
+  EXPECT_EQ(first_rule(facts), "") << "the processes were not stopped";
   facts.ended = true;
   EXPECT_EQ(first_rule(facts), "memory-released");
 }
@@ -192,7 +216,7 @@ TEST(Verdict, SaysThatTheKernelWasProbedFirst) {
   facts.phases[0].end_ns = 100 * kOneMs;
   EXPECT_EQ(first_rule(facts), "kernel-probed");
   facts.signals.cpu_wait_ns = 200 * kOneMs;
-  EXPECT_EQ(first_rule(facts), "cpu-wait") << "what keeps the process still comes first";
+  EXPECT_EQ(first_rule(facts), "cpu-wait") << "the cause that stops the process must come first";
 }
 
 TEST(Verdict, OfARestoreSaysThatPageFaultsTookTheTime) {
@@ -210,7 +234,7 @@ TEST(Verdict, SaysThatTooMuchMemoryWaitedToBeWritten) {
   EXPECT_EQ(first_rule(facts), "disk-wait");
   facts.signals.throttled_ns = 310 * kOneMs;
   const Verdict verdict = explain(facts);
-  ASSERT_EQ(verdict.findings.size(), 1U) << "one cause, not two";
+  ASSERT_EQ(verdict.findings.size(), 1U) << "the same time must not have two causes";
   EXPECT_EQ(verdict.findings[0].rule, "dirty-throttled");
   facts.signals.disk_wait_ns = facts.signals.throttled_ns = 99 * kOneMs;
   EXPECT_EQ(first_rule(facts), "");
@@ -250,7 +274,8 @@ TEST(Verdict, SaysThatMemoryCameBackFromSwap) {
   EXPECT_EQ(first_rule(facts), "swap");
   facts.signals.disk_wait_ns = 300 * kOneMs;
   const Verdict verdict = explain(facts);
-  ASSERT_EQ(verdict.findings.size(), 1U) << "a faster disk for the images would not help";
+  ASSERT_EQ(verdict.findings.size(), 1U)
+      << "the disk of the images is not the cause, so a faster one would not help";
   facts.signals.disk_wait_ns = facts.signals.target_disk_wait_ns = 99 * kOneMs;
   EXPECT_EQ(first_rule(facts), "");
 }
@@ -265,18 +290,19 @@ TEST(Verdict, SaysThatTheMachineHadTooLittleMemory) {
 
 TEST(Verdict, SaysThatCriuAndTheTargetWokeEachOtherAcrossCpus) {
   Facts facts = healthy_dump();
-  facts.dump->pages_written = 4 * 65536;  // 1 GiB, so that this CPU time is usual
+  facts.dump->pages_written = 4 * 65536;  // 1 GiB, for which this CPU time is usual
   facts.signals.cpu_ns = 500 * kOneMs;
   facts.signals.target_ns = 150 * kOneMs;
   facts.signals.wakeups = 600;
-  facts.phases[6].name = "network";  // CRIU waits there for something else
-  // 1000 ms less 500, 20, 10, 150, 10 of freezing and 50 of the network.
+  facts.phases[6].name = "network";  // in this phase, CRIU waits for something else
+  // 260 ms are left: 1000 ms, less 500 of CPU time, 20, 10, 150 of the target, 10 of freezing and 50 of
+  // the network.
   EXPECT_EQ(first_rule(facts), "cross-cpu");
   EXPECT_NEAR(explain(facts).findings[0].share, 0.26, 0.001);
-  facts.signals.socket_wait_ns = 350 * kOneMs;  // of which the target worked for 150
+  facts.signals.socket_wait_ns = 350 * kOneMs;  // the target worked for 150 ms of it
   EXPECT_NEAR(explain(facts).findings[0].share, 0.2, 0.001);
   facts.signals.socket_wait_ns = 290 * kOneMs;
-  EXPECT_EQ(first_rule(facts), "") << "it did not wait for the target";
+  EXPECT_EQ(first_rule(facts), "") << "CRIU did not wait long enough for the target";
   facts.signals.socket_wait_ns.reset();
   facts.signals.wakeups = 199;
   EXPECT_EQ(first_rule(facts), "");
@@ -288,7 +314,7 @@ TEST(Verdict, SaysThatCriuAndTheTargetWokeEachOtherAcrossCpus) {
   EXPECT_EQ(first_rule(facts), "") << "there is no other CPU";
   facts.cpus = 2;
   facts.signals.target_ns.reset();
-  EXPECT_EQ(first_rule(facts), "") << "what is not known is not guessed";
+  EXPECT_EQ(first_rule(facts), "") << "without a figure for the target, no cause may be named";
 }
 
 TEST(Verdict, SaysThatCopyingTookTheCpu) {
@@ -301,7 +327,7 @@ TEST(Verdict, SaysThatCopyingTookTheCpu) {
   facts.dump->pages_written /= 4;
   const Verdict verdict = explain(facts);
   ASSERT_EQ(verdict.findings.size(), 1U);
-  EXPECT_EQ(verdict.findings[0].rule, "host-memory") << "that says why copying took so long";
+  EXPECT_EQ(verdict.findings[0].rule, "host-memory") << "it explains why copying took so long";
 }
 
 TEST(Verdict, SaysThatThereAreManyMappings) {
@@ -311,23 +337,23 @@ TEST(Verdict, SaysThatThereAreManyMappings) {
   EXPECT_EQ(first_rule(facts), "many-files");
   facts.shape->mappings = 15'000;
   const Verdict verdict = explain(facts);
-  ASSERT_EQ(verdict.findings.size(), 1U) << "one cause, not two";
+  ASSERT_EQ(verdict.findings.size(), 1U) << "the same time must not have two causes";
   EXPECT_EQ(verdict.findings[0].rule, "many-mappings");
   EXPECT_NE(verdict.findings[0].evidence.find("15,000 mappings"), std::string::npos);
   EXPECT_NE(verdict.findings[0].advice.find("--log-level 0"), std::string::npos);
   facts.container = true;
   EXPECT_EQ(explain(facts).findings[0].advice, "Let the program map fewer, larger areas.")
-      << "runtimes choose the log level themselves";
+      << "the runtime of a container chooses the log level";
 }
 
 TEST(Verdict, SaysThatMemoryIsScattered) {
   Facts facts = healthy_dump();
-  facts.shape = {1, 30, 4'096, 65'536};  // 64 KiB each
+  facts.shape = {1, 30, 4'096, 65'536};  // 65,536 bytes each
   EXPECT_EQ(first_rule(facts), "");
   facts.shape->runs = 4'200;
   EXPECT_EQ(first_rule(facts), "scattered-memory");
   facts.shape->pages = facts.shape->runs = 8'191;
-  EXPECT_EQ(first_rule(facts), "") << "too little memory to matter";
+  EXPECT_EQ(first_rule(facts), "") << "the dump has too little memory for this rule";
 }
 
 TEST(Verdict, SaysWhichThreadWouldNotFreeze) {
@@ -347,7 +373,8 @@ TEST(Verdict, SaysWhoAnsweredLate) {
   Facts facts = healthy_dump();
   facts.phases[2].name = "hooks";
   facts.phases[2].end_ns = facts.phases[3].begin_ns = 230 * kOneMs;
-  EXPECT_EQ(first_rule(facts), "late-answers") << "kymod answers CRIU of a plain process";
+  EXPECT_EQ(first_rule(facts), "late-answers")
+      << "only a plain process has a CRIU that waits for kymod";
   facts.container = true;
   EXPECT_EQ(first_rule(facts), "hooks");
   facts.container = false;
@@ -357,7 +384,7 @@ TEST(Verdict, SaysWhoAnsweredLate) {
 
 TEST(Verdict, OfARestoreSaysThatCreatingProcessesTookTheTime) {
   Facts facts = healthy_restore();
-  facts.phases[1].name = "processes and files";  // 850 ms
+  facts.phases[1].name = "processes and files";  // this phase takes 850 ms
   facts.shape = {31, 6'000, 900, 9'000};
   EXPECT_EQ(first_rule(facts), "");
   facts.shape->processes = 201;
@@ -374,10 +401,10 @@ TEST(Verdict, OfARestoreSaysThatCreatingProcessesTookTheTime) {
 TEST(Verdict, ProcessesThatAreRestoredSideBySideAreNotStarvedByOthers) {
   Facts facts = healthy_restore();
   facts.cpus = 2;
-  facts.signals.cpu_wait_ns = 90'000 * kOneMs;  // of a hundred processes
+  facts.signals.cpu_wait_ns = 90'000 * kOneMs;  // the sum of a hundred processes
   facts.signals.cpu_ns = 1500 * kOneMs;
   facts.signals.machine_ns = 1700 * kOneMs;
-  EXPECT_EQ(first_rule(facts), "") << "others had a tenth of two CPUs";
+  EXPECT_EQ(first_rule(facts), "") << "other processes used only a tenth of the two CPUs";
   facts.signals.machine_ns = 2000 * kOneMs;
   EXPECT_EQ(first_rule(facts), "cpu-wait");
   EXPECT_NEAR(explain(facts).findings[0].share, 0.25, 0.001);
@@ -389,23 +416,23 @@ TEST(Verdict, ProcessesThatAreRestoredSideBySideAreNotStarvedByOthers) {
 TEST(Verdict, SaysThatKymodDidNotRun) {
   Facts facts = healthy_dump();
   facts.phases[2].end_ns = facts.phases[3].begin_ns = facts.phases[3].end_ns = 700 * kOneMs;
-  facts.phases[4].begin_ns = 700 * kOneMs;  // collect: 590 ms
+  facts.phases[4].begin_ns = 700 * kOneMs;  // so collecting takes 590 ms
   facts.signals.target_ns = 100 * kOneMs;
   facts.signals.kymod_gaps_ns = 0;
   EXPECT_EQ(first_rule(facts), "many-files");
   facts.signals.kymod_gaps_ns = 500 * kOneMs;
   const Verdict verdict = explain(facts);
-  ASSERT_EQ(verdict.findings.size(), 1U) << "collecting is not what took the time";
+  ASSERT_EQ(verdict.findings.size(), 1U) << "collecting is not the cause";
   EXPECT_EQ(verdict.findings[0].rule, "late-answers");
   EXPECT_NEAR(verdict.findings[0].share, 0.5, 0.001);
   facts.streaming = Streaming{};
   EXPECT_EQ(explain(facts).findings[0].advice,
             "Look whether kymod had no CPU or memory, or was stopped.")
-      << "no disk helps a kymod that does not run";
+      << "a faster disk does not help if kymod does not run";
 }
 
 TEST(Verdict, WhatTakesLittleTimeIsNoCause) {
-  Facts facts = healthy_dump();  // a small process: a tenth of all its times
+  Facts facts = healthy_dump();  // as if the process were small: all times are a tenth
   for (Phase& phase : facts.phases) {
     phase.begin_ns /= 10;
     phase.end_ns /= 10;
@@ -413,7 +440,8 @@ TEST(Verdict, WhatTakesLittleTimeIsNoCause) {
   facts.duration_ns /= 10;
   facts.dump->pages_written = 100;
   facts.signals = {};
-  facts.phases[5].begin_ns = facts.phases[4].end_ns = 66 * kOneMs;  // 39 ms, with 9 of collecting
+  // The phase takes 39 ms, and collecting 9 ms.
+  facts.phases[5].begin_ns = facts.phases[4].end_ns = 66 * kOneMs;
   EXPECT_EQ(first_rule(facts), "");
   facts.phases[5].begin_ns = facts.phases[4].end_ns = 50 * kOneMs;
   EXPECT_EQ(first_rule(facts), "many-files");
@@ -422,10 +450,12 @@ TEST(Verdict, WhatTakesLittleTimeIsNoCause) {
 TEST(Verdict, ASmallCauseGetsNoLineBesideALargeOne) {
   Facts facts = healthy_dump();
   facts.signals.disk_wait_ns = 500 * kOneMs;
-  facts.phases.front().name = "look at the kernel";  // before the freeze: it counts for nothing
+  // It is before the freeze, so it does not count.
+  facts.phases.front().name = "look at the kernel";
   const Verdict verdict = explain(facts);
   EXPECT_EQ(verdict.findings.size(), 2U);
-  EXPECT_EQ(verdict.lines.size(), 4U) << "times, phase, evidence and advice of the first";
+  EXPECT_EQ(verdict.lines.size(), 4U)
+      << "the lines are the times, the phase, and the evidence and advice of the first finding";
 }
 
 TEST(Verdict, WhatWasNotLookedAtIsNotSaid) {
@@ -434,7 +464,7 @@ TEST(Verdict, WhatWasNotLookedAtIsNotSaid) {
   facts.dump.reset();
   const Verdict verdict = explain(facts);
   EXPECT_TRUE(verdict.findings.empty());
-  EXPECT_EQ(verdict.frozen_ns, 1000 * kOneMs) << "by the phases";
+  EXPECT_EQ(verdict.frozen_ns, 1000 * kOneMs) << "known from the phases";
   facts.phases.clear();
   EXPECT_EQ(explain(facts).lines[0],
             "The dump took 1.20 s; how long the process stood still is not known.");

@@ -1,4 +1,4 @@
-"""Holds docs/api.md against the API: every call has a row of its table, and every row is a call."""
+"""Compares docs/api.md with the API: the table must have a row for each call, and no other row."""
 
 import pathlib
 import re

@@ -1,4 +1,5 @@
-"""scripts/bench: a program that fails, or whose data are wrong, is named, and makes the run fail; others are measured all the same."""
+"""scripts/bench: if a program fails or produces wrong data, the run fails and names it, but the other programs are
+still measured."""
 
 import contextlib
 import io
@@ -42,7 +43,7 @@ class BenchTest(unittest.TestCase):
         return path
 
     def run_parts(self, **made):
-        """The parts by the functions that run them, as scripts/bench runs them."""
+        """Runs these functions as the parts of scripts/bench."""
         replaced = {name: parts.Part(name, name, "", function, [Figure("a", "a", "ns")]) for name, function in made.items()}
         older = dict(run.PARTS)
         run.PARTS.clear()

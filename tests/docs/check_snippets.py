@@ -1,7 +1,7 @@
 """Compiles and runs every C++ program shown in the README and in docs/.
 
-A block fenced as ```cpp is a whole program and must end with 0. It is linked with the libkymo that was built,
-and started in an empty folder. Prints one line a fault; exit 1 if any."""
+A block fenced as ```cpp must be a whole program that exits with 0. It is linked with the libkymo of this build, and
+runs in an empty folder. Prints one line for each fault. Exits with 1 if there is any."""
 
 import argparse
 import pathlib
@@ -21,7 +21,7 @@ def snippets(path):
 
 
 def fault_of(source, flags, folder):
-    """Why the program does not do, or None."""
+    """Why the program failed, or None."""
     unit, program = folder / "snippet.cc", folder / "snippet"
     unit.write_text(source)
     command = [flags[0], "-std=c++20", "-Wall", "-Wextra", "-Werror", str(unit), "-o", str(program), *flags[1:]]

@@ -47,7 +47,7 @@ def messages(entry):
 
 
 def public_logs():
-    """How the rule and the catalogue did on logs that they were not made from."""
+    """How well the choice of the root line and the catalogue worked on logs that they were not made from."""
     logs = [dict(line.split(": ", 1) for line in log.splitlines()[1:5] if ": " in line) for log in LOGS.read_text().split("\n=== ")[1:]]
     first = [log["first"] for log in logs]
     missed = sum("now" in log for log in logs)

@@ -1,6 +1,6 @@
-"""Holds the table of docs/kymod.md against `kymod --help`. With --write it writes the table anew.
+"""Compares the table of docs/kymod.md with `kymod --help`. With --write, writes the table.
 
-KYMOD is the program.
+The variable KYMOD names the program.
 """
 
 import os
@@ -30,8 +30,8 @@ def options(text):
         types = rest if begins_on_next else line[:column]
         environment = re.search(r"\(Env:(\w+)\)", types)
         default = re.search(r"=([^\s=]+)(?: \(Env|\s*$)", types)
-        names, _, joined = names.partition("=")  # a flag's default stands next to its name
-        names = re.sub(r"\{\d+\}", "[=N]", names)  # a flag that may have a number
+        names, _, joined = names.partition("=")  # the default of a flag is next to its name
+        names = re.sub(r"\{\d+\}", "[=N]", names)  # a flag that can have a number
         yield (names, default.group(1) if default else joined, environment.group(1) if environment else "", meaning)
 
 

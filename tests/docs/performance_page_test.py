@@ -1,4 +1,4 @@
-"""Holds docs/performance.md and the README against what was measured: every figure is generated, and none stands elsewhere."""
+"""Compares docs/performance.md and the README with the measured results: all figures must be in generated parts."""
 
 import json
 import pathlib
@@ -13,13 +13,13 @@ sys.path.insert(0, str(ROOT / "bench"))
 import documents  # noqa: E402  (it lies in bench/)
 from parts import PARTS  # noqa: E402
 
-# A number with a unit of speed or cost. What a document says by hand must have none outside of code.
+# A number with a unit of speed or cost. The hand-written text of a document must not have one outside of code.
 FIGURE = re.compile(r"\d[\d,.]*\s?(?:ns|µs|us|ms|s|[kMG]i?B/s|%|times|cores?)(?![\w/])")
 CODE = re.compile(r"^```.*?^```$|^ {4}[^\n]*$|`[^`\n]*`", re.M | re.S)
 
 
 def by_hand(text):
-    """What of a document is not generated, and is no code."""
+    """The text of a document without its generated parts and its code."""
     return CODE.sub("", documents.MARKED.sub("", text))
 
 
@@ -90,7 +90,7 @@ class PerformancePageTest(unittest.TestCase):
 
 
 class NamedInDocumentsTest(unittest.TestCase):
-    """What the documents tell a reader to run is there."""
+    """The commands that the documents name must exist."""
 
     def setUp(self):
         self.texts = {path: path.read_text() for path in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md"))}

@@ -1,4 +1,5 @@
-"""Holds docs/security.md against the tests: each limit names tests that hold it, and each test that it names exists."""
+"""Compares docs/security.md with the tests: each limit must name the tests that check it, and each named test must
+exist."""
 
 import pathlib
 import re
@@ -6,7 +7,7 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs/security.md").read_text()
-# `Suite.Test`, `Suite.Test…`, `Suite.*`, or `…Test` of the suite that was named last.
+# The forms of a test's name: `Suite.Test`, `Suite.Test…`, `Suite.*`, or `…Test` in the suite that was named last.
 NAMED = re.compile(r"`(?:([A-Z]\w*)\.)?(…?[\w*]*(?:…\w*)*)`")
 TEST = re.compile(r"\bTEST(?:_F|_P)?\(\s*(\w+),\s*(\w+)\)")
 

@@ -1,4 +1,4 @@
-"""Holds the sample of docs/timing.md against the steps of a dump: it has a row for each, in their order."""
+"""Compares the example in docs/timing.md with the steps of a dump: it must have a row for each, in their order."""
 
 import pathlib
 import re
@@ -15,7 +15,7 @@ class TimingPageTest(unittest.TestCase):
         self.assertGreater(len(steps), 10)
         sample = (ROOT / "docs/timing.md").read_text().split("```")[1]
         header, *lines = sample.strip("\n").splitlines()[1:]
-        rows = [line[header.index("name"):] for line in lines]  # what is part of a step is indented
+        rows = [line[header.index("name"):] for line in lines]  # parts of a step are indented
         self.assertEqual([row for row in rows if row in steps], steps)
 
 

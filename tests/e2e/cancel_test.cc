@@ -1,5 +1,5 @@
-// A dump or restore that is cancelled, by another client and by Ctrl-C in its own: what was to be
-// dumped runs on, of a restore nothing is left, and neither counts as a failure.
+// A dump or restore that is cancelled by another client or by Ctrl-C in its own. A process that was
+// being dumped must go on, a cancelled restore must leave nothing, and neither counts as a failure.
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -19,7 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-// The counter's value now, by the name of its column.
+// The current value of the counter in the column of this metric and result.
 std::uint64_t count_of(const Kymod& kymod, const std::string& metric, const std::string& result) {
   for (const json& one : kymod.kymo_json({"metrics"})) {
     for (const json& value : one["values"]) {
@@ -30,7 +30,7 @@ std::uint64_t count_of(const Kymod& kymod, const std::string& metric, const std:
   return 0;
 }
 
-// CRIU is stopped in the middle of the request when that is cancelled.
+// In these tests, CRIU is stopped in the middle of a request. Then the request is cancelled.
 class CancelTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -44,7 +44,7 @@ class CancelTest : public ::testing::Test {
     EXPECT_NE(criu_.stopped(), 0) << kymod_.log();
     criu_.mend();
   }
-  // `kymo WORDS`, for interrupt_client().
+  // Runs `kymo WORDS` so that interrupt_client() can interrupt it.
   [[nodiscard]] Outcome run_as_client(const std::vector<std::string>& words) const {
     std::vector<std::string> command{"sh",           "-c",         R"(echo $$ >"$0"; exec "$@")",
                                      client_pid(),   KYMO_PROGRAM, "--socket",
@@ -109,13 +109,13 @@ TEST_F(CancelTest, ARestoreLeavesNothingOfItBehindAndTheImagesWhole) {
   Outcome restore;
   std::thread client([&] { restore = kymod_.kymo({"restore", dir()}); });
   wait_for_stop();
-  EXPECT_TRUE(probe::read_process(pid).ok()) << "nothing is restored";
+  EXPECT_TRUE(probe::read_process(pid).ok()) << "the process was not restored";
   const Outcome cancel = kymod_.kymo({"cancel", "work"});
   client.join();
   EXPECT_EQ(cancel.exit_code, 0) << cancel.err;
   EXPECT_EQ(restore.exit_code, 1);
   EXPECT_NE(restore.err.find("the request was cancelled"), std::string::npos) << restore.err;
-  EXPECT_FALSE(probe::read_process(pid).ok()) << "something of the restore is left";
+  EXPECT_FALSE(probe::read_process(pid).ok()) << "a process of the cancelled restore is left";
   EXPECT_EQ(kymod_.job("work")["state"], "dumped");
   EXPECT_EQ(count_of(kymod_, "restores", "error"), 0U);
   EXPECT_EQ(count_of(kymod_, "restores", "cancelled"), 1U);
@@ -124,11 +124,12 @@ TEST_F(CancelTest, ARestoreLeavesNothingOfItBehindAndTheImagesWhole) {
   EXPECT_TRUE(kymod_.goes_on(kymod_.job("work")));
 }
 
-// kymod read them itself, as root, and did not hear of the cancellation until it had.
+// Before the fix, kymod read the images itself, as root, and noticed the cancellation only after it
+// had read all of them.
 TEST_F(CancelTest, ARestoreWhoseChecksumsAreComparedByAProcessWithoutRights) {
   const std::string fast = folder_.folder("checkpoints");
   const std::string dir = folder_.folder("slowly-read");
-  // So that 16 MiB take longer than any machine takes to cancel.
+  // At this rate, reading 16 MiB takes longer than a cancellation on any machine.
   const SlowMount mount(fast, dir, "200k", SlowMount::Slow::reading);
   ASSERT_TRUE(mount.mounted()) << "bindfs does not work here";
   ASSERT_EQ(
@@ -145,7 +146,8 @@ TEST_F(CancelTest, ARestoreWhoseChecksumsAreComparedByAProcessWithoutRights) {
   EXPECT_NE(restore.err.find("the request was cancelled"), std::string::npos) << restore.err;
   EXPECT_EQ(kymod_.job("work")["state"], "dumped");
   EXPECT_FALSE(fs::exists(fast + "/one/recordings/restore.tsv"));
-  EXPECT_TRUE(eventually([&] { return status_of_reader(pages).empty(); })) << "it reads on";
+  EXPECT_TRUE(eventually([&] { return status_of_reader(pages).empty(); }))
+      << "the reader still reads";
 }
 
 }  // namespace

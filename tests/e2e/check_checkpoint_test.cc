@@ -1,4 +1,5 @@
-// kymo check DIR foresees why a restore fails, of real checkpoints, and the restore really fails.
+// kymo check DIR foresees why the restore of a real checkpoint will fail, and the restore then
+// fails for this reason.
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -19,7 +20,7 @@ namespace {
 using nlohmann::json;
 namespace fs = std::filesystem;
 
-// A program that listens on a port, and reads a file that it has open.
+// A program that listens on a port, and has a file open from which it reads.
 constexpr char kServer[] =
     "import socket, sys, time\n"
     "server = socket.create_server(('127.0.0.1', 0))\n"
@@ -49,7 +50,7 @@ class CheckCheckpointTest : public testing::Test {
   [[nodiscard]] Outcome check() const {
     return kymod_.kymo({"check", checkpoint(), "--criu", criu_path()});
   }
-  // The check refuses by this failure alone, and the restore fails.
+  // Expects that the check refuses only because of this failure, and that the restore fails.
   void expect_foreseen(const std::string& failure, const std::string& place) const {
     const Outcome checked = check();
     EXPECT_EQ(checked.exit_code, 1) << checked.out << checked.err;
@@ -146,7 +147,8 @@ TEST_F(CheckCheckpointTest, AFullRunIsSaidBefore) {
   EXPECT_NE(checked.out.find("(failure disk-full)"), std::string::npos) << checked.out;
 }
 
-// An older kernel and a lesser CPU may do. If the restore fails, they may be why.
+// A restore on an older kernel or a CPU with fewer features may work. If it fails, the answer names
+// these differences as possible causes.
 TEST_F(CheckCheckpointTest, TheMachineOfTheDumpIsComparedByTheRestore) {
   dump();
   json record = json::parse(read_file(checkpoint() + "/checkpoint.json"));

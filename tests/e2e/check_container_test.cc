@@ -1,4 +1,5 @@
-// kymo check of containers, which asks kymod, and the look of kymod before their dumps.
+// kymo check of containers, which kymod carries out, and the check that kymod makes before each
+// dump of a container.
 #include <gtest/gtest.h>
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-// The client of kymod's API, in a program that forks.
+// Uses the client of kymod's API in a program that forks.
 
 #include "client/client.h"
 

@@ -1,5 +1,5 @@
-// Requests at the same time: of different processes and directories they run side by side, of the
-// same one the second is refused and harms nothing.
+// Requests at the same time. For different processes and directories, they run in parallel. For the
+// same process or directory, the second one is refused and has no effect.
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -23,7 +23,7 @@ using nlohmann::json;
 
 constexpr int kProcesses = 8;
 
-// Calls it with each number at once; returns once all have.
+// Calls it with each number at the same time, and returns when all calls have returned.
 void at_once(const std::function<void(int)>& call) {
   std::vector<std::thread> threads;
   for (int i = 0; i < kProcesses; ++i) threads.emplace_back(call, i);
@@ -91,8 +91,8 @@ TEST(ConcurrentTest, OfTheSameProcessOrDirectoryTheSecondIsRefused) {
   EXPECT_EQ(json::parse(read_file(dir + "/checkpoint.json"))["state"], "complete");
 }
 
-// The recording of the smaller once claimed what both had written, and the time that both stood
-// frozen.
+// Before the fix, the recording of the smaller dump had the bytes of both dumps, and the time in
+// which either process was frozen.
 TEST(ConcurrentTest, ARecordingHoldsWhatItsOwnRequestDidAndNotThatOfOthers) {
   KYMO_NEEDS_CRIU();
   Kymod kymod;
@@ -129,7 +129,7 @@ TEST(ConcurrentTest, ARecordingHoldsWhatItsOwnRequestDidAndNotThatOfOthers) {
     EXPECT_EQ(all("image_written_bytes"), dumped["image_bytes"].get<std::uint64_t>());
     EXPECT_EQ(all("dumps[ok]"), 1U);
     EXPECT_EQ(all("criu_calls[dump,ok]"), 1U);
-    // Each looked at its own target, of which nothing was left, and at its own CRIU.
+    // Each dump watched its own process, which is gone at the end, and its own CRIU.
     EXPECT_EQ(all("target_gone"), 1U);
     EXPECT_GE(all("criu_written_bytes"), dumped["image_bytes"].get<std::uint64_t>() * 9 / 10);
     EXPECT_LE(all("criu_written_bytes"), dumped["image_bytes"].get<std::uint64_t>() * 11 / 10);
@@ -138,7 +138,7 @@ TEST(ConcurrentTest, ARecordingHoldsWhatItsOwnRequestDidAndNotThatOfOthers) {
       EXPECT_EQ(columns.count(daemons), 0U) << daemons;
     }
     EXPECT_EQ(columns.at("phase").back(), 0U);
-    EXPECT_EQ(columns.at("request_done_bytes").back(), 0U) << "it is over";
+    EXPECT_EQ(columns.at("request_done_bytes").back(), 0U) << "the request has ended";
   }
 }
 

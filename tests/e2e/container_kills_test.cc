@@ -1,6 +1,5 @@
-// kymod killed at points of a container's dump or restore: the container is neither lost nor
-// left frozen, nothing half-made is listed, nothing is left running, and the next kymod knows what
-// happened.
+// kymod is killed at many points of a container's dump or restore. The container must be neither lost nor left
+// frozen, no incomplete checkpoint may be listed, no process may be left, and the next kymod must know what happened.
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -26,16 +25,18 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-// How a container that is to be dumped is looked at.
+// A container that is dumped, and how the tests look at it.
 struct Counted {
   std::string kind;
   std::string name;
   std::string root;
   std::function<std::string()> status;
-  std::function<void()> forget;  // what is left of one that was dumped, so that it can be restored
+  // Makes the runtime forget a container that was dumped, so that it can be restored.
+  std::function<void()> forget;
 };
 
-// Where CRIU is stopped when kymod is killed: what it is about to write to its log. nullptr: it has not begun.
+// The point at which CRIU is stopped when kymod is killed: the text that it is about to write to its log. nullptr:
+// CRIU has not started.
 constexpr const char* kDumpPoints[] = {nullptr,
                                        "Version: ",
                                        "freezing cgroup",
@@ -58,10 +59,11 @@ class ContainerKillsTest : public ::testing::Test {
   void expect_nothing_lost_and_nothing_left(const Kymod& kymod, const Counted& container);
 
   const BreakableCriu criu_;
-  std::string dir_;  // of the last dump
+  std::string dir_;  // the directory of the last dump
 };
 
-// Makes the request, and kills kymod when CRIU is stopped at the point. Returns CRIU's pid: it is stopped still.
+// Makes the request, and kills kymod when CRIU is stopped at the point. Returns the pid of CRIU, which is still
+// stopped.
 pid_t ContainerKillsTest::kill_at(Kymod& kymod, const char* point,
                                   const std::vector<std::string>& command) {
   point == nullptr ? criu_.stop_at_once("runc") : criu_.break_at(point, SIGSTOP);
@@ -108,8 +110,8 @@ void ContainerKillsTest::expect_nothing_lost_and_nothing_left(const Kymod& kymod
   }
 }
 
-// By turns the next kymod finds a CRIU that goes on, and one that has come to its end. KYMO_TEST_LONG=1: both at each
-// point.
+// The next kymod is started alternately while CRIU still runs, and after CRIU has ended. KYMO_TEST_LONG=1: both at
+// each point.
 void ContainerKillsTest::kill_dumps_at_every_point(Kymod& kymod, const Counted& container) {
   const bool both = std::getenv("KYMO_TEST_LONG") != nullptr;
   int dumps = 0;
@@ -124,7 +126,7 @@ void ContainerKillsTest::kill_dumps_at_every_point(Kymod& kymod, const Counted& 
       std::vector<std::string> command{"dump", container.kind, container.name, "--dir", dir_};
       if (!at_once) command.emplace_back("--leave-running");
       if (dumps % 2 == 0)
-        command.insert(command.end(), {"--deadline", "10m"});  // images in memory first
+        command.insert(command.end(), {"--deadline", "10m"});  // CRIU writes to memory first
       const pid_t criu = kill_at(kymod, point, command);
       if (criu == 0) return;
       kill(criu, SIGCONT);
@@ -138,8 +140,8 @@ void ContainerKillsTest::kill_dumps_at_every_point(Kymod& kymod, const Counted& 
   }
 }
 
-// The runtime that a killed kymod leaves goes on alone, or fails by itself: in the end the
-// container runs, or can be restored, and its job follows it.
+// The runtime that a killed kymod leaves either finishes by itself or fails. Either way, the container must run in
+// the end, or be restorable, and its job must follow it.
 void ContainerKillsTest::kill_restores_at_every_point(Kymod& kymod, const Counted& container) {
   ASSERT_EQ(kymod.kymo({"adopt", container.kind, container.name, "--name", "job"}).exit_code, 0);
   for (const char* const point : kRestorePoints) {
@@ -159,7 +161,7 @@ void ContainerKillsTest::kill_restores_at_every_point(Kymod& kymod, const Counte
         << ' ' << restored.err << kymod.log();
     ASSERT_TRUE(counts_on(container.root)) << restored.err;
     ASSERT_TRUE(eventually([&] { return kymod.job("job")["state"] == "running"; })) << kymod.log();
-    EXPECT_EQ(kymod.kymo_json({"ps"}).size(), 1U) << "one container is one job";
+    EXPECT_EQ(kymod.kymo_json({"ps"}).size(), 1U) << "the container must not have two jobs";
     EXPECT_EQ(kymod.kymo_json({"checkpoints"}).back()["state"], "complete");
     EXPECT_TRUE(fs::exists(dir + "/images/inventory.img"));
   }
@@ -221,7 +223,7 @@ TEST_F(ContainerKillsTest, OfPodmanNothingIsLostAndNothingIsLeft) {
   kill_dumps_at_every_point(
       kymod, {"podman", "kymo-e2e", root, [&] { return podman.status("kymo-e2e"); }, [] {}});
   for (const char* const path : {"/checkpoint", "/dump.log", "/stats-dump"}) {
-    EXPECT_FALSE(fs::is_symlink(userdata + path)) << "podman's own folder is as it was";
+    EXPECT_FALSE(fs::is_symlink(userdata + path)) << "podman's folder must be unchanged";
   }
 }
 

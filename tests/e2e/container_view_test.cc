@@ -1,4 +1,4 @@
-// What is seen inside a dump and a restore of a container, whoever starts its CRIU.
+// What kymod sees inside a dump and a restore of a container, whoever started its CRIU.
 
 #include <gtest/gtest.h>
 
@@ -13,14 +13,15 @@
 namespace kymo::test {
 namespace {
 
-// A program of 256 MiB: dd fills its buffer, and then nobody reads what it writes after the first byte.
+// A program with 256 MiB of memory: dd fills its buffer, and then waits for ever, because nobody reads
+// its output after the first byte.
 std::vector<std::string> large_command() {
   return {"/bin/busybox", "sh", "-c",
           "busybox dd if=/dev/zero bs=256M count=1 2>/dev/null | "
           "{ busybox dd bs=1 count=1 of=/ready 2>/dev/null; sleep 1000; }"};
 }
 
-// Dumps the container, restores it, and expects that both recordings show what happened inside.
+// Dumps the container and restores it. Expects that both recordings show what happened inside.
 void expect_columns_that_move(const Kymod& kymod, const std::string& kind, const std::string& name,
                               const std::string& root) {
   ASSERT_TRUE(eventually([&] { return std::filesystem::exists(root + "/ready"); })) << root;
@@ -30,7 +31,8 @@ void expect_columns_that_move(const Kymod& kymod, const std::string& kind, const
   const nlohmann::json seen = ended_metadata(dump);
   const std::vector<std::string> moving = columns_that_move(dump, moves_of(seen));
   EXPECT_GE(moving.size(), 15U) << ::testing::PrintToString(moving) << seen["about"]["inside"];
-  EXPECT_GT(read_recording(dump).at("criu_cpu_ns").back(), 1'000'000U) << "CRIU was not found";
+  EXPECT_GT(read_recording(dump).at("criu_cpu_ns").back(), 1'000'000U)
+      << "the recording has no CPU time of CRIU, so kymod did not find CRIU";
   testing::Test::RecordProperty("moving_in_dump", static_cast<int>(moving.size()));
 
   const nlohmann::json reply = kymod.kymo_json({"restore", dir});
@@ -40,8 +42,9 @@ void expect_columns_that_move(const Kymod& kymod, const std::string& kind, const
   EXPECT_GE(back.size(), 12U) << ::testing::PrintToString(back) << after["about"]["inside"];
   testing::Test::RecordProperty("moving_in_restore", static_cast<int>(back.size()));
   const auto columns = read_recording(restore);
-  // Four tasks are read at a time, so that the last value of others can be a little older.
-  EXPECT_GE(columns.at("target_resident_bytes").back(), 16U << 20U) << "its memory comes back";
+  // kymod reads four tasks at a time, so the last values of the other tasks can be slightly older.
+  EXPECT_GE(columns.at("target_resident_bytes").back(), 16U << 20U)
+      << "its memory must be resident again";
   EXPECT_GT(columns.at("cgroup_memory_bytes").back(), 0U);
   EXPECT_EQ(after["about"]["inside"]["missing"].dump().find("not found"), std::string::npos)
       << after["about"]["inside"];

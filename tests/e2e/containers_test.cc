@@ -1,4 +1,4 @@
-// Containers of runc and podman through the daemon, by the programs as a user has them.
+// Containers of runc and podman through kymod, with the programs that a user has.
 
 #include "support/containers.h"
 
@@ -35,7 +35,8 @@ TEST(ContainersTest, ARuncContainerIsDumpedRestoredAndCountsOn) {
   EXPECT_EQ(dump["container"], "kymo-web");
   EXPECT_GT(dump["stats"]["pages_written"].get<int>(), 0);
   EXPECT_GT(dump["stats"]["frozen_time_us"].get<int>(), 0);
-  // A loop in a container stood still for 250 ms, and only 150 ms of them were shown.
+  // Before the fix, a container stood still for 250 ms, and kymo showed only 150 ms: the freezing
+  // time was not counted.
   EXPECT_EQ(dump["stood_still_ns"].get<std::uint64_t>(),
             1000 * (dump["stats"]["freezing_time_us"].get<std::uint64_t>() +
                     dump["stats"]["frozen_time_us"].get<std::uint64_t>()));
@@ -46,7 +47,8 @@ TEST(ContainersTest, ARuncContainerIsDumpedRestoredAndCountsOn) {
   EXPECT_LT(dump["criu_time_ns"].get<std::uint64_t>(),
             dump["command_time_ns"].get<std::uint64_t>());
   EXPECT_GT(dump["criu_time_ns"].get<std::uint64_t>(), 0U);
-  EXPECT_EQ(runc.status("kymo-web"), "") << "runc forgets what it has dumped and ended";
+  EXPECT_EQ(runc.status("kymo-web"), "")
+      << "runc must not know the container after the dump ended it";
 
   const std::string dir = kymod.path("one");
   EXPECT_TRUE(fs::exists(dir + "/images/inventory.img"));
@@ -163,7 +165,7 @@ TEST(ContainersTest, ARuncContainerIsAJobFrozenDumpedAndRestoredByItsName) {
   EXPECT_TRUE(counts_on(bundle + "/rootfs"));
 
   const nlohmann::json dump = kymod.kymo_json({"dump", "process", "web"});
-  EXPECT_EQ(dump["runtime"], "runc") << "the job is known to be a container";
+  EXPECT_EQ(dump["runtime"], "runc") << "the job must be known as a container";
   EXPECT_EQ(dump["job"], "web");
   EXPECT_EQ(kymod.job("web")["state"], "dumped");
   const Outcome wrong = kymod.kymo({"restore", "podman", dump["directory"]});
@@ -193,7 +195,8 @@ TEST(ContainersTest, ACopyOfARuncContainerThatRunsIsAJobOfItsOwn) {
   EXPECT_TRUE(counts_on(bundle + "/rootfs"));
 }
 
-// The job stayed "exited" for ever, and the next dump or adoption made a second one.
+// Before the fix, the job stayed "exited" for ever, and the next dump or adoption made a second
+// job.
 TEST(ContainersTest, AJobFollowsItsContainerThroughPodmansOwnRestore) {
   KYMO_NEEDS_PODMAN();
   PodmanContainers podman;
@@ -211,7 +214,7 @@ TEST(ContainersTest, AJobFollowsItsContainerThroughPodmansOwnRestore) {
   EXPECT_EQ(kymod.job("shop")["container"], job["container"]);
   const Outcome twice = kymod.kymo({"adopt", "podman", "kymo-e2e"});
   EXPECT_NE(twice.err.find("it is job shop already"), std::string::npos) << twice.err;
-  // The job knows only the id: messages had its 64 digits.
+  // The job knows only the id of the container. Before the fix, messages showed its 64 digits.
   const Outcome dumped = kymod.kymo({"dump", "process", "shop", "--dir", kymod.path("one")});
   EXPECT_NE(dumped.out.find("podman container kymo-e2e, pid "), std::string::npos) << dumped.out;
   const Outcome restored = kymod.kymo({"restore", kymod.path("one")});
@@ -226,7 +229,8 @@ TEST(ContainersTest, AJobFollowsItsContainerThroughPodmansOwnRestore) {
   EXPECT_TRUE(counts_on(root));
 }
 
-// The job had the container's name in place of its id, and stayed "dumped" or "exited" for ever.
+// Before the fix, the job had the container's name in place of its id, and stayed "dumped" or
+// "exited" for ever.
 TEST(ContainersTest, AJobThatWasStartedFollowsItsContainer) {
   KYMO_NEEDS_PODMAN();
   PodmanContainers podman;
@@ -248,7 +252,8 @@ TEST(ContainersTest, AJobThatWasStartedFollowsItsContainer) {
       << kymod.log();
 }
 
-// What a deadline does to a dump of this container, by its own flags of `kymo dump`.
+// Checks what a deadline does to a dump of this container. `flags` are those that `kymo dump` needs
+// for it.
 void expect_deadline_foretold_and_kept(const Kymod& kymod, const std::string& kind,
                                        const std::string& name) {
   const auto dump = [&](const std::string& deadline) {
@@ -258,7 +263,8 @@ void expect_deadline_foretold_and_kept(const Kymod& kymod, const std::string& ki
   EXPECT_EQ(first.exit_code, 0) << first.err;
   EXPECT_NE(first.err.find("the deadline of 30 s: there is no earlier dump"), std::string::npos)
       << first.err;
-  const Outcome late = dump("20ms");  // no container runtime is that fast, even beside other tests
+  // Shorter than a dump by any container runtime, also on a fast machine.
+  const Outcome late = dump("20ms");
   EXPECT_EQ(late.exit_code, 1);
   for (const char* said : {"the dump will probably not meet the deadline of 20 ms",
                            "did not end within its deadline of 20 ms", "the container runs on"}) {
@@ -286,7 +292,7 @@ TEST(ContainersTest, ADeadlineOfARuncContainerIsForetoldAndKeptOrItRunsOn) {
   EXPECT_TRUE(counts_on(bundle + "/rootfs"));
 }
 
-// What iptables says in the network namespace of the process.
+// What iptables prints in the network namespace of the process.
 std::string rules_of(pid_t pid) {
   const std::string command =
       "nsenter --net=/proc/" + std::to_string(pid) + "/ns/net iptables -w -S 2>&1";
@@ -296,7 +302,7 @@ std::string rules_of(pid_t pid) {
   return text;
 }
 
-// CRIU blocks a network namespace while it dumps it: killed, it left that so.
+// CRIU blocks a network namespace while it dumps it. Before the fix, a killed CRIU left it blocked.
 TEST(ContainersTest, ACancellationGivesARuncContainerItsNetworkBack) {
   KYMO_NEEDS_RUNC();
   const RuncFolder runc;
@@ -350,7 +356,7 @@ TEST(ContainersTest, AProcessIsFrozenAndRefusedToBeDumpedMeanwhile) {
   EXPECT_NE(again.err.find("it is not frozen"), std::string::npos) << again.err;
 }
 
-// What podman leaves out when it is 0 may be missing in one run and not in another.
+// podman leaves some figures out if they are 0, so they may be in one output and not in the other.
 TEST(ContainersTest, PrintStatsSaysWhatPodmansOwnSaysOfTheSameContainer) {
   KYMO_NEEDS_PODMAN();
   PodmanContainers podman;
@@ -361,9 +367,9 @@ TEST(ContainersTest, PrintStatsSaysWhatPodmansOwnSaysOfTheSameContainer) {
                                       "--print-stats", "--dir", kymod.path("one")});
   ASSERT_EQ(printed.exit_code, 0) << printed.err;
   const auto ours = nlohmann::json::parse(printed.out);
-  // Of the same dump: what podman printed to kymod.
+  // What podman printed to kymod, for the same dump.
   const auto same = nlohmann::json::parse(read_file(kymod.path("one/work/podman-checkpoint.json")));
-  // Of a dump of its own.
+  // What podman prints for a dump that it makes itself.
   const auto theirs = nlohmann::json::parse(
       podman.podman("container checkpoint --leave-running --print-stats kymo-e2e"));
 
@@ -385,7 +391,8 @@ TEST(ContainersTest, PrintStatsSaysWhatPodmansOwnSaysOfTheSameContainer) {
   EXPECT_EQ(container["runtime_checkpoint_duration"], told["runtime_checkpoint_duration"]);
   EXPECT_GE(ours["podman_checkpoint_duration"].get<std::uint64_t>(),
             same["podman_checkpoint_duration"].get<std::uint64_t>());
-  // CRIU's freezing time on cgroup v1 is its freezer's poll: the same in both dumps.
+  // On cgroup version 1, the freezing time is the interval in which CRIU polls the freezer. It is
+  // the same in both dumps.
   EXPECT_GT(its["criu_statistics"]["frozen_time"].get<std::uint64_t>(), 0U);
   EXPECT_LT(its["criu_statistics"]["pages_written"].get<std::uint64_t>(),
             container["criu_statistics"]["pages_written"].get<std::uint64_t>() * 2);
@@ -419,7 +426,7 @@ TEST(ContainersTest, AContainerOfContainerdIsRunListedDumpedAndRestored) {
   EXPECT_GT(dump["stats"]["pages_written"].get<int>(), 0);
   EXPECT_EQ(dump["warnings"], nlohmann::json::array());
   const nlohmann::json record = nlohmann::json::parse(read_file(dir + "/checkpoint.json"));
-  EXPECT_EQ(record["criu"]["path"], criu_path()) << "the one on containerd's PATH";
+  EXPECT_EQ(record["criu"]["path"], criu_path()) << "the criu on the PATH of containerd";
   EXPECT_EQ(files_for_others(dir), "");
   EXPECT_EQ(containerd.status("kymo-web"), "");
   EXPECT_EQ(kymod.kymo_json({"ps"}).at(0)["state"], "dumped");
@@ -451,7 +458,8 @@ TEST(ContainersTest, AContainerOfDockerIsRunListedDumpedAndRestored) {
   nlohmann::json job = kymod.kymo_json({"ps"}).at(0);
   EXPECT_EQ(job["name"], "kymo-web");
   EXPECT_EQ(job["runtime"], "docker");
-  EXPECT_EQ(job["container"].get<std::string>().size(), 64U) << "its id, not its name";
+  EXPECT_EQ(job["container"].get<std::string>().size(), 64U)
+      << "the job must have the container's id, not its name";
   EXPECT_EQ(job["state"], "running");
   const std::string root = docker.root_of("kymo-web");
   EXPECT_TRUE(counts_on(root));
@@ -464,7 +472,7 @@ TEST(ContainersTest, AContainerOfDockerIsRunListedDumpedAndRestored) {
   EXPECT_GT(dump["stats"]["pages_written"].get<int>(), 0);
   EXPECT_EQ(dump["warnings"], nlohmann::json::array());
   const nlohmann::json record = nlohmann::json::parse(read_file(dir + "/checkpoint.json"));
-  EXPECT_EQ(record["criu"]["path"], criu_path()) << "the one on the PATH of Docker's containerd";
+  EXPECT_EQ(record["criu"]["path"], criu_path()) << "the criu on the PATH of Docker's containerd";
   EXPECT_EQ(files_for_others(dir), "");
   EXPECT_EQ(docker.status("kymo-web"), "exited");
   EXPECT_EQ(kymod.kymo_json({"ps"}).at(0)["state"], "dumped");
@@ -477,7 +485,7 @@ TEST(ContainersTest, AContainerOfDockerIsRunListedDumpedAndRestored) {
   job = kymod.kymo_json({"ps"}).at(0);
   EXPECT_EQ(job["state"], "running");
   EXPECT_EQ(job["pid"], restored["pid"]);
-  EXPECT_EQ(kymod.kymo({"verify", dir}).exit_code, 0) << "a restore leaves the images as they are";
+  EXPECT_EQ(kymod.kymo({"verify", dir}).exit_code, 0) << "a restore must not change the images";
   EXPECT_EQ(kymod.kymo({"freeze", "process", "kymo-web"}).exit_code, 0);
   EXPECT_EQ(docker.status("kymo-web"), "paused");
   EXPECT_EQ(kymod.kymo({"unfreeze", "process", "kymo-web"}).exit_code, 0);

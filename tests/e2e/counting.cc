@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// One process, which needs nothing of the state directory.
+// A plain process. It uses nothing in the state directory.
 constexpr char kProgram[] =
     R"(exit 1 if -e "$ARGV[0].begun"; open my $b, ">", "$ARGV[0].begun"; close $b;
   open STDOUT, ">/dev/null"; open STDERR, ">/dev/null"; for ($i = 1000000;; ++$i) {
@@ -82,7 +82,7 @@ class CountingPodman : public Counting {
     return {"--podman-flags=" + PodmanContainers::flags()};
   }
   std::vector<std::string> run() override {
-    static_cast<void>(podman_.podman("rm -f -t 0 " + name()));  // left by a test that was killed
+    static_cast<void>(podman_.podman("rm -f -t 0 " + name()));  // of a test that was killed
     std::vector<std::string> words{"run", "podman", "--name", name(), "--"};
     for (const std::string& word : podman_.arguments(name(), command())) words.push_back(word);
     return words;
@@ -162,21 +162,20 @@ std::unique_ptr<Counting> Counting::make(Kind kind, const BreakableCriu& criu) {
 
 Counting::~Counting() = default;
 
-// Its last word is this test's, so that its copies are found wherever they are.
+// The last word is the folder of this test, so that all copies of the process can be found.
 std::vector<std::string> Counting::command() const {
   return {"/bin/sh", "-c", "[ ! -e /begun ] || exit 1; : >/begun; " + counting_loop(),
           folder_.path()};
 }
 
-// Without the children of a shell, which are about to become `sleep`, and without what has ended and waits to be
-// reaped.
+// Leaves out the children of a shell that have not yet become `sleep`, and zombies.
 std::vector<pid_t> Counting::copies() const {
   std::vector<pid_t> found;
   std::error_code error;
   for (fs::directory_iterator entry("/proc", error), end; !error && entry != end;
        entry.increment(error)) {
     const Result<std::string> words = kymo::read_file(entry->path() / "cmdline");
-    if (!words) continue;  // it has ended meanwhile
+    if (!words) continue;  // the process has ended meanwhile
     const bool counts = words->starts_with("/bin/sh") || words->starts_with("perl");
     if (counts && words->find(folder_.path()) != std::string::npos) {
       found.push_back(std::stoi(entry->path().filename()));
@@ -198,7 +197,7 @@ std::uint64_t Counting::number() const {
 }
 
 bool Counting::counts() const {
-  std::uint64_t before = 0;  // the first number of the only copy
+  std::uint64_t before = 0;  // the first number that was read from the only copy
   bool counted = false;
   eventually([&] {
     const std::uint64_t now = number();

@@ -13,43 +13,45 @@
 
 namespace kymo::test {
 
-// `connected`: a process that counts what a server sends back over one connection.
+// `connected` is a process that counts what a server sends back over one connection.
 enum class Kind : std::uint8_t { process, connected, runc, podman, containerd, docker };
 
-// Why the kind cannot be dumped here, for GTEST_SKIP. Empty: it can.
+// The reason why this kind cannot be dumped here, for GTEST_SKIP. Empty if it can.
 const std::string& why_not(Kind kind);
 
-// A process or a container that counts, with whatever its runtime needs. Its program does not start twice: a
-// second start ends at once, so that what counts after a restore was restored.
+// A process or a container that counts, with everything that its runtime needs. Its program cannot be
+// started a second time: a second start ends at once. So if it counts after a restore, it was really
+// restored.
 class Counting {
  public:
-  // Its runtime uses this criu.
+  // The runtime uses this criu.
   static std::unique_ptr<Counting> make(Kind kind, const BreakableCriu& criu);
   virtual ~Counting();
   Counting(const Counting&) = delete;
   Counting& operator=(const Counting&) = delete;
 
-  // For kymod.
+  // The flags of kymod that this kind needs.
   [[nodiscard]] virtual std::vector<std::string> flags() const = 0;
-  // The words of `kymo` that run it, and name it.
+  // The words of `kymo` that start it, and those that name it.
   [[nodiscard]] virtual std::vector<std::string> run() = 0;
   [[nodiscard]] const std::string& name() const { return name_; }
-  // Forgets the container that was dumped, if its runtime still has it and its restore makes it anew.
+  // Makes the runtime forget the container that was dumped, if the runtime still has it and a restore needs
+  // it gone.
   virtual void forget() {}
 
-  // How many connections it has made. When one is lost it makes another.
+  // How many connections it has made. If one is lost, it makes another one.
   [[nodiscard]] virtual int connections() const { return 0; }
 
-  // The pids of all its copies: running, stopped or half restored.
+  // The pids of all copies, whether running, stopped or half restored.
   [[nodiscard]] std::vector<pid_t> copies() const;
-  // The number that the only copy has counted to. 0 if no copy runs.
+  // The number to which the only copy has counted. 0 if no copy runs.
   [[nodiscard]] std::uint64_t number() const;
-  // Whether there is one copy, and it counts.
+  // Whether there is exactly one copy, and it counts.
   [[nodiscard]] bool counts() const;
 
  protected:
   explicit Counting(std::string name) : name_(std::move(name)) {}
-  // The words of a container's command.
+  // The command of a container.
   [[nodiscard]] std::vector<std::string> command() const;
   [[nodiscard]] virtual std::string file() const { return "/count"; }
 

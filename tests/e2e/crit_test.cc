@@ -1,4 +1,5 @@
-// crit's decoding beside ours: CRIU's own reader of its images, on checkpoints of real processes.
+// Compares our decoding of CRIU's images with crit, CRIU's own decoder, on checkpoints of real
+// processes.
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -13,7 +14,7 @@ namespace {
 
 using nlohmann::json;
 
-// Where pycriu is looked for: KYMO_TEST_PYCRIU, else where scripts/setup puts it.
+// Where pycriu is: KYMO_TEST_PYCRIU, or else where scripts/setup puts it.
 std::string pycriu() {
   const char* given = std::getenv("KYMO_TEST_PYCRIU");
   return given != nullptr ? given : KYMO_SOURCE_DIR "/.deps/crit/usr/lib/python3/dist-packages";
@@ -29,11 +30,12 @@ Outcome compare(const Kymod& kymod, const std::string& checkpoint) {
 
 TEST(CritTest, CritAndWeSayTheSameOfACheckpoint) {
   KYMO_NEEDS_BOTH_CRIUS();
-  // Debian 12's crit knows the images of CRIU before 4.2, which counts pages in another field.
+  // The crit of Debian 12 can read only images of CRIU before 4.2. CRIU 4.2 counts pages in another
+  // field.
   Kymod kymod({"--criu", criu_fallback_path()});
   kymod.start();
   static_cast<void>(kymod.churn(32, "churn"));
-  // A shell and what it waits for: more than one process.
+  // A shell that waits for another program, so there is more than one process.
   static_cast<void>(kymod.kymo_json({"run", "process", "--name", "tree", "--", "/bin/sh", "-c",
                                      "sleep 1000 & sleep 1001; true"}));
   for (const char* job : {"churn", "tree"}) {

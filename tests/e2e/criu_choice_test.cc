@@ -1,5 +1,5 @@
-// Two real CRIUs at hand, 4.2 and 4.1: which is used for what, and what each does on this machine's
-// kernel.
+// Two real CRIUs are installed, 4.2 and 4.1. The tests check which one kymod uses for what, and
+// what each can do on the kernel of this machine.
 #include <gtest/gtest.h>
 #include <sys/utsname.h>
 
@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Whether the kernel is one on which CRIU 4.1 dumps no internet socket.
+// Whether CRIU 4.1 cannot dump internet sockets on this kernel.
 bool kernel_is_new() {
   utsname names{};
   uname(&names);
@@ -59,7 +59,7 @@ nlohmann::json listener(const Kymod& kymod) {
   return job;
 }
 
-// The options of the root's mount, as the container's process sees it.
+// The mount options of the root, as the container's process sees them.
 std::string root_options(pid_t pid) {
   std::ifstream lines("/proc/" + std::to_string(pid) + "/mountinfo");
   std::string options;
@@ -77,7 +77,7 @@ std::string root_options(pid_t pid) {
   return options;
 }
 
-// A container of runc's whose root is read-only, and which has no folder `tmp`.
+// A container of runc with a read-only root that has no folder `tmp`.
 std::string start_read_only(const RuncFolder& runc, const std::string& id) {
   std::string bundle = make_bundle(runc.folder(), id, {"/bin/sleep", "1000"});
   nlohmann::json config = nlohmann::json::parse(read_file(bundle + "/config.json"));
@@ -189,7 +189,7 @@ TEST_F(CriuChoiceTest, CheckSaysWhatTheCriuAtHandIsTooOldFor) {
       << both.out;
 }
 
-// 4.1 gives the restored root no mount options: what was read-only can be written to.
+// CRIU 4.1 restores the root without its mount options, so a read-only root becomes writable.
 TEST_F(ContainerCriuChoiceTest, AReadOnlyRootIsReadOnlyAfterARestoreByTheCriuThatIsChosen) {
   const RuncFolder runc;
   const std::string bundle = start_read_only(runc, "kymo-ro");
@@ -215,7 +215,7 @@ TEST_F(ContainerCriuChoiceTest, AnOldCriuThatMakesAReadOnlyRootWritableIsWarnedO
   succeed(kymod, {"dump", "runc", "kymo-ro", "--dir", kymod.path("c")});
   const nlohmann::json restored = kymod.kymo_json({"restore", kymod.path("c")});
   EXPECT_EQ(root_options(restored["pid"]).substr(0, 3), "rw,")
-      << "this CRIU restores a read-only root as it was: the rule is needed no more";
+      << "this CRIU restores a read-only root correctly: kymod's rule can be removed";
   EXPECT_NE(restored["warnings"].dump().find("can now write to its root"), std::string::npos)
       << restored["warnings"];
 }
@@ -249,7 +249,7 @@ TEST_F(ContainerCriuChoiceTest, APodmanContainerIsDumpedAndRestoredByEitherCriu)
   }
 }
 
-// podman mounts a tmpfs on /tmp of a read-only container, so that the folder is always there.
+// podman mounts a tmpfs on /tmp of a read-only container, so this folder always exists.
 TEST_F(ContainerCriuChoiceTest, AReadOnlyPodmanContainerIsReadOnlyAfterItsRestore) {
   KYMO_NEEDS_PODMAN();
   PodmanContainers podman;

@@ -1,6 +1,6 @@
-// CRIU that hangs, crashes, refuses or finds the disk full, in dumps and restores: one clear line,
-// the process runs on (or its images stay), nothing half-made is listed, and the next request is
-// served as ever.
+// CRIU hangs, crashes, refuses or finds the disk full during a dump or restore. kymo must print one
+// clear line, the process must run on (or its images must stay), no incomplete checkpoint may be listed,
+// and the next request must work.
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -28,9 +28,9 @@ using nlohmann::json;
 
 struct Fault {
   const char* name;
-  const char* does;  // in the shell's words; with a signal: the text before which it gets that
+  const char* does;  // a shell command; for a signal, the text of the log before which CRIU gets it
   int signal;
-  const char* says;  // kymo's line
+  const char* says;  // the line that kymo must print
 
   [[nodiscard]] bool hangs() const;
 };
@@ -77,7 +77,8 @@ class CriuFaultsTest : public ::testing::TestWithParam<Fault> {
   [[nodiscard]] pid_t pid() const { return job_["pid"].get<pid_t>(); }
   [[nodiscard]] std::string dir() const { return kymod_->path("checkpoint"); }
 
-  // Only one that hangs is given little time, and only while it is broken: a busy machine may need more.
+  // Only a CRIU that hangs gets a short timeout, and only while it is broken: a busy machine needs more
+  // time.
   void break_criu(const Fault& fault) {
     if (fault.hangs()) kymod_->restart({"--criu-timeout", "5"});
     if (fault.signal == 0) {
@@ -92,7 +93,7 @@ class CriuFaultsTest : public ::testing::TestWithParam<Fault> {
     if (fault.hangs()) kymod_->restart();
   }
 
-  // Once kymo has failed, in one line that says this.
+  // Expects that kymo failed with one line that contains this.
   static void expect_failure(const Outcome& outcome, const std::string& says) {
     EXPECT_EQ(outcome.exit_code, 1) << outcome.err;
     EXPECT_NE(outcome.err.find(says), std::string::npos) << outcome.err;
@@ -107,7 +108,7 @@ class CriuFaultsTest : public ::testing::TestWithParam<Fault> {
     EXPECT_TRUE(kymod_->goes_on(job_)) << read_file(job_["stderr_path"]);
   }
   void expect_only_images() const {
-    EXPECT_FALSE(probe::process_lives(pid(), 0)) << "something of the restore is left";
+    EXPECT_FALSE(probe::process_lives(pid(), 0)) << "a process of the restore is left";
     EXPECT_EQ(kymod_->job("work")["state"], "dumped");
     EXPECT_TRUE(fs::is_empty(kymod_->state() + "/restoring"));
   }
@@ -124,7 +125,7 @@ std::string name_of(const ::testing::TestParamInfo<Fault>& info) {
   return info.param.name;
 }
 
-// For gtest.
+// Lets gtest print the name of the fault.
 void PrintTo(const Fault& fault, std::ostream* out) {
   *out << fault.name;
 }
@@ -153,7 +154,7 @@ TEST_P(RestoreFaultsTest, NothingIsLeftAndTheImagesCanBeRestored) {
 INSTANTIATE_TEST_SUITE_P(Criu, DumpFaultsTest, ::testing::ValuesIn(kDumpFaults), name_of);
 INSTANTIATE_TEST_SUITE_P(Criu, RestoreFaultsTest, ::testing::ValuesIn(kRestoreFaults), name_of);
 
-// A small file system for the test's lifetime.
+// A small file system, mounted as long as this object exists.
 class SmallDisk {
  public:
   SmallDisk(std::string at, const char* size) : at_(std::move(at)) {
@@ -164,7 +165,7 @@ class SmallDisk {
   SmallDisk(const SmallDisk&) = delete;
   SmallDisk& operator=(const SmallDisk&) = delete;
 
-  // Takes every byte that is free.
+  // Writes a file that takes all free bytes.
   void fill() const {
     std::ofstream file(at_ + "/filling");
     const std::string mebibyte(1U << 20U, 'x');
@@ -198,15 +199,15 @@ TEST_F(CriuFaultsTest, AFullDiskUnderTheStateDirectory) {
   disk.empty();
 }
 
-// A disk for the images that stalls at a point of a dump, at which CRIU is stopped.
+// The disk of the images stalls at a point of a dump. CRIU is stopped at this point until then.
 class StalledDumpTest : public CriuFaultsTest {
  protected:
   void SetUp() override {
     CriuFaultsTest::SetUp();
     ASSERT_TRUE(disk_.mounted()) << "FUSE does not work here";
   }
-  // Begins a dump onto the disk with these flags, and waits until its CRIU is stopped where it writes
-  // this text to its log. Returns the pid of CRIU.
+  // Begins a dump to the disk with these flags. Waits until CRIU is stopped where it writes this text to
+  // its log. Returns the pid of CRIU.
   pid_t begin(const std::string& text, const std::vector<std::string>& flags) {
     criu_.break_at(text, SIGSTOP);
     std::vector<std::string> words{"dump", "process", "work", "--dir", dir()};
@@ -247,11 +248,12 @@ class StalledDumpTest : public CriuFaultsTest {
   Outcome answer_;
 };
 
-// The process and its whole images were both lost: a disk that was silent for a second counted as one
-// without images, which were then removed.
+// Before the fix, the process and its complete images were both lost: kymod took a disk that did not
+// answer for a second for one without images, and then removed them.
 TEST_F(StalledDumpTest, WhenTheProcessHasEndedItsImagesAreKeptAndConfirmedLater) {
   begin("Dumping finished", {"--no-stream"});
-  EXPECT_FALSE(probe::process_lives(pid(), 0)) << "CRIU ends it before it writes that";
+  EXPECT_FALSE(probe::process_lives(pid(), 0))
+      << "CRIU ends the process before it writes this line";
   disk_.stop();
   cancel();
   EXPECT_EQ(answer_.exit_code, 1);
@@ -268,7 +270,7 @@ TEST_F(StalledDumpTest, WhenTheProcessHasEndedItsImagesAreKeptAndConfirmedLater)
   EXPECT_TRUE(kymod_->goes_on(job_)) << read_file(job_["stderr_path"]);
 }
 
-// The process stood still until the disk answered, and the client waited as long.
+// Before the fix, the process stood still and the client waited until the disk answered.
 TEST_F(StalledDumpTest, ADumpEndsAtItsDeadlineAndTheClientIsAnswered) {
   const pid_t criu = begin("Dumping pages (type:", {"--deadline", "12s"});
   disk_.stop();
@@ -284,18 +286,46 @@ TEST_F(StalledDumpTest, ADumpEndsAtItsDeadlineAndTheClientIsAnswered) {
   static_cast<void>(kymod_->kymo_json({"dump", "process", "work"}));
 }
 
-// CRIU waits for nothing but kymod, so it ends at once, and the process counts while the disk stalls.
+// The job counted as dumped, with the pid of the process that had ended, while it ran again.
+TEST_F(StalledDumpTest, AJobThatIsRestoredFromAnOlderCheckpointMeanwhileCountsAsRunning) {
+  // It writes nothing, so each of its checkpoints can be restored at any time.
+  static_cast<void>(
+      kymod_->kymo_json({"run", "process", "--name", "still", "--", "sleep", "1000"}));
+  const std::string older = kymod_->path("older");
+  static_cast<void>(
+      kymod_->kymo_json({"dump", "process", "still", "--dir", older, "--leave-running"}));
+  criu_.break_at("Dumping finished", SIGSTOP);
+  client_ = std::thread([this] {
+    answer_ = kymod_->kymo({"dump", "process", "still", "--dir", dir(), "--no-stream"});
+  });
+  const pid_t criu = criu_.stopped();
+  EXPECT_NE(criu, 0) << kymod_->log();
+  criu_.mend();
+  disk_.be("stalls");
+  if (criu != 0) kill(criu, SIGCONT);
+  EXPECT_TRUE(eventually([&] { return kymod_->job("still")["state"] == "dumping"; }));
+  const Outcome restored = kymod_->kymo({"restore", older});
+  EXPECT_EQ(restored.exit_code, 0) << restored.err;
+  disk_.be("well");
+  client_.join();
+  EXPECT_EQ(answer_.exit_code, 0) << answer_.err;
+  EXPECT_EQ(kymod_->job("still")["state"], "running") << kymod_->log();
+  EXPECT_EQ(kymod_->kymo({"kill", "still", "--signal", "KILL"}).exit_code, 0);
+}
+
+// CRIU waits only for kymod, so it ends at once. The process must count while the disk still stalls.
 TEST_F(StalledDumpTest, AStreamedDumpIsEndedAndTheProcessRunsOnWhileTheDiskStalls) {
   expect_that_a_stream_ends_at_once("stalls");
 }
 
-// CRIU waited for its pipe, whose lock the kernel holds while it moves data from there to a disk.
+// Before the fix, CRIU waited for its pipe: the kernel holds the lock of a pipe while it moves data from
+// there to a disk.
 TEST_F(StalledDumpTest, ADiskThatTakesNoPagesHoldsNoStreamedDump) {
   expect_that_a_stream_ends_at_once("stalls-at-pages");
 }
 
-// "The process runs on" of a process that stood still: a thread in CRIU's code sleeps, it is not
-// stopped.
+// Before the fix, kymo said "the process runs on" although it stood still. Its thread sleeps in CRIU's
+// code, so it does not have the state "stopped".
 TEST_F(StalledDumpTest, AProcessThatACriuWhichCannotEndHoldsIsSaidToBeHeld) {
   const pid_t criu = begin("Dumping pages (type:", {"--no-stream"});
   disk_.be("stalls");
@@ -311,6 +341,10 @@ TEST_F(StalledDumpTest, AProcessThatACriuWhichCannotEndHoldsIsSaidToBeHeld) {
   EXPECT_EQ(state_of_checkpoint(), "unconfirmed");
   EXPECT_TRUE(eventually(
       [&] { return kymod_->kymo({"metrics"}).out.find("processes_held") != std::string::npos; }));
+  // Without its checkpoint, nobody would give back what CRIU has taken from the process.
+  const Outcome kept = kymod_->kymo({"delete", dir()});
+  EXPECT_EQ(kept.exit_code, 1) << kept.out;
+  EXPECT_NE(kept.err.find("is held by process"), std::string::npos) << kept.err;
   disk_.be("well");
   EXPECT_TRUE(eventually([&] { return state_of_checkpoint() == "failed"; })) << kymod_->log();
   EXPECT_TRUE(kymod_->goes_on(job_)) << read_file(job_["stderr_path"]);
@@ -318,7 +352,8 @@ TEST_F(StalledDumpTest, AProcessThatACriuWhichCannotEndHoldsIsSaidToBeHeld) {
   EXPECT_FALSE(fs::exists(dir() + "/images.partial"));
 }
 
-// It was not answered before the disk answered, and nobody could dump the process elsewhere meanwhile.
+// Before the fix, kymod answered only when the disk answered. Until then, the process could not be
+// dumped to another disk.
 TEST_F(StalledDumpTest, ADumpOntoADiskThatIsSilentAlreadyIsGivenUpAtItsDeadline) {
   disk_.be("is-silent");
   const Outcome failed =
@@ -335,7 +370,7 @@ TEST_F(StalledDumpTest, ADumpOntoADiskThatIsSilentAlreadyIsGivenUpAtItsDeadline)
   })) << kymod_->log();
 }
 
-// The same of a restore.
+// The same test for a restore.
 TEST_F(StalledDumpTest, ARestoreFromADiskThatIsSilentAlreadyIsGivenUpAtItsDeadline) {
   static_cast<void>(kymod_->kymo_json({"dump", "process", "work", "--dir", dir()}));
   disk_.be("is-silent");
@@ -346,13 +381,14 @@ TEST_F(StalledDumpTest, ARestoreFromADiskThatIsSilentAlreadyIsGivenUpAtItsDeadli
   EXPECT_EQ(kymod_->job("work")["state"], "dumped");
   disk_.be("well");
   EXPECT_TRUE(eventually([&] {
-    EXPECT_FALSE(probe::process_lives(pid(), 0)) << "a restore that was given up was carried out";
+    EXPECT_FALSE(probe::process_lives(pid(), 0))
+        << "a restore that kymod had given up was made all the same";
     return kymod_->kymo({"restore", dir()}).exit_code == 0;
   })) << kymod_->log();
   EXPECT_TRUE(kymod_->goes_on(job_)) << read_file(job_["stderr_path"]);
 }
 
-// A kymod with its state on a disk that is well at first, and the job "work".
+// A kymod whose state is on a disk that works at first, and the job "work".
 class StateOnAStalledDisk : public testing::Test {
  protected:
   void SetUp() override {
@@ -361,11 +397,12 @@ class StateOnAStalledDisk : public testing::Test {
     fs::create_directory(kymod_.state());
     ASSERT_EQ(mount(disk_.path().c_str(), kymod_.state().c_str(), "", MS_BIND, nullptr), 0);
     kymod_.start();
-    // It writes nothing: one that waits for the disk cannot end before that answers.
+    // The job writes nothing, because a process that waits for the disk cannot end before the disk
+    // answers.
     job_ = kymod_.kymo_json({"run", "process", "--name", "work", "--", "sleep", "1000"});
   }
   void TearDown() override {
-    disk_.be("well");  // only then can the kernel end a thread that waits for it
+    disk_.be("well");  // only now the kernel can end a thread that waits for the disk
     kymod_.stop(SIGTERM);
     if (job_.is_object()) kill(job_["pid"].get<pid_t>(), SIGKILL);
     umount2(kymod_.state().c_str(), MNT_DETACH);
@@ -377,7 +414,7 @@ class StateOnAStalledDisk : public testing::Test {
   json job_;
 };
 
-// It hung for as long, and so did all that asks which jobs there are.
+// Before the fix, these commands waited until the disk answered.
 TEST_F(StateOnAStalledDisk, ListsAreAnsweredAndAJobsEndIsSeen) {
   disk_.be("stalls");
   for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
@@ -390,11 +427,12 @@ TEST_F(StateOnAStalledDisk, ListsAreAnsweredAndAJobsEndIsSeen) {
   disk_.be("well");
   EXPECT_EQ(kymod_.stop(SIGTERM), 0) << kymod_.log();
   kymod_.start();
-  EXPECT_EQ(kymod_.job("work")["exit_signal"], SIGKILL) << "stored once the disk answered";
+  EXPECT_EQ(kymod_.job("work")["exit_signal"], SIGKILL)
+      << "the end of the job must be stored when the disk answers again";
 }
 
-// A dump with a deadline was not answered, a `run` that had been given up was carried out when the
-// disk answered, and kymod did not stop before.
+// Before the fix, a dump with a deadline got no answer, a `run` that had been given up was made when the
+// disk answered, and kymod stopped only then.
 TEST_F(StateOnAStalledDisk, WhatCannotBeStoredIsRefusedAndKymodStops) {
   disk_.be("stalls");
   const std::string marker = folder_.path() + "/started";
@@ -416,10 +454,25 @@ TEST_F(StateOnAStalledDisk, WhatCannotBeStoredIsRefusedAndKymodStops) {
   EXPECT_TRUE(kymod_.logs("stopped")) << kymod_.log();
 }
 
-// The job stayed "dumped" for good while it ran.
+// "Nothing was deleted" was said, and the job was deleted when the disk answered.
+TEST_F(StateOnAStalledDisk, ADeletionThatIsRefusedIsNotCarriedOutLater) {
+  static_cast<void>(kymod_.kymo_json({"run", "process", "--name", "ended", "--", "true"}));
+  ASSERT_TRUE(eventually([&] { return kymod_.job("ended")["state"] == "exited"; }));
+  disk_.be("stalls");
+  const Outcome refused = kymod_.kymo({"delete", "ended"});
+  EXPECT_EQ(refused.exit_code, 1) << refused.out;
+  EXPECT_NE(refused.err.find("it stays in the list"), std::string::npos) << refused.err;
+  disk_.be("well");
+  EXPECT_TRUE(eventually([&] {
+    return kymod_.kymo({"run", "process", "--", "true"}).exit_code == 0;
+  })) << kymod_.log();
+  EXPECT_EQ(kymod_.kymo({"inspect", "ended"}).exit_code, 0);
+}
+
+// Before the fix, the job stayed "dumped" for good while it ran.
 TEST_F(CriuFaultsTest, ARestoreThatCouldNotBeStoredIsKnownToTheNextKymod) {
   static_cast<void>(kymod_->kymo_json({"dump", "process", "work", "--dir", dir()}));
-  sqlite3* other = nullptr;  // keeps the database locked
+  sqlite3* other = nullptr;  // locks the database
   ASSERT_EQ(sqlite3_open((kymod_->state() + "/kymo.db").c_str(), &other), SQLITE_OK);
   ASSERT_EQ(sqlite3_exec(other, "BEGIN IMMEDIATE", nullptr, nullptr, nullptr), SQLITE_OK);
   const Outcome restored = kymod_->kymo({"restore", "process", dir()});
@@ -448,7 +501,7 @@ TEST_F(CriuFaultsTest, ARestoreEndsAtItsDeadlineAndTheImagesCanBeRestored) {
   }
 }
 
-// CRIU does without its log; what cannot be kept is said, and the process is back.
+// CRIU works without its log. kymo must say what could not be stored, and the process must be restored.
 TEST_F(CriuFaultsTest, ARestoreFromAFullDisk) {
   const SmallDisk disk(dir(), "size=64m");
   const std::string checkpoint = dir() + "/c";

@@ -1,7 +1,7 @@
-// Processes that CRIU cannot dump, each for a reason of its own. `kymo check process` foresees that
-// reason, the explanation of the failed dump names it, and the process runs on. What healthy
-// processes hold is not refused, and they are dumped and restored. kymod refuses the dumps of those
-// that are sure to fail, unless it is forced.
+// Processes that CRIU cannot dump, each for a different reason. `kymo check process` must foresee
+// the reason, the explanation of the failed dump must name it, and the process must run on. Healthy
+// processes must not be refused, and must be dumped and restored. Without --force, kymod must
+// refuse those dumps that are sure to fail.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -19,7 +19,7 @@ using nlohmann::json;
 
 struct Stubborn {
   const char* reason;
-  const char* foreseen;  // the grade of the finding of kymo check
+  const char* foreseen;  // the grade that kymo check must give
   std::vector<std::string> flags{};
 };
 
@@ -30,7 +30,8 @@ class FailuresTest : public testing::Test {
     kymod_.start();
   }
 
-  // Starts `stubborn.py REASON`. False: this kernel does not let it hold what CRIU cannot take.
+  // Starts `stubborn.py REASON`. Returns false if this kernel does not let the program open what
+  // CRIU cannot dump.
   bool start(const std::string& reason) {
     job_ = kymod_.kymo_json({"run", "process", "--name", reason, "--", "/usr/bin/python3",
                              STUBBORN_PROGRAM, reason, kymod_.folder().path()});
@@ -58,7 +59,7 @@ class FailuresTest : public testing::Test {
     expect_told_to_programs(json::parse(dumped.out, nullptr, false), why);
   }
 
-  // The reply of kymod says the same to a program as `kymo explain` to a person.
+  // kymod's reply to a program must contain the same as what `kymo explain` prints.
   static void expect_told_to_programs(const json& told, const json& why) {
     ASSERT_TRUE(told.is_object() && told.contains("failure")) << told;
     EXPECT_NE(told["error"].get<std::string>().find("(failure "), std::string::npos) << told;
@@ -68,7 +69,8 @@ class FailuresTest : public testing::Test {
     EXPECT_NE(told["failure"]["root"], "") << told;
   }
 
-  // Without --force kymod refuses what is sure to fail. The process runs on, and nothing is made.
+  // Without --force, kymod refuses a dump that is sure to fail. The process runs on, and no file is
+  // written.
   void expect_refused(const Stubborn& stubborn, const std::vector<std::string>& words) {
     if (stubborn.foreseen != std::string("refuses")) return;
     const Outcome refused = kymod_.kymo(words);
@@ -80,7 +82,7 @@ class FailuresTest : public testing::Test {
     EXPECT_TRUE(kymod_.goes_on(kymod_.job(stubborn.reason)));
   }
 
-  // Looks at the process before its dump, and notes whether the failure is foreseen.
+  // Checks the process before its dump, and notes whether the failure is foreseen.
   void look_before(const Stubborn& stubborn) {
     std::vector<std::string> words{"check", "process", job_["pid"].dump(), "--json"};
     words.insert(words.end(), stubborn.flags.begin(), stubborn.flags.end());
@@ -133,7 +135,8 @@ TEST_F(FailuresTest, EachIsForeseenAndExplainedByItsReasonAndTheProcessRunsOn) {
     }
     EXPECT_EQ(kymod_.kymo({"kill", stubborn.reason}).exit_code, 0);
   }
-  EXPECT_GE(explained, 15) << "this kernel has few of them: " << testing::PrintToString(cannot_);
+  EXPECT_GE(explained, 15) << "this kernel lets too few of these processes start: "
+                           << testing::PrintToString(cannot_);
   const std::string metrics = run({"curl", "-s", "http://" + kymod_.http() + "/metrics"}).out;
   EXPECT_NE(metrics.find("kymo_failures_total{request=\"dump\",reason=\"ghost-big\"} 1"),
             std::string::npos)

@@ -1,5 +1,6 @@
-// Whoever can change a folder on the way to a checkpoint could lead kymod's files to another place,
-// or exchange the images. So kymod neither dumps into such a folder nor restores from it.
+// A user who can change a folder on the path to a checkpoint could redirect kymod's files to
+// another place, or exchange the images. So kymod refuses to dump into such a folder, and to
+// restore from it.
 
 #include <grp.h>
 #include <gtest/gtest.h>
@@ -41,7 +42,7 @@ class OtherUser {
     }
     close(ready[1]);
     char byte = 0;
-    EXPECT_EQ(read(ready[0], &byte, 1), 1) << "cannot become another user";
+    EXPECT_EQ(read(ready[0], &byte, 1), 1) << "the child could not become another user";
     close(ready[0]);
   }
   ~OtherUser() {
@@ -65,7 +66,7 @@ class FoldersTest : public testing::Test {
     kymod_.start();
     job_ = kymod_.churn(1, "work");
   }
-  // A folder of the other user.
+  // Makes a folder that belongs to the other user.
   [[nodiscard]] std::string theirs(const std::string& name) const {
     std::string path = folder_.folder(name);
     EXPECT_EQ(chown(path.c_str(), kOther, kOther), 0);
@@ -75,7 +76,7 @@ class FoldersTest : public testing::Test {
     return kymod_.kymo(
         {"dump", "process", "work", "--leave-running", "--no-stream", "--dir", path});
   }
-  // It names the folder that is to blame, and nothing was made anywhere.
+  // Expects that the error names the unsafe folder, and that nothing was written anywhere.
   void expect_refused(const std::string& path, const std::string& why) const {
     const Outcome refused = dump_into(path);
     EXPECT_EQ(refused.exit_code, 1) << refused.out;
@@ -91,7 +92,8 @@ class FoldersTest : public testing::Test {
   nlohmann::json job_;
 };
 
-// Twelve images landed in a folder of root, and one replaced a file there.
+// Before the fix, twelve images were written into a folder of root, and one of them replaced a
+// file.
 TEST_F(FoldersTest, ItsOwnerWhoSwapsItForALinkLeadsNoImageElsewhere) {
   const std::string home = theirs("theirs");
   for (int n = 0; n < 10; ++n) {
@@ -110,7 +112,7 @@ TEST_F(FoldersTest, ItsOwnerWhoSwapsItForALinkLeadsNoImageElsewhere) {
 
 TEST_F(FoldersTest, EachFolderOfThePathCountsAndSoDoLinks) {
   const std::string home = theirs("theirs");
-  const std::string inner = home + "/ours";  // a folder of root in one of another user
+  const std::string inner = home + "/ours";  // a folder of root inside a folder of another user
   fs::create_directory(inner);
   expect_refused(inner + "/deep/c", home + ": it belongs to uid 65534");
   const std::string link = folder_.path() + "/link";
@@ -173,7 +175,8 @@ TEST_F(FoldersTest, NoSnapshotAndNoFileOfTheRecorderIsWrittenWhereAnotherUserCou
   }
 }
 
-// kymod followed a link that was put there before it had made the folder.
+// Before the fix, kymod followed a link that another user had put there before kymod made the
+// folder.
 TEST_F(FoldersTest, AFolderThatAnotherUserMakesFirstBelowAStickyOneIsNotFollowed) {
   const std::string shared = folder_.folder("shared");
   ASSERT_EQ(chmod(shared.c_str(), 01777), 0);
@@ -186,7 +189,8 @@ TEST_F(FoldersTest, AFolderThatAnotherUserMakesFirstBelowAStickyOneIsNotFollowed
   EXPECT_TRUE(kymod_.goes_on(job_));
 }
 
-// pages-1.img had mode 0644: whoever reached it read the memory.
+// Before the fix, pages-1.img had the mode 0644, so every user who could reach it could read the
+// memory.
 TEST_F(FoldersTest, NoImageAndNoLogIsForOthersToRead) {
   int n = 0;
   for (const std::vector<std::string>& flags : std::vector<std::vector<std::string>>{
@@ -205,7 +209,7 @@ TEST_F(FoldersTest, NoImageAndNoLogIsForOthersToRead) {
   }
 }
 
-// Its owner could exchange the images after kymod had verified them.
+// Before the fix, the owner of the folder could exchange the images after kymod had verified them.
 TEST_F(FoldersTest, NothingIsRestoredFromWhereAnotherUserCouldChangeIt) {
   const std::string home = folder_.folder("home");
   const std::string path = home + "/c";
@@ -250,7 +254,8 @@ TEST_F(FoldersTest, NothingIsRestoredFromWhereAnotherUserCouldChangeIt) {
   EXPECT_TRUE(kymod_.goes_on(job_));
 }
 
-// A restore by a runtime appends to its log, which may have another name elsewhere.
+// In a restore by a container runtime, CRIU appends to its log. That file may have a second name (a
+// hard link) elsewhere.
 TEST_F(FoldersTest, ARestoreChangesNoFileThatHasAnotherNameElsewhere) {
   const std::string path = folder_.path() + "/c";
   ASSERT_EQ(kymod_.kymo({"dump", "process", "work", "--dir", path}).exit_code, 0);
@@ -265,10 +270,12 @@ TEST_F(FoldersTest, ARestoreChangesNoFileThatHasAnotherNameElsewhere) {
     EXPECT_EQ(read_file(folder_.path() + "/" + name), "precious") << name;
     EXPECT_EQ(fs::hard_link_count(folder_.path() + "/" + name), 1U) << name;
   }
-  EXPECT_EQ(read_file(path + "/work/dump.log"), "precious") << "it stays, under its own name";
+  EXPECT_EQ(read_file(path + "/work/dump.log"), "precious")
+      << "the file must be unchanged under its other name";
 }
 
-// The next kymod removed the images of another checkpoint, to which the folder's owner led it.
+// Before the fix, the folder's owner could make the next kymod remove the images of another
+// checkpoint, through a link.
 TEST_F(FoldersTest, AfterAKillTheNextKymodTouchesNothingThereAndTheProcessRunsOn) {
   const std::string home = folder_.folder("home");
   const nlohmann::json job = kymod_.churn(8, "large");
@@ -289,7 +296,8 @@ TEST_F(FoldersTest, AfterAKillTheNextKymodTouchesNothingThereAndTheProcessRunsOn
   };
   EXPECT_EQ(state(), "unconfirmed");
   EXPECT_EQ(read_file(out_ + "/images.partial/pages-1.img"), "precious");
-  EXPECT_EQ(std::distance(fs::directory_iterator(out_), {}), 1) << "something was written";
+  EXPECT_EQ(std::distance(fs::directory_iterator(out_), {}), 1)
+      << "kymod wrote a file into another folder";
 
   fs::remove(path);
   fs::rename(aside, path);

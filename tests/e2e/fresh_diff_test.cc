@@ -1,4 +1,4 @@
-// What reads recordings right after a dump, while kymod still writes the last one.
+// Commands that read recordings right after a dump, while kymod still writes the last recording.
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -18,7 +18,8 @@ TEST(FreshDiffTest, RightAfterADumpItsTimesAreNotTakenForNothing) {
     static_cast<void>(
         kymod.kymo_json({"dump", "process", "work", "--leave-running", "--dir", kymod.path(name)}));
   }
-  // CRIU's times reach the recording at the dump's end, a second before it is whole: diff waits for it.
+  // The recording gets CRIU's times at the end of the dump, a second before it is complete. So diff
+  // waits for it.
   const Outcome diff = kymod.kymo({"diff", kymod.path("first"), kymod.path("second"), "--json"});
   ASSERT_EQ(diff.exit_code, 0) << diff.err;
   bool seen = false;
@@ -49,7 +50,8 @@ TEST(DiffTest, SaysWhyOneDumpHeldItsProcessLonger) {
   EXPECT_EQ(diff.exit_code, 0) << diff.err;
   EXPECT_NE(diff.out.find("\nIn B the processes stood still for "), std::string::npos) << diff.out;
   EXPECT_NE(diff.out.find(" longer than in A ("), std::string::npos) << diff.out;
-  EXPECT_NE(diff.out.find("\nB wrote 12"), std::string::npos) << diff.out;  // and a stack, a heap
+  // And the pages of a stack and a heap.
+  EXPECT_NE(diff.out.find("\nB wrote 12"), std::string::npos) << diff.out;
   EXPECT_NE(diff.out.find(" MiB of memory, A "), std::string::npos) << diff.out;
 }
 
@@ -61,7 +63,8 @@ TEST(FreshDiffTest, ARecordingWhoseKymodWasKilledIsCutShortAndNotWaitedFor) {
   static_cast<void>(
       kymod.kymo_json({"dump", "process", "work", "--leave-running", "--dir", kymod.path("dump")}));
   ASSERT_NE(kymod.stop(SIGKILL), 0);
-  ASSERT_EQ(::kill(job["pid"].get<pid_t>(), SIGKILL), 0);  // no kymod is left to end it
+  // No kymod runs that would end the process.
+  ASSERT_EQ(::kill(job["pid"].get<pid_t>(), SIGKILL), 0);
   const Outcome report = kymod.kymo({"report", kymod.path("dump")});
   EXPECT_EQ(report.exit_code, 0);
   EXPECT_EQ(report.err, "");

@@ -1,4 +1,5 @@
-// A process with a deleted file: what a restore that was ended has made of that file does not stop the next restore.
+// A process that has a deleted file open. If a restore is ended after CRIU has made that file again, the next
+// restore must still work.
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -30,7 +31,7 @@ constexpr HowItEnds kEnds[] = {{"ItIsCancelled", End::is_cancelled},
                                {"CriuIsKilled", End::criu_is_killed},
                                {"AllAreKilled", End::all_are_killed}};
 
-// For gtest.
+// Lets gtest print the value.
 void PrintTo(const HowItEnds& how, std::ostream* out) {
   *out << how.name;
 }
@@ -40,7 +41,8 @@ constexpr char kCountsWithADeletedFile[] =
   open my $to, "+<", "$ARGV[0]/count" or open $to, ">", "$ARGV[0]/count"; print $to "$i\n"; close $to;
   select undef, undef, undef, 0.1 })";
 
-// "Can't create ghost regfile: File exists": the next restore failed once, and only that failure removed the file.
+// Before the fix, the next restore failed with "Can't create ghost regfile: File exists". Only that failed restore
+// removed the file.
 class GhostTest : public testing::TestWithParam<std::tuple<const char*, HowItEnds>> {
  protected:
   void SetUp() override {
@@ -95,7 +97,7 @@ void GhostTest::dump() {
   runc_.runc("delete --force kymo-web");
 }
 
-// Returns the pid of CRIU. Its child that made the ghost does not go on.
+// Returns the pid of CRIU. CRIU's child has made the deleted file and is stopped.
 pid_t GhostTest::restore_until_a_ghost_is_made() {
   criu_.wait_at("Remap rpath is");
   client_ = std::thread([this] { answer_ = kymod_->kymo({"restore", kymod_->path("c")}); });
@@ -132,7 +134,7 @@ TEST_P(GhostTest, TheNextRestoreWorksAtOnce) {
   EXPECT_NE(answer_.exit_code, 0) << answer_.out;
   if (!kymod_->running()) {
     kymod_->start();
-    // What a killed runc had left was removed only by the next restore.
+    // Before the fix, only the next restore removed what a killed runc had left.
     EXPECT_FALSE(fs::exists(runc_.path() + "/kymo-web")) << kymod_->log();
     EXPECT_EQ(read_file("/proc/self/mountinfo").find(kymod_->path("c")), std::string::npos);
   }

@@ -1,4 +1,4 @@
-// Jobs' checkpoints and histories, of real dumps.
+// Lists of a job's checkpoints, and its history, after real dumps.
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -67,7 +67,7 @@ TEST(HistoryTest, ADumpCutShortByAKillIsListedWithWhatHappened) {
   EXPECT_EQ(checkpoints[0]["state"], "failed");
   const std::string error = checkpoints[0]["error"];
   EXPECT_EQ(error.find("kymod stopped during the dump"), 0U) << error;
-  // The table has room for the reason, inspect for all of it.
+  // The table shows a part of the reason. `kymo inspect` shows all of it.
   const std::string reason = checkpoints[0]["reason"];
   EXPECT_EQ(reason.find("kymod stopped during the dump"), 0U) << reason;
   EXPECT_LE(reason.size(), 80U);
@@ -93,7 +93,7 @@ TEST(HistoryTest, AJobsDumpsAndRestoresAreItsHistory) {
   EXPECT_EQ(dumps["runs"][2]["warmth"], "warm");
   EXPECT_EQ(dumps["runs"][2]["conditions"], "leave running");
   EXPECT_EQ(dumps["runs"][3]["conditions"], "");
-  EXPECT_EQ(dumps["compared"], nlohmann::json({3})) << "the last alone ended its process";
+  EXPECT_EQ(dumps["compared"], nlohmann::json({3})) << "only the last dump ended its process";
   EXPECT_GT(dumps["runs"][2]["phases_ns"]["look at the kernel"].get<std::uint64_t>(), 0U);
   EXPECT_EQ(dumps["runs"][3]["image_bytes"], last["image_bytes"]);
   EXPECT_EQ(dumps["runs"][3]["stood_still_ns"], last["stood_still_ns"]);
@@ -112,14 +112,15 @@ TEST(HistoryTest, AJobsDumpsAndRestoresAreItsHistory) {
   EXPECT_EQ(restores["runs"][0]["away_ns"], back["away_ns"]);
   EXPECT_GT(restores["runs"][0]["away_ns"].get<std::uint64_t>(),
             last["stood_still_ns"].get<std::uint64_t>())
-      << "the whole time from the freeze of the dump until the restore";
+      << "the time from the freeze of the dump to the end of the restore";
   EXPECT_EQ(kymod.kymo_json({"history", "work", "--last", "2"})["runs"].size(), 2U);
   const Outcome text = kymod.kymo({"history", "work", "--fail-on-regression", "20%"});
   EXPECT_EQ(text.exit_code, 3) << text.err;
   EXPECT_NE(text.out.find("too few runs to tell a regression"), std::string::npos) << text.out;
 }
 
-// It went with the job, so nobody saw that the next one of the name had become slower.
+// Before the fix, the history was deleted with the job. So nobody saw that dumps of the next job of
+// this name were slower.
 TEST(HistoryTest, ItBelongsToTheNameAndOutlivesTheJob) {
   KYMO_NEEDS_CRIU();
   Kymod kymod;
@@ -158,7 +159,7 @@ TEST(HistoryTest, AProcessThatIsNoJobIsFoundByItsProgramOrCommandLine) {
   KYMO_NEEDS_CRIU();
   Kymod kymod;
   kymod.start();
-  // Started by another kymod, so that to this one they are bare pids.
+  // Another kymod started them, so for this kymod they are processes without a job.
   Kymod other;
   other.start();
   const auto dump = [&](const nlohmann::json& job) {
@@ -179,7 +180,7 @@ TEST(HistoryTest, AProcessThatIsNoJobIsFoundByItsProgramOrCommandLine) {
   EXPECT_NE(which.err.find("several command lines"), std::string::npos) << which.err;
   const nlohmann::json told = kymod.kymo_json(
       {"history", history["job"].get<std::string>().substr(std::string("program:").size())});
-  EXPECT_EQ(told["runs"].size(), 2U) << "told apart by the command line";
+  EXPECT_EQ(told["runs"].size(), 2U) << "the history has only the runs of this command line";
   EXPECT_EQ(kymod.kymo({"history", "nobody"}).exit_code, 1);
 }
 
@@ -194,7 +195,7 @@ TEST(HistoryTest, ARegressionExitsWithOneAndBadUsageWithTwo) {
   EXPECT_EQ(steady.exit_code, 0) << steady.out << steady.err;
   EXPECT_NE(steady.out.find("no regression"), std::string::npos) << steady.out;
 
-  // Larger, which is sure to be seen: time is not.
+  // Makes the newest dump larger, which is certain to be found. A longer time is not.
   ASSERT_EQ(kymod.stop(SIGTERM), 0);
   double_newest_run(kymod.state() + "/kymo.db");
   kymod.start();

@@ -1,4 +1,4 @@
-// What is done with jobs and checkpoints from the command line: attach, kill, inspect, delete.
+// Commands for jobs and checkpoints: attach, kill, inspect, delete.
 
 #include <gtest/gtest.h>
 #include <pty.h>
@@ -138,7 +138,7 @@ TEST(JobsTest, InspectShowsAJobACheckpointAndADirectory) {
   EXPECT_NE(text.out.find("where the time went"), std::string::npos) << text.out;
   EXPECT_NE(text.out.find("criu starts"), std::string::npos) << text.out;
   EXPECT_NE(kymod.kymo({"inspect", "work"}).out.find(id), std::string::npos);
-  // A directory that no kymod knows.
+  // A directory that no kymod has listed.
   fs::copy(dir, kymod.path("copy"), fs::copy_options::recursive);
   const nlohmann::json copy = kymod.kymo_json({"inspect", kymod.path("copy")});
   EXPECT_TRUE(copy["checkpoint"].is_null());
@@ -166,7 +166,7 @@ TEST(JobsTest, DeleteRemovesCheckpointsAndJobsButNoneThatRuns) {
   const Outcome forgotten = kymod.kymo({"delete", kymod.path("gone")});
   EXPECT_EQ(forgotten.exit_code, 0) << forgotten.err;
   EXPECT_TRUE(forgotten.out.starts_with("forgot checkpoint ")) << forgotten.out;
-  EXPECT_TRUE(forgotten.out.ends_with(": its directory did not hold it any more\n"));
+  EXPECT_TRUE(forgotten.out.ends_with(": its files were gone already\n"));
   const Outcome running = kymod.kymo({"delete", "work", "--all"});
   EXPECT_EQ(running.exit_code, 1);
   EXPECT_EQ(running.err, "kymo: delete job work: it runs: end it first (kymo kill)\n");
@@ -185,8 +185,9 @@ TEST(JobsTest, DeleteRemovesCheckpointsAndJobsButNoneThatRuns) {
   EXPECT_EQ(kymod.kymo({"delete"}).exit_code, 2);
 }
 
-// Its first dump failed, its user removed the directory, and another dump used it again. Both records
-// name it. The job could not be deleted: "a dump or restore uses" the directory.
+// The first dump of the job failed, the user removed its directory, and another dump used the same
+// directory. So two checkpoints have this directory. Before the fix, the job could not be deleted: "a
+// dump or restore uses" the directory.
 TEST(JobsTest, AJobIsDeletedOfWhichTwoCheckpointsNameOneDirectory) {
   KYMO_NEEDS_CRIU();
   const BreakableCriu criu;
@@ -226,7 +227,8 @@ TEST(JobsTest, TheOldestCheckpointsMakeRoomAndOthersPlacesAreLeftAlone) {
   EXPECT_NE(dumped.out.find(" µs\n"), std::string::npos) << dumped.out;
   EXPECT_EQ(dumped.out.find(" us\n"), std::string::npos) << dumped.out;
   EXPECT_TRUE(eventually([&] { return kymod.kymo_json({"checkpoints"}).size() == 3; }));
-  for (const std::string& old : {dirs[0], dirs[1]}) {  // no longer listed first, then removed
+  // Kymod first takes a checkpoint from its list, and then removes it.
+  for (const std::string& old : {dirs[0], dirs[1]}) {
     EXPECT_TRUE(eventually([&] { return !fs::exists(old + "/images"); })) << old;
   }
   EXPECT_TRUE(fs::exists(dirs[3] + "/images/inventory.img"));
@@ -234,10 +236,10 @@ TEST(JobsTest, TheOldestCheckpointsMakeRoomAndOthersPlacesAreLeftAlone) {
   EXPECT_TRUE(eventually([&] {
     return kymod.log().find("made room: removed the oldest checkpoint") != std::string::npos;
   }));
-  EXPECT_EQ(kymod.kymo_json({"history", "work"})["runs"].size(), 5U) << "history outlives them";
+  EXPECT_EQ(kymod.kymo_json({"history", "work"})["runs"].size(), 5U) << "the history must be kept";
 }
 
-// Whatever it writes commanded the terminal of who looked.
+// Before the fix, control codes in the output of a job were sent to the terminal of the user.
 TEST(JobsTest, AttachLetsAJobCommandATerminalOnlyWhenAskedTo) {
   KYMO_NEEDS_CRIU();
   Kymod kymod;
@@ -253,10 +255,12 @@ TEST(JobsTest, AttachLetsAJobCommandATerminalOnlyWhenAskedTo) {
   EXPECT_NE(plain.find("a?[31mb\tc"), std::string::npos) << plain;
   EXPECT_EQ(plain.find('\033'), std::string::npos) << plain;
   EXPECT_NE(shown(" --raw").find("a\033[31mb"), std::string::npos);
-  EXPECT_EQ(kymod.kymo({"attach", "work"}).out, "a\033[31mb\tc\n") << "to a file, as it is";
+  EXPECT_EQ(kymod.kymo({"attach", "work"}).out, "a\033[31mb\tc\n")
+      << "output to a file must be unchanged";
 }
 
-// U+009B begins an escape, too: as a byte of its own, and where its two bytes come one by one.
+// The control character U+009B also begins an escape sequence. It can be a single byte, or two bytes
+// that come in two reads.
 TEST(JobsTest, AttachShowsNoEscapeOfOneCharacterToATerminal) {
   KYMO_NEEDS_CRIU();
   Kymod kymod;
@@ -271,7 +275,8 @@ TEST(JobsTest, AttachShowsNoEscapeOfOneCharacterToATerminal) {
   EXPECT_EQ(shown.find('\x9b'), std::string::npos) << shown;
 }
 
-// gRPC sends no text that is not UTF-8: one such process made every list fail, for everybody.
+// gRPC refuses text that is not UTF-8. Before the fix, one process with such a name made each list
+// fail for all users.
 TEST(JobsTest, AProcessWhoseNameIsNoTextHidesNothing) {
   KYMO_NEEDS_CRIU();
   Kymod kymod;
@@ -288,7 +293,8 @@ TEST(JobsTest, AProcessWhoseNameIsNoTextHidesNothing) {
   const nlohmann::json dump = kymod.kymo_json({"dump", "process", pid, "--leave-running"});
   const std::string directory = dump["directory"];
   const std::string folder = directory.substr(directory.rfind('/') + 1);
-  EXPECT_EQ(folder, "b___[31m-" + pid + "-1") << "what could steer a terminal is not in its name";
+  EXPECT_EQ(folder, "b___[31m-" + pid + "-1")
+      << "the name of the folder must not contain control codes";
   EXPECT_EQ(kymod.kymo_json({"checkpoints"}).size(), 1U);
   EXPECT_EQ(kymod.kymo_json({"adopt", "process", pid, "--name", "odd"})["name"], "odd");
   EXPECT_EQ(kymod.kymo_json({"ps"}).size(), 1U);
@@ -315,7 +321,7 @@ TEST(JobsTest, WhatRunsAlreadyIsAdoptedDumpedAndRestored) {
   EXPECT_EQ(twice.exit_code, 1);
   EXPECT_NE(twice.err.find("it is job taken already"), std::string::npos) << twice.err;
   EXPECT_EQ(kymod.kymo({"adopt", "process", "4194304"}).exit_code, 1);
-  // Each of these became a job, which a dump would have frozen for good.
+  // Before the fix, each of these pids became a job. A dump would have frozen that process for good.
   for (const pid_t wrong : {pid_t{1}, kymod.pid(), getpid()}) {
     const Outcome refused = kymod.kymo({"adopt", "process", std::to_string(wrong)});
     EXPECT_EQ(refused.exit_code, 1) << wrong;
@@ -345,7 +351,8 @@ TEST(JobsTest, ARunningJobIsGivenBackAndRunsOn) {
       << released.out;
   EXPECT_TRUE(kymod.kymo_json({"ps"}).empty());
   EXPECT_TRUE(kymod.goes_on(job));
-  EXPECT_EQ(kymod.kymo_json({"checkpoints"})[0]["directory"], dir) << "its checkpoints stay";
+  EXPECT_EQ(kymod.kymo_json({"checkpoints"})[0]["directory"], dir)
+      << "the checkpoints of a released job must be kept";
   EXPECT_NE(kymod.kymo({"release", "work"}).err.find("no job is named work"), std::string::npos);
   const nlohmann::json again =
       kymod.kymo_json({"adopt", "process", std::to_string(job["pid"].get<int>())});
@@ -372,7 +379,7 @@ TEST(JobsTest, AFrozenJobIsShownAsFrozen) {
   EXPECT_EQ(kymod.job("work")["frozen"], false);
 }
 
-// The refused dump of one that has a terminal is no checkpoint that failed either.
+// A dump that is refused because of a terminal must not be listed as a failed checkpoint.
 TEST(JobsTest, AProcessOnATerminalIsRefusedAndNeverFrozen) {
   KYMO_NEEDS_CRIU();
   Kymod kymod;
@@ -397,12 +404,12 @@ TEST(JobsTest, AProcessOnATerminalIsRefusedAndNeverFrozen) {
   close(master);
 }
 
-// What --shell-job is still good for: no leader of its session, without a terminal.
+// A process that is not the leader of its session and has no terminal still needs --shell-job.
 TEST(JobsTest, APartOfASessionIsDumpedWithShellJobAndRestored) {
   KYMO_NEEDS_CRIU();
   Kymod kymod;
   kymod.start();
-  // Its session's leader waits for it, and is no part of the dump.
+  // The leader of the session waits for this process, and is not dumped.
   const Outcome started =
       run({"/bin/bash", "-c",
            "setsid bash -c '" + std::string(CHURN_PROGRAM) + " --mib 4 </dev/null >" +
@@ -416,7 +423,8 @@ TEST(JobsTest, APartOfASessionIsDumpedWithShellJobAndRestored) {
   const Outcome dump = kymod.kymo({"dump", "process", "part", "--shell-job", "--json"});
   ASSERT_EQ(dump.exit_code, 0) << dump.err;
   const std::string dir = nlohmann::json::parse(dump.out)["directory"];
-  const Outcome restored = kymod.kymo({"restore", dir});  // as the dump was told
+  // The checkpoint keeps the flags of the dump.
+  const Outcome restored = kymod.kymo({"restore", dir});
   EXPECT_EQ(restored.exit_code, 0) << restored.err;
   EXPECT_EQ(kymod.job("part")["state"], "running");
 }
@@ -441,7 +449,7 @@ TEST(JobsTest, ACheckpointThatIsDeletedDuringItsRestoreIsRefusedOrSaid) {
   const Outcome refused = kymod.kymo({"delete", dir});
   EXPECT_EQ(refused.exit_code, 1);
   EXPECT_NE(refused.err.find("a dump or restore uses"), std::string::npos) << refused.err;
-  fs::remove_all(dir + "/images");  // by other means
+  fs::remove_all(dir + "/images");  // somebody removes the images without kymo
   fs::remove(slow);
   client.join();
   EXPECT_EQ(restore.exit_code, 1);
@@ -453,7 +461,7 @@ TEST(JobsTest, ACheckpointThatIsDeletedDuringItsRestoreIsRefusedOrSaid) {
   EXPECT_EQ(kymod.kymo({"delete", "work", "--all"}).exit_code, 0);
 }
 
-// A job's output filled the disk.
+// Before the fix, the output of a job could fill the disk.
 TEST(JobsTest, TheOutputOfAJobIsBoundedAndTheJobIsStillRestored) {
   KYMO_NEEDS_CRIU();
   constexpr std::uint64_t kMax = 1 << 20;
@@ -481,7 +489,7 @@ TEST(JobsTest, TheOutputOfAJobIsBoundedAndTheJobIsStillRestored) {
   EXPECT_TRUE(eventually([&] {
     return kymod.kymo({"kill", "loud", "--signal", "KILL", "--wait"}).exit_code == 0;
   }));
-  // What attach shows begins with a whole line, and has each from there on.
+  // The output that attach shows must begin with a whole line, and must have all lines after it.
   const Outcome attached = kymod.kymo({"attach", "loud"});
   std::istringstream lines(attached.out);
   std::uint64_t before = 0;

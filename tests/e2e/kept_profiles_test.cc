@@ -1,4 +1,4 @@
-// Stack profiles of all that runs, kept all the time (kymod --profiles, kymo profiles).
+// Stack profiles of all programs that kymod takes all the time (kymod --profiles, kymo profiles).
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -41,11 +41,12 @@ class KeptProfilesTest : public ::testing::Test {
   }
 
   void TearDown() override {
-    if (busy_ > 0) ::kill(busy_, SIGKILL);  // its kymod was stopped before
+    if (busy_ > 0) ::kill(busy_, SIGKILL);  // its kymod has been stopped already
   }
 
   [[nodiscard]] std::vector<std::string> flags() const {
-    // Names of all that the machine runs would take long if it is busy.
+    // To find the names of all programs of a busy machine would take long, so only some services are
+    // kept.
     return {"--profiles",
             directory_,
             "--profiles-rate=999",
@@ -53,7 +54,7 @@ class KeptProfilesTest : public ::testing::Test {
             "--profiles-only=process:functions",
             "--http-profiles"};
   }
-  // Starts a job that uses a CPU in one function, turn(), and waits until it has used kUsed.
+  // Starts a job that uses a CPU in the function turn(), and waits until it has used kUsed seconds.
   void run_busy(const Kymod& kymod) {
     std::vector<std::string> words{"run",  "process",   "--name",   "busy", "--", FUNCTIONS_PROGRAM,
                                    "work", "/dev/null", "100000000"};
@@ -61,19 +62,19 @@ class KeptProfilesTest : public ::testing::Test {
     EXPECT_TRUE(eventually([&] { return cpu_seconds(busy_) >= kUsed; }, std::chrono::seconds(120)))
         << busy_;
   }
-  // The profile of a service, as kymo profiles has it.
+  // The profile of a service, as kymo profiles shows it.
   [[nodiscard]] json shown(const std::string& service) const {
     const Outcome outcome =
         run({KYMO_PROGRAM, "profiles", service, "--directory", directory_, "--json"});
     EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
     return json::parse(outcome.out, nullptr, false);
   }
-  // Most of the job's time is in turn(), which the program itself says.
+  // Expects that most of the time is in turn(), as the program itself reports.
   void expect_busy() const {
     const json busy = shown("busy");
     ASSERT_TRUE(busy.is_object()) << busy;
     EXPECT_EQ(busy["service"], "job:busy");
-    EXPECT_GT(busy["profile"]["samples"], 50);  // 500 were due
+    EXPECT_GT(busy["profile"]["samples"], 50);  // about 500 samples are expected
     double share = 0;
     for (const json& function : busy["profile"]["functions"]) {
       const std::string name = function["function"];
@@ -84,7 +85,7 @@ class KeptProfilesTest : public ::testing::Test {
     for (const json& minute : busy["minutes"]) of_minutes += minute["samples"].get<std::uint64_t>();
     EXPECT_EQ(of_minutes, busy["profile"]["samples"]);
   }
-  // Waits until no process keeps profiles there.
+  // Waits until no process writes profiles to the folder any more.
   void wait_for_keeper() const {
     const FileDescriptor folder(::open(directory_.c_str(), O_RDONLY | O_CLOEXEC));
     EXPECT_EQ(lock_within(folder.get(), std::chrono::seconds(120)), 0);
@@ -171,11 +172,11 @@ TEST_F(KeptProfilesTest, OnlyWhatWasAskedForIsKeptAndAlsoWaits) {
   }
   const Outcome waits =
       run({KYMO_PROGRAM, "profiles", "busy", "--off-cpu", "--directory", directory_, "--json"});
-  EXPECT_EQ(waits.exit_code, 0) << waits.err;  // its first thread waits for the others
+  EXPECT_EQ(waits.exit_code, 0) << waits.err;  // the first thread waits for the others
   EXPECT_EQ(json::parse(waits.out)["profile"]["kind"], "wait");
 }
 
-// A folder of a cgroup that this test has made. Its processes must have ended before it does.
+// A cgroup that exists as long as this object. Its processes must have ended before.
 class Cgroup {
  public:
   Cgroup() {
@@ -226,15 +227,16 @@ TEST_F(KeptProfilesTest, AllOfACgroupIsKeptAndNothingElse) {
   EXPECT_GT(shown("process:functions")["profile"]["samples"], 50);
 }
 
-// A container whose shell uses a CPU.
+// The command of a container whose shell uses a CPU.
 std::vector<std::string> busy_container_shell() {
   return {"/bin/busybox", "sh", "-c", "while :; do :; done"};
 }
 
-// What is kept of one container, which is named as its runtime knows it, and of one that there is not.
+// Keeps the profiles of two containers, by the names that their runtime gives them. One of them does
+// not exist.
 class KeptContainerTest : public KeptProfilesTest {
  protected:
-  // `run_words`: with them kymo starts the container as this job.
+  // `run_words` are the words with which kymo starts the container as this job.
   void expect_kept_by_name(const std::string& runtime, const std::string& name,
                            const std::string& job, const std::vector<std::string>& run_words,
                            const std::vector<std::string>& kymod_flags = {}) {
@@ -248,14 +250,14 @@ class KeptContainerTest : public KeptProfilesTest {
     EXPECT_TRUE(kymod.logs("stack profiles of " + runtime + ":kymo-none: none are kept now: "))
         << kymod.log();
     const pid_t pid = kymod.kymo_json(run_words)["pid"];
-    // It is looked for every ten seconds.
+    // kymod looks for the container every ten seconds.
     const std::string found =
         "stack profiles of " + runtime + ":" + name + ": those of its cgroup ";
     EXPECT_TRUE(eventually([&] { return kymod.log().find(found) != std::string::npos; },
                            std::chrono::seconds(120)))
         << kymod.log();
     const double before = cpu_seconds(pid);
-    // The keeper is told of the cgroup in the next second.
+    // The keeper gets the cgroup within a second, so most of this CPU time is after that.
     EXPECT_TRUE(eventually([&] { return cpu_seconds(pid) >= before + 5 * kUsed; },
                            std::chrono::seconds(120)));
     EXPECT_EQ(kymod.stop(SIGTERM), 0);
@@ -305,7 +307,7 @@ TEST_F(KeptContainerTest, AContainerdContainer) {
   expect_kept_by_name("containerd", "kymo-kept", "kymo-kept", words);
 }
 
-// Whoever may run a program chooses what is in the files that its child reads.
+// A user who may run a program determines the content of the files that the keeper's child reads.
 TEST_F(KeptProfilesTest, WhoReadsProgramsHasNoRightsAndCannotAnswerForTheKeeper) {
   Kymod kymod(flags());
   kymod.start();
@@ -326,7 +328,7 @@ TEST_F(KeptProfilesTest, WhoReadsProgramsHasNoRightsAndCannotAnswerForTheKeeper)
     const std::string target = fs::read_symlink(entry.path());
     if (target.starts_with("pipe:")) pipes.insert(target);
   }
-  EXPECT_GE(pipes.size(), 2U) << "of orders and of answers";
+  EXPECT_GE(pipes.size(), 2U) << "a pipe for orders and one for answers";
   for (const auto& entry : fs::directory_iterator("/proc/" + std::to_string(reader) + "/fd")) {
     EXPECT_FALSE(pipes.contains(fs::read_symlink(entry.path()))) << entry.path();
   }
@@ -376,7 +378,8 @@ TEST_F(KeptProfilesTest, AFullDiskIsSaidAndCounted) {
   EXPECT_EQ(::umount(directory_.c_str()), 0);
 }
 
-// The page's requests wait for the disk, and no other request waits for them.
+// Requests of the page that read profiles wait for the stalled disk. No other request may wait for
+// them.
 TEST_F(KeptProfilesTest, AStalledDiskHoldsUpOnlyThoseWhoReadProfiles) {
   const MoodyDisk disk(folder_);
   ASSERT_TRUE(disk.mounted()) << "FUSE does not work here";
@@ -391,14 +394,16 @@ TEST_F(KeptProfilesTest, AStalledDiskHoldsUpOnlyThoseWhoReadProfiles) {
   for (int i = 0; i < 12; ++i) {
     readers.emplace_back([&] { refused += ask(kymod, query).status == 503 ? 1 : 0; });
   }
-  EXPECT_TRUE(eventually([&] { return refused >= 4; })) << "two read, six wait";
+  EXPECT_TRUE(eventually([&] { return refused >= 4; }))
+      << "at most two requests read and six wait, the others are refused";
   EXPECT_EQ(ask(kymod, "/api/jobs").status, 200);
   disk.be("well");
   for (std::thread& reader : readers) reader.join();
   EXPECT_EQ(kymod.stop(SIGTERM), 0);
 }
 
-// kymod serves, and says it; when the disk answers again, the minute is written.
+// kymod must go on serving, and must log that the disk stalls. When the disk answers again, the minute
+// must be written.
 TEST_F(KeptProfilesTest, AStalledDiskHoldsNobodyUpAndLosesNothing) {
   const MoodyDisk disk(folder_);
   ASSERT_TRUE(disk.mounted()) << "FUSE does not work here";

@@ -1,7 +1,7 @@
-// kymod killed in every phase of dumps and restores, and at drawn instants: the process is neither
-// lost nor left frozen, nothing half-made is listed, nothing is left running, and the next kymod knows
-// what happened.
-// KYMO_TEST_LONG=1: a thousand kills rather than fifty.
+// kymod is killed in each phase of dumps and restores, and at random times. The process must be neither
+// lost nor left frozen, no incomplete checkpoint may be listed, no process may be left, and the next
+// kymod must know what happened.
+// KYMO_TEST_LONG=1: a thousand kills instead of fifty.
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -37,7 +37,7 @@ using nlohmann::json;
 using std::chrono::microseconds;
 using std::chrono::steady_clock;
 
-// A point of a request as CRIU's log shows it, and the phase that begins there.
+// A text in CRIU's log, and the phase that begins with it.
 struct Mark {
   const char* phase;
   const char* text;
@@ -60,19 +60,20 @@ int kills_wanted() {
 #if KYMO_ADDRESS_SANITIZER  // each takes three times as long
   constexpr int kShort = 6;
 #else
-  constexpr int kShort = 14;  // enough for each phase once; scripts/torture kills by the hundred
+  // Enough to hit each phase once; scripts/torture kills hundreds of times.
+  constexpr int kShort = 14;
 #endif
   return long_test() ? 1000 : kShort;
 }
 
-// The same instants each time, unless many are drawn. The seed is printed.
+// The random times. The seed is constant, except in the long run, and is printed.
 std::mt19937_64 random_instants() {
   const std::uint64_t seed = long_test() ? std::random_device{}() : 1;
   std::cout << "seed " << seed << "\n";
   return std::mt19937_64(seed);
 }
 
-// The processes that have a file below `folder` open or run in it, with what they have.
+// The processes that have a file below `folder` open or run it, with that file.
 std::map<pid_t, std::string> users_of(const std::string& folder) {
   std::map<pid_t, std::string> users;
   std::error_code gone;
@@ -87,8 +88,8 @@ std::map<pid_t, std::string> users_of(const std::string& folder) {
   return users;
 }
 
-// Orphans come to this test, so that it and not the machine's init reaps what a killed kymod had
-// for children.
+// Makes this test the parent of orphans. So the test reaps the children of a killed kymod, and not the
+// machine's init.
 class OrphansComeHere {
  public:
   OrphansComeHere() { EXPECT_EQ(prctl(PR_SET_CHILD_SUBREAPER, 1), 0); }
@@ -96,7 +97,7 @@ class OrphansComeHere {
   OrphansComeHere(const OrphansComeHere&) = delete;
   OrphansComeHere& operator=(const OrphansComeHere&) = delete;
 
-  // Those that are no children of the test's own.
+  // Reaps all children except the test's own one.
   static void reap(pid_t own) {
     const std::vector<pid_t> children = probe::children_of(getpid()).value();
     for (const pid_t child : children) {
@@ -106,7 +107,7 @@ class OrphansComeHere {
   }
 };
 
-// One job under a daemon that is killed again and again.
+// One job under a kymod that is killed again and again.
 class KillsTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -124,8 +125,8 @@ class KillsTest : public ::testing::Test {
 
   struct Attempt {
     std::vector<std::string> command;
-    std::function<std::string()> log;  // the text of CRIU's
-    std::string work;                  // where it lies in the end
+    std::function<std::string()> log;  // returns the text of CRIU's log
+    std::string work;                  // where the log is at the end of the request
     std::span<const Mark> marks;
   };
   Attempt dump(bool leave_running) {
@@ -147,7 +148,8 @@ class KillsTest : public ::testing::Test {
             kRestoreMarks};
   }
 
-  // Which phase CRIU's log shows: before the first mark "before CRIU", of whichever request.
+  // The phase that CRIU's log shows. Before the first text it is "before CRIU", with the name of the
+  // request.
   static std::string phase_of(const Attempt& attempt) {
     const std::string log = attempt.log();
     std::string phase = attempt.command.front() + ": before CRIU";
@@ -157,7 +159,8 @@ class KillsTest : public ::testing::Test {
     return phase;
   }
 
-  // The request, and the kill at the given instant after kymod was called. Returns the phase it hit.
+  // Makes the request, and kills kymod this long after it got the request. Returns the phase in which it
+  // was killed.
   std::string attempt_and_kill_after(const Attempt& attempt, microseconds after) {
     const std::size_t calls = count_calls();
     std::atomic<bool> answered = false;
@@ -174,7 +177,8 @@ class KillsTest : public ::testing::Test {
     return phase;
   }
 
-  // The request, until CRIU is stopped where this phase begins. Then calls `deed` with CRIU's pid.
+  // Makes the request, and waits until CRIU is stopped at the begin of this phase. Then calls `deed`
+  // with CRIU's pid.
   void attempt_and_kill_in(const Attempt& attempt, const Mark& phase,
                            const std::function<void(pid_t criu)>& deed) {
     criu_.break_at(phase.text, SIGSTOP);
@@ -186,8 +190,8 @@ class KillsTest : public ::testing::Test {
     client.join();
   }
 
-  // A restore, and the kill of kymod and of the CRIU that it has started in this phase. Returns who that
-  // was.
+  // Makes a restore, and in this phase kills kymod and the CRIU that it has started. Returns the killed
+  // processes.
   std::vector<pid_t> kill_with_criu(const Attempt& attempt, const Mark& phase) {
     std::vector<pid_t> killed;
     attempt_and_kill_in(attempt, phase, [&](pid_t) { killed = kill_kymod_and_criu(); });
@@ -210,11 +214,11 @@ class KillsTest : public ::testing::Test {
     return calls;
   }
 
-  // How long a request takes from kymod's being called to its answer.
+  // How long a request takes, from the call of kymod to its answer.
   microseconds duration_of(const Attempt& attempt) {
     const json answer = kymod_.kymo_json(attempt.command);
-    // What was dumped may take its time to end, and as a zombie it would keep the pid from the
-    // restore.
+    // A dumped process may need some time to end. As a zombie, it would keep its pid, which the restore
+    // needs.
     EXPECT_TRUE(eventually([&] {
       OrphansComeHere::reap(kymod_.pid());
       return lives() || !fs::exists("/proc/" + std::to_string(pid()));
@@ -232,7 +236,8 @@ class KillsTest : public ::testing::Test {
   int dumps_ = 0;
 };
 
-// A directory of a checkpoint holds whole images under their name, or says that the dump failed.
+// Expects that the directory of a checkpoint either has complete images under their final name, or says
+// that the dump failed.
 void KillsTest::expect_whole_or_failed(const fs::path& dir) const {
   if (!fs::exists(dir / "checkpoint.json")) {
     EXPECT_FALSE(fs::exists(dir / "images")) << dir;
@@ -280,12 +285,13 @@ TEST_F(KillsTest, KilledAtAnyInstantNothingIsLostAndNothingIsLeft) {
   std::map<std::string, int> hits;
   int turns[] = {0, 0};
   for (int i = 0; i < kills_wanted() && !HasFailure(); ++i) {
-    const bool running = i % 2 == 0;  // half of the kills in dumps, half in restores
+    const bool running = i % 2 == 0;  // half of the kills are in dumps, half in restores
     if (lives() != running) duration_of(running ? restore() : dump(false));
     const Attempt attempt = running ? dump(random() % 2 == 0) : restore();
     const auto most = static_cast<std::uint64_t>((running ? dump_takes : restore_takes).count());
     const microseconds after(random() % (most * 5 / 4));
-    int& turn = turns[running ? 0 : 1];  // a drawn instant, then each phase, and again
+    // First a random time, then each phase, then a random time again.
+    int& turn = turns[running ? 0 : 1];
     std::string phase;
     if (turn == 0) {
       phase = attempt_and_kill_after(attempt, after);
@@ -294,14 +300,14 @@ TEST_F(KillsTest, KilledAtAnyInstantNothingIsLostAndNothingIsLeft) {
       phase = at.phase;
       attempt_and_kill_in(attempt, at, [&](pid_t criu) {
         EXPECT_EQ(kymod_.stop(SIGKILL), -1);
-        if (criu != 0) kill(criu, SIGCONT);  // it goes on alone
+        if (criu != 0) kill(criu, SIGCONT);  // CRIU goes on without kymod
       });
     }
     turn = (turn + 1) % static_cast<int>(attempt.marks.size() + 1);
     ++hits[phase];
     SCOPED_TRACE("kill " + std::to_string(i) + " in " + phase + " of " +
                  json(attempt.command).dump());
-    // The next one may be killed, too, while it finds out what happened.
+    // Sometimes the next kymod is killed, too, while it examines what happened.
     if (random() % 4 == 0) kymod_.start_and_kill(microseconds(random() % 300'000));
     kymod_.start();
     expect_nothing_lost_and_nothing_left();
@@ -309,7 +315,7 @@ TEST_F(KillsTest, KilledAtAnyInstantNothingIsLostAndNothingIsLeft) {
   for (const auto& [phase, count] : hits) std::cout << count << "\t" << phase << "\n";
 }
 
-// Nobody is left to end what was half restored, but the next kymod.
+// Only the next kymod can end a half restored process here.
 TEST_F(KillsTest, KilledWithItsCriuDuringARestoreItLeavesNothingHalfRestored) {
   int halves = 0;
   for (const Mark& phase : kRestoreMarks) {
@@ -329,7 +335,8 @@ TEST_F(KillsTest, KilledWithItsCriuDuringARestoreItLeavesNothingHalfRestored) {
   EXPECT_GT(halves, 0) << "no kill left a half restored process: nothing was tested";
 }
 
-// It said only that the connection was closed, and the dump was thought to have failed.
+// Before the fix, kymo said only that the connection was closed, and users thought that the dump had
+// failed.
 TEST(KilledDaemonTest, ItsClientIsToldThatTheDumpMayEndWell) {
   KYMO_NEEDS_CRIU();
   const OrphansComeHere orphans;
@@ -350,7 +357,7 @@ TEST(KilledDaemonTest, ItsClientIsToldThatTheDumpMayEndWell) {
   EXPECT_EQ(outcome.exit_code, 1);
   EXPECT_NE(outcome.err.find("the dump may still go on and end well"), std::string::npos)
       << outcome.err;
-  kymod.start();  // it looks after what is left
+  kymod.start();  // cleans up what is left
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// A process through the daemon: run, dump, restore, and what must outlive what.
+// Runs, dumps and restores a process through kymod, and checks what must continue after the end of
+// what.
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -58,7 +59,7 @@ TEST(LifecycleTest, AProcessIsDumpedRestoredAndGoesOn) {
   EXPECT_EQ(about["job"]["name"], "work");
 }
 
-// The API, and SIGTERM with it, waited for who should have read the log.
+// Before the fix, the API and SIGTERM waited until somebody read kymod's log.
 TEST(LifecycleTest, ALogThatNobodyReadsHoldsUpNothing) {
   KYMO_NEEDS_CRIU();
   const TemporaryDirectory folder;
@@ -79,7 +80,7 @@ TEST(LifecycleTest, ALogThatNobodyReadsHoldsUpNothing) {
   ASSERT_GT(kymod, 0);
   log.reset();
   const auto is_full =
-      [&reads] {  // a line that does not fit waits, and lines are shorter than that
+      [&reads] {  // the pipe counts as full if a line does not fit, and lines are shorter than this
         int bytes = 0;
         return ioctl(reads.get(), FIONREAD, &bytes) == 0 && bytes > 2048;
       };
@@ -90,7 +91,7 @@ TEST(LifecycleTest, ALogThatNobodyReadsHoldsUpNothing) {
   };
   ASSERT_TRUE(eventually([&] { return fs::exists(socket); }));
   EXPECT_TRUE(eventually([&] { return kymo({"ps"}).exit_code == 0; }));
-  for (int i = 0; i < 20; ++i) {  // each is refused with a line in the log
+  for (int i = 0; i < 20; ++i) {  // each request is refused, with a line in the log
     EXPECT_EQ(kymo({"dump", "process", "nobody"}).exit_code, 1);
   }
   EXPECT_TRUE(eventually(is_full));
@@ -98,16 +99,16 @@ TEST(LifecycleTest, ALogThatNobodyReadsHoldsUpNothing) {
   int status = 0;
   const bool ended = eventually([&] { return waitpid(kymod, &status, WNOHANG) == kymod; },
                                 std::chrono::seconds(20));
-  EXPECT_TRUE(ended) << "the end waits for the log's reader";
+  EXPECT_TRUE(ended) << "kymod did not stop, because nobody reads its log";
   EXPECT_EQ(status, 0);
-  EXPECT_TRUE(is_full()) << "it was never read";
+  EXPECT_TRUE(is_full()) << "the log must not have been read";
   if (!ended) {
     kill(kymod, SIGKILL);
     waitpid(kymod, &status, 0);
   }
 }
 
-// The reason that it cannot start waited for whoever should have read it.
+// Before the fix, a kymod that could not start waited until somebody read the reason.
 TEST(LifecycleTest, AFailureThatNobodyReadsEndsItAllTheSame) {
   int ends[2];
   ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
@@ -221,7 +222,7 @@ TEST(LifecycleTest, ADumpCutShortByAKillHarmsNothing) {
   const Outcome restore = kymod.kymo({"restore", "process", dir});
   EXPECT_EQ(restore.exit_code, 1);
   EXPECT_NE(restore.err.find("kymod stopped during the dump"), std::string::npos) << restore.err;
-  EXPECT_TRUE(kymod.goes_on(job)) << "criu lets go of the process when its daemon is gone";
+  EXPECT_TRUE(kymod.goes_on(job)) << "CRIU must let the process go on when its kymod has ended";
 }
 
 }  // namespace

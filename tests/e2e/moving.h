@@ -9,7 +9,7 @@
 
 namespace kymo::test {
 
-// The columns of a recording that change at least so often.
+// The columns of a recording that change at least `times` times.
 inline std::vector<std::string> columns_that_move(const std::string& recording, int times) {
   std::vector<std::string> moving;
   for (const auto& [name, values] : read_recording(recording)) {
@@ -20,8 +20,8 @@ inline std::vector<std::string> columns_that_move(const std::string& recording, 
   return moving;
 }
 
-// Twenty changes, or fewer if the request was so quick that it was looked at less than 400 times:
-// some columns move once in ten readings.
+// Twenty, or fewer if the request was so short that kymod read the columns less than 400 times.
+// Some columns change only once in ten readings.
 inline int moves_of(const nlohmann::json& metadata) {
   return std::min(20, metadata["about"]["inside"]["readings"].get<int>() / 20);
 }

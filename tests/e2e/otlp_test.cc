@@ -1,4 +1,4 @@
-// The spans of real requests, as OpenTelemetry's own decoder reads them.
+// Compares the spans of real requests, as OpenTelemetry's own decoder reads them, with the timing trees.
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -19,8 +19,8 @@ namespace {
 using nlohmann::json;
 using Clock = std::chrono::steady_clock;
 
-// Why there is no decoder here; empty where there is one. Fails the test where it cannot be
-// installed for another reason than that npm is missing or reaches no registry.
+// Why the decoder is not available, or empty if it is. Fails the test if it cannot be installed although
+// npm is there and reaches a registry.
 std::string why_no_decoder() {
   const Outcome installed = run({NPM_INSTALL, OTLP_SOURCE, OTLP_FOLDER});
   if (installed.exit_code == 77) return installed.err;
@@ -28,7 +28,7 @@ std::string why_no_decoder() {
   return "";
 }
 
-// A collector in node, for the test's lifetime.
+// A collector in node. It runs as long as this object exists.
 class Collector {
  public:
   Collector() {
@@ -42,11 +42,11 @@ class Collector {
   Collector(const Collector&) = delete;
   Collector& operator=(const Collector&) = delete;
 
-  // For --otlp-endpoint.
+  // The value for --otlp-endpoint.
   [[nodiscard]] std::string url() const {
     return "http://127.0.0.1:" + std::to_string(lines().at(0)["port"].get<int>());
   }
-  // Each request, waiting until so many are there.
+  // Waits until the collector has `count` requests, and returns them.
   [[nodiscard]] std::vector<json> requests(std::size_t count) const {
     EXPECT_TRUE(eventually([&] { return lines().size() > count; })) << read_file(log());
     std::vector<json> all = lines();
@@ -77,22 +77,22 @@ std::uint64_t number(const json& text) {
   return std::stoull(text.get<std::string>());
 }
 
-// A tree of `kymo --json`, flattened as its spans are: each scope with its parent's index.
+// Flattens a tree of `kymo --json` in the order of its spans: each scope with the index of its parent.
 void flatten(const json& scope, std::size_t parent, std::vector<std::pair<json, std::size_t>>& to) {
   const std::size_t own = to.size();
   to.emplace_back(scope, parent);
   for (const json& part : scope.value("components", json::array())) flatten(part, own, to);
 }
 
-// How many the tree has, with those that found no room in the trailer.
+// The number of scopes in the tree, with those that did not fit into the trailer.
 std::size_t scopes_of(const json& timing) {
   std::vector<std::pair<json, std::size_t>> scopes;
   flatten(timing, 0, scopes);
   return scopes.size() + timing.value("scopes_left_out", std::size_t{0});
 }
 
-// Holds the spans against the tree that the caller got: the same names, parents, durations and
-// errors, between two times of the wall clock.
+// Compares the spans with the timing tree that the caller got: names, parents, durations and errors must
+// be equal, and their times must be between two times of the wall clock.
 void expect_the_tree(const json& spans, const json& timing, std::uint64_t earliest_ns,
                      std::uint64_t latest_ns) {
   std::vector<std::pair<json, std::size_t>> scopes;
@@ -140,7 +140,7 @@ const json& spans_of(const json& request) {
   return resource["scopeSpans"][0]["spans"];
 }
 
-// What the daemon has counted, by the name of the metric.
+// The value of kymod's counter with this name.
 std::uint64_t counted(const Kymod& kymod, const std::string& name) {
   for (const json& metric : kymod.kymo_json({"metrics"})) {
     if (metric["name"] == name) return metric["values"][0]["value"].get<std::uint64_t>();
@@ -186,9 +186,9 @@ TEST(OtlpTest, OpenTelemetrysDecoderReadsTheSpansOfADumpAndOfAFailure) {
   EXPECT_EQ(counted(kymod, "otlp_spans_dropped"), 0U);
 }
 
-// The dumps are as fast as without, and what is lost is counted. If requests waited for a collector
-// that hangs, each would take two seconds longer. One that does not shows that they do not wait, also on
-// a busy machine.
+// Dumps must take no longer than without a collector, and lost spans must be counted. If requests waited
+// for a collector that hangs, each would take two seconds longer. A single one that is faster shows that
+// requests do not wait, also on a busy machine.
 TEST(OtlpTest, ACollectorThatHangsOrIsAwayDelaysNoRequest) {
   KYMO_NEEDS_CRIU();
   for (const bool hangs : {true, false}) {
@@ -197,7 +197,7 @@ TEST(OtlpTest, ACollectorThatHangsOrIsAwayDelaysNoRequest) {
     Kymod kymod({"--otlp-endpoint", "http://127.0.0.1:" + std::to_string(port.number())});
     kymod.start();
     static_cast<void>(kymod.churn(8, "work"));
-    std::uint64_t spans = 0;  // of `run`, by now the only tree
+    std::uint64_t spans = 0;  // the spans of `run`, which is the only tree so far
     EXPECT_TRUE(eventually([&] { return (spans = counted(kymod, "otlp_spans_dropped")) != 0; }));
     EXPECT_TRUE(eventually([&] {
       const auto began = Clock::now();

@@ -16,7 +16,7 @@ namespace {
 
 using Values = std::vector<std::uint64_t>;
 
-// The rows in which a counter has one value: the first, and the one behind the last.
+// The range of rows in which a counter has one value. `end` is behind the last row.
 struct Rows {
   std::size_t begin = 0;
   std::size_t end = 0;
@@ -28,13 +28,13 @@ Rows rows_of(const Values& counter, std::uint64_t value) {
           static_cast<std::size_t>(last - counter.begin())};
 }
 
-// The last whole row of a recording that goes on, by its columns.
+// The last whole row of a recording that is still being written, by column.
 std::map<std::string, std::uint64_t> last_row_of(const std::string& recording) {
   const std::string text = read_file(recording);
   const std::size_t end = text.rfind('\n');
   if (end == std::string::npos || end == 0) return {};
   const std::size_t begin = text.rfind('\n', end - 1);
-  if (begin == std::string::npos) return {};  // the header alone
+  if (begin == std::string::npos) return {};  // only the header was written so far
   std::istringstream names(text.substr(0, text.find('\n')));
   std::istringstream row(text.substr(begin + 1, end - begin - 1));
   std::map<std::string, std::uint64_t> values;
@@ -42,7 +42,8 @@ std::map<std::string, std::uint64_t> last_row_of(const std::string& recording) {
   return values;
 }
 
-// A dump that leaves its process running, seen from without by somebody who knows of no dump.
+// A dump that leaves its process running, recorded from outside by `kymo record`, which does not
+// know about the dump.
 TEST(OutsideTest, AFrozenProgramIsSampledOn) {
   KYMO_NEEDS_CRIU();
   const BreakableCriu criu;
@@ -60,7 +61,8 @@ TEST(OutsideTest, AFrozenProgramIsSampledOn) {
                     recording});
   });
   EXPECT_TRUE(eventually([&] { return read_file(recording).size() > 1000; }));
-  // It is held until that was recorded: later its thread runs code of CRIU's.
+  // CRIU is stopped here until the freeze was recorded. Later, the thread of the process runs
+  // CRIU's code.
   criu.break_at("Dumping task (pid", SIGSTOP);
   nlohmann::json dump;
   std::thread client([&] {
@@ -75,7 +77,7 @@ TEST(OutsideTest, AFrozenProgramIsSampledOn) {
   client.join();
   const std::uint64_t held_at = row["ticks"];
   EXPECT_TRUE(eventually([&] { return last_row_of(recording)["ticks"] > held_at; }));
-  kill(job["pid"].get<pid_t>(), SIGKILL);  // ends the recording
+  kill(job["pid"].get<pid_t>(), SIGKILL);  // the end of the program ends the recording
   recorder.join();
   ASSERT_EQ(recorded.exit_code, 0) << recorded.err;
   const auto columns = read_recording(recording);
@@ -84,16 +86,16 @@ TEST(OutsideTest, AFrozenProgramIsSampledOn) {
   EXPECT_EQ(columns.at("steps[down]").back(), 8000U);
   EXPECT_TRUE(std::is_sorted(ticks.begin(), ticks.end()));
   const auto first = std::find(stopped.begin(), stopped.end(), 1U);
-  ASSERT_NE(first, stopped.end()) << "the freeze was not seen";
-  // Nothing is counted from the freeze on until it goes on.
+  ASSERT_NE(first, stopped.end()) << "no row shows the freeze";
+  // The counter must not change from the freeze until the process goes on.
   const Rows frozen = rows_of(ticks, ticks[static_cast<std::size_t>(first - stopped.begin())]);
   ASSERT_GT(frozen.begin, 0U);
-  ASSERT_LT(frozen.end, ticks.size()) << "it never counted on";
+  ASSERT_LT(frozen.end, ticks.size()) << "the program did not count after the dump";
   EXPECT_GE(frozen.end - frozen.begin, 2U) << "rows are taken while it is frozen";
   const auto& time = columns.at("Time (ns)");
   const std::uint64_t at_most = time[frozen.end] - time[frozen.begin - 1];
   const std::uint64_t by_criu = dump["stats"]["frozen_time_us"].get<std::uint64_t>() * 1000;
-  EXPECT_GE(at_most + 1'000'000, by_criu) << "it cannot have counted while CRIU held it";
+  EXPECT_GE(at_most + 1'000'000, by_criu) << "the counter changed while CRIU held the program";
   EXPECT_EQ(columns.at("tree_stopped").back(), 0U);
 }
 

@@ -1,4 +1,4 @@
-// No path in a request leads kymod out of the directories that it was given.
+// No path in a request may lead kymod out of the directories that it was given.
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -34,7 +34,8 @@ class PathsTest : public testing::Test {
   Kymod kymod_{{"--allow-directory", in_}};
 };
 
-// kymod took the checkpoint.json of such a dump for a note of its own, and deleted it.
+// Before the fix, kymod took the checkpoint.json of such a dump for one of its own notes, and
+// deleted it.
 TEST(OwnFoldersTest, NoDumpGoesIntoThem) {
   KYMO_NEEDS_CRIU();
   Kymod kymod;
@@ -72,7 +73,7 @@ TEST_F(PathsTest, DumpsRestoresAndSnapshotsStayInside) {
   const std::string checkpoint = in_ + "/new/web-1";
   static_cast<void>(kymod_.kymo_json(dump_into(checkpoint)));
   EXPECT_TRUE(fs::exists(checkpoint + "/images/inventory.img"));
-  // The images have moved out, and a link stands in their place.
+  // The images are moved outside, and a link replaces them.
   const std::string moved = folder_.path() + "/moved";
   fs::rename(checkpoint + "/images", moved);
   fs::create_directory_symlink(moved, checkpoint + "/images");
@@ -95,7 +96,7 @@ TEST_F(PathsTest, DumpsRestoresAndSnapshotsStayInside) {
   EXPECT_TRUE(kymod_.goes_on(kymod_.job("work")));
 }
 
-// runc was started there.
+// Before the fix, runc was started with such a bundle.
 TEST_F(PathsTest, ABundleOutsideIsNotRun) {
   kymod_.start();
   for (const std::string& bundle : {out_, in_ + "/link", in_ + "/../out", in_ + "/link/new"}) {
@@ -114,7 +115,7 @@ TEST_F(PathsTest, NamesOfOthersStayBelowTheStateDirectory) {
     EXPECT_EQ(outcome.exit_code, 1) << name;
     EXPECT_NE(outcome.err.find("a name has at most"), std::string::npos) << outcome.err;
   }
-  // A process calls itself what it likes, and its checkpoint is called after it.
+  // A process can have any name, and its checkpoint is named after it.
   const Outcome started = run({"sh", "-c",
                                "setsid /usr/bin/python3 -c 'import time; open(\"/proc/self/comm\", "
                                "\"w\").write(\"../../../x\");"

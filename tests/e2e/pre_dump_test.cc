@@ -1,5 +1,5 @@
-// Rounds of pre-dump. Where the kernel tracks what is written (CONFIG_MEM_SOFT_DIRTY) they are made
-// and restored from; where it does not they are refused.
+// Rounds of pre-dump. If the kernel tracks which pages are written (CONFIG_MEM_SOFT_DIRTY), rounds
+// are made and restored. Otherwise they are refused.
 
 #include <gtest/gtest.h>
 
@@ -36,7 +36,7 @@ TEST(PreDumpTest, RoundsWriteLessAndLessOrAreRefused) {
   const json dumped = kymod.kymo_json({"dump", "process", "web", "--pre-dump", "3"});
   const json& rounds = dumped["pre_dumps"];
   ASSERT_GE(rounds.size(), 1U);
-  EXPECT_GE(rounds[0]["pages_written"], 32 * 256) << "the first writes everything";
+  EXPECT_GE(rounds[0]["pages_written"], 32 * 256) << "the first round must write all memory";
   EXPECT_LT(dumped["stats"]["pages_written"], rounds[0]["pages_written"]);
   EXPECT_GT(dumped["stats"]["pages_skipped_parent"], 0);
   const std::string images = dumped["images_directory"];
@@ -45,14 +45,14 @@ TEST(PreDumpTest, RoundsWriteLessAndLessOrAreRefused) {
   EXPECT_TRUE(kymod.goes_on(kymod.job("web")));
 }
 
-// Counts on like counting_command(), with so much memory that a round is worth its time.
+// A command like counting_command(), but with so much memory that kymod makes rounds.
 std::vector<std::string> counting_with_memory() {
   return {"/bin/sh", "-c",
           "x=$(busybox head -c 4000000 /dev/zero | busybox tr '\\0' x); " + counting_loop()};
 }
 
-// What `kymo dump KIND NAME --pre-dump 3` does to a container that counts in this root; returns its
-// reply, or nothing where the kernel makes it be refused.
+// Makes `kymo dump KIND NAME --pre-dump 3` of a container that counts in this root. Returns the
+// reply, or nothing if the request is refused because of the kernel.
 json dump_in_rounds(const Kymod& kymod, const std::string& kind, const std::string& name,
                     const std::string& root) {
   if (!tracks_writes()) {
@@ -67,13 +67,13 @@ json dump_in_rounds(const Kymod& kymod, const std::string& kind, const std::stri
   const json& rounds = dumped["pre_dumps"];
   EXPECT_GE(rounds.size(), 1U) << dumped;
   if (rounds.empty()) return dumped;
-  EXPECT_GE(rounds[0]["pages_written"], 900) << "the first writes everything";
+  EXPECT_GE(rounds[0]["pages_written"], 900) << "the first round must write all memory";
   EXPECT_LT(dumped["stats"]["pages_written"], rounds[0]["pages_written"]);
   EXPECT_GT(dumped["stats"]["pages_skipped_parent"], 0);
   const std::string images = dumped["images_directory"];
   EXPECT_TRUE(std::filesystem::exists(images + "/pre-1/pages-1.img"));
   EXPECT_TRUE(std::filesystem::exists(images + "/parent/pages-1.img"))
-      << "found after the renaming";
+      << "the parent images must be found after the folder was renamed";
   return dumped;
 }
 
@@ -99,7 +99,8 @@ TEST(PreDumpTest, APodmanContainersRoundWritesMostOrIsRefused) {
   kymod.start();
   const json dumped = dump_in_rounds(kymod, "podman", "kymo-rounds", root);
   if (dumped.is_null()) GTEST_SKIP() << "this kernel does not track which pages are written";
-  EXPECT_EQ(dumped["pre_dumps"].size(), 1U) << "each of podman's writes all";
+  EXPECT_EQ(dumped["pre_dumps"].size(), 1U)
+      << "podman writes all memory in each round, so more rounds are useless";
   EXPECT_EQ(kymod.kymo({"restore", dumped["directory"]}).exit_code, 0);
   EXPECT_TRUE(counts_on(root));
 }

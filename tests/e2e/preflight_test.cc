@@ -1,4 +1,4 @@
-// Healthy processes of many kinds: kymo check process refuses none of them, and they are really
+// Healthy processes of many kinds. kymo check process must refuse none of them, and they are really
 // dumped and restored.
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -23,7 +23,7 @@ namespace {
 
 using nlohmann::json;
 
-// Each prints a line once it stands, and more and more lines.
+// Each program prints a line when it is ready, and then more and more lines.
 struct Healthy {
   const char* name;
   std::vector<std::string> words;
@@ -147,7 +147,7 @@ std::vector<Healthy> healthy_programs() {
       {"Java",
        {"/usr/bin/java", "-XX:+UseSerialGC",
         std::filesystem::path(SUBJECT_PROGRAM).parent_path() / "Count.java"}},
-      // A database of Go, with its files and its server.
+      // A database that is written in Go, with its files and its server.
       {"Prometheus",
        {"/bin/sh", "-c",
         std::string("d=$(mktemp -d); /usr/bin/prometheus --config.file=/dev/null "
@@ -157,7 +157,7 @@ std::vector<Healthy> healthy_programs() {
   };
 }
 
-// Ends a process with all its descendants, which would outlive it.
+// Ends a process and all its descendants, which would otherwise live on.
 class WholeTree {
  public:
   explicit WholeTree(pid_t root) : root_(root) {}
@@ -190,7 +190,7 @@ TEST_P(PreflightTest, AHealthyProcessIsNotRefusedAndIsDumpedAndRestored) {
   EXPECT_EQ(looked.exit_code, 0) << looked.out << looked.err;
   EXPECT_EQ(looked.out.find("refuses: "), std::string::npos) << looked.out;
   EXPECT_EQ(looked.out.find("warns: "), std::string::npos) << looked.out;
-  if (KYMO_SANITIZER) return;  // the release build shows that CRIU dumps and restores it
+  if (KYMO_SANITIZER) return;  // the test of the release build dumps and restores it
   const Outcome dumped =
       kymod.kymo({"dump", "process", "healthy", "--dir", kymod.path("checkpoint")});
   ASSERT_EQ(dumped.exit_code, 0) << dumped.err;
@@ -202,7 +202,7 @@ TEST_P(PreflightTest, AHealthyProcessIsNotRefusedAndIsDumpedAndRestored) {
 INSTANTIATE_TEST_SUITE_P(Healthy, PreflightTest, testing::ValuesIn(healthy_programs()),
                          [](const auto& of) { return std::string(of.param.name); });
 
-// What a process of tests/preflight/target.py holds, and how its dump fails.
+// What a process of tests/preflight/target.py has open, and how its dump fails.
 struct Held {
   const char* what;
   const char* failure;
@@ -219,7 +219,7 @@ class ForeseenTest : public testing::TestWithParam<Held> {
     KYMO_NEEDS_CRIU();
     kymod_.start();
   }
-  // The grade of the finding with this id; "missed" if there is none.
+  // The grade of the finding with this id, or "missed" if there is none.
   std::string foreseen(pid_t pid, const std::string& failure) const {
     const Outcome looked = kymod_.kymo({"check", "process", std::to_string(pid), "--json"});
     const json report = json::parse(looked.out, nullptr, false);
@@ -294,14 +294,14 @@ TEST_F(PreflightOfTest, AFrozenProcessIsRefusedUntilItIsUnfrozen) {
   EXPECT_EQ(foreseen(pid, "freeze-timeout").rfind("missed", 0), 0U);
 }
 
-// CRIU reads these files in each dump.
+// CRIU reads these configuration files in each dump.
 class ConfiguredTest : public testing::Test {
  protected:
   void SetUp() override {
     KYMO_NEEDS_CRIU();
     home_.folder(".criu");
     home_.file(".criu/default.conf", "ghost-limit 512M\n");
-    setenv("HOME", home_.path().c_str(), 1);  // of kymod, too
+    setenv("HOME", home_.path().c_str(), 1);  // kymod inherits it
     kymod_.start();
   }
   void TearDown() override { setenv("HOME", before_.c_str(), 1); }
@@ -326,8 +326,8 @@ TEST_F(ConfiguredTest, WhatCriuIsConfiguredToDumpIsNotRefused) {
 
 class DumpPreflightTest : public ForeseenTest {
  protected:
-  // The time of the step "preflight" of the dump in this directory, in milliseconds. Negative: it
-  // has no such step.
+  // The time of the step "preflight" of the dump in this directory, in milliseconds. Negative if
+  // there is no such step.
   double preflight_ms(const std::string& checkpoint) const {
     const json record = json::parse(read_file(checkpoint + "/checkpoint.json"), nullptr, false);
     for (const json& step : record["timing"]["components"]) {
@@ -383,7 +383,8 @@ TEST_F(DumpPreflightTest, TheOptionsOfTheDumpTakeFindingsAway) {
   EXPECT_EQ(dumped.exit_code, 0) << dumped.err;
 }
 
-// More than the 64 MiB that kymod holds: an epoll set with a long list, open a hundred times.
+// The list of an epoll set, open a hundred times, needs more than the 64 MiB that kymod permits for
+// this.
 TEST_F(DumpPreflightTest, ATargetThatIsTooLargeToLookAtIsDumped) {
   const Target target({"/usr/bin/python3", "-c",
                        "import os, resource, select, time\n"
@@ -397,10 +398,11 @@ TEST_F(DumpPreflightTest, ATargetThatIsTooLargeToLookAtIsDumped) {
   ASSERT_TRUE(target.is_ready()) << target.printed();
   const Outcome dumped = dump(target.pid(), {});
   EXPECT_EQ(dumped.exit_code, 0) << dumped.err;
-  EXPECT_TRUE(kymod_.logs("not checked before: ")) << kymod_.log();
+  EXPECT_TRUE(kymod_.logs("what could make it fail was not checked: ")) << kymod_.log();
 }
 
-// The claim of docs/preflight.md. Of a busy machine only the fastest look counts.
+// docs/preflight.md makes this claim. The fastest of several checks counts, because the machine may
+// be busy.
 TEST_F(DumpPreflightTest, TakesAtMostFiveMillisecondsOfAnOrdinaryProcess) {
   const Target target({"/usr/bin/python3", TARGET_PROGRAM, "ordinary", kymod_.folder().path()});
   ASSERT_TRUE(target.is_ready()) << target.printed();

@@ -1,4 +1,4 @@
-// The priority of kymod's collector, and that nobody else has it.
+// kymod's collector has a real-time priority, and no other thread or process has it.
 
 #include <gtest/gtest.h>
 #include <sched.h>
@@ -18,7 +18,7 @@ struct Scheduling {
   int nice = -100;
 };
 
-// Of the thread whose stat file this is, by the numbers of proc(5).
+// The scheduling of the thread with this stat file. The field numbers are those of proc(5).
 Scheduling scheduling_of(const std::string& stat_path) {
   const std::string stat = read_file(stat_path);
   std::istringstream fields(stat.substr(stat.rfind(')') + 2));
@@ -58,21 +58,21 @@ TEST(PriorityTest, TheCollectorRunsAheadAndNoJobInheritsThat) {
   const Scheduling child = scheduling_of("/proc/" + pid + "/stat");
   EXPECT_EQ(child.policy, SCHED_OTHER);
   EXPECT_EQ(child.nice, ::getpriority(PRIO_PROCESS, 0))
-      << "not the nice value of who started kymod";
+      << "a job must have the nice value of the user who started kymod";
 }
 
 TEST(PriorityTest, WithoutRealtimeItHasANiceValue) {
   Kymod kymod({"--no-realtime"});
   kymod.start();
   if (kymod.log().find("runs without nice") != std::string::npos) {
-    GTEST_SKIP() << "nor a nice value below 0: no real-time priority here";
+    GTEST_SKIP() << "no real-time priority here, and no nice value below 0";
   }
   const Scheduling collector = collector_of(kymod);
   EXPECT_EQ(collector.policy, SCHED_OTHER);
   EXPECT_EQ(collector.nice, -10);
 }
 
-// One that spins would take a CPU from everybody.
+// A collector that spins with this priority would take a CPU from all other programs.
 TEST(PriorityTest, ACollectorThatSpinsHasNoRealtimePriority) {
   Kymod kymod({"--profiling-pace", "precise"});
   kymod.start();

@@ -25,8 +25,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Starts a command with its output in these files; returns its pid. It inherits no other file of
-// the test runner: CRIU might be unable to dump that.
+// Starts a command with its output in these files, and returns its pid. It inherits no other file
+// of the test runner, because CRIU might be unable to dump such a file.
 pid_t spawn(const std::vector<std::string>& command, const std::string& out,
             const std::string& err) {
   posix_spawn_file_actions_t actions;
@@ -47,7 +47,7 @@ pid_t spawn(const std::vector<std::string>& command, const std::string& out,
   return error == 0 ? pid : 0;
 }
 
-// The exit code, or -1 for a signal; a child that takes too long is killed.
+// Returns the exit code, or -1 if a signal ended the child. Kills a child that takes too long.
 int wait_for(pid_t pid, std::chrono::seconds within) {
   int status = 0;
   const bool ended = eventually([&] { return waitpid(pid, &status, WNOHANG) == pid; }, within);
@@ -179,7 +179,7 @@ Outcome Kymod::kymo(std::vector<std::string> args) const {
 }
 
 nlohmann::json Kymod::kymo_json(std::vector<std::string> args) const {
-  // Before `--`, where a command follows.
+  // The option must be before `--`, after which a command follows.
   args.insert(args.begin() + (args.size() == 1 || args.front() == "metrics" ? 1 : 2), "--json");
   const Outcome outcome = kymo(args);
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
@@ -191,7 +191,7 @@ nlohmann::json Kymod::kymo_json(std::vector<std::string> args) const {
 nlohmann::json Kymod::churn(int mib, const std::string& name) const {
   nlohmann::json job = kymo_json(
       {"run", "process", "--name", name, "--", CHURN_PROGRAM, "--mib", std::to_string(mib)});
-  // It counts once all its memory is written.
+  // The program counts when all its memory is written.
   const std::string out = job.value("stdout_path", "");
   EXPECT_TRUE(eventually([&] { return !read_file(out).empty(); }, std::chrono::seconds(45)))
       << read_file(job.value("stderr_path", ""));
@@ -229,7 +229,8 @@ std::string status_of_reader(const std::string& file) {
 
 bool has_no_rights(const std::string& status) {
   const auto says = [&](const char* line) { return status.find(line) != std::string::npos; };
-  // The only capability is CAP_DAC_READ_SEARCH, to read files that only their owner may read.
+  // The process may have only the capability CAP_DAC_READ_SEARCH, to read files that only their
+  // owner may read.
   const bool confined = says("NoNewPrivs:\t1\n") && says("CapBnd:\t0000000000000000\n") &&
                         says("CapEff:\t0000000000000004\n");
 #if KYMO_ADDRESS_SANITIZER
@@ -298,7 +299,8 @@ std::string dump_log(const std::string& directory, pid_t pid) {
   for (fs::directory_iterator entry(scratch, error), end; !error && entry != end;
        entry.increment(error)) {
     const std::string path = entry->path().string();
-    const bool of_log = entry->path().filename().string().starts_with('c');  // not images
+    // A file of the log, not of the images.
+    const bool of_log = entry->path().filename().string().starts_with('c');
     if (of_log && path.ends_with(of_pid)) newest = std::max(newest, path);
   }
   std::string text = newest.empty() ? "" : read_file(newest + "/dump.log");

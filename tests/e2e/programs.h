@@ -13,49 +13,49 @@
 
 namespace kymo::test {
 
-// What a finished command left.
+// The result of a command that has ended.
 struct Outcome {
-  int exit_code = -1;  // -1: ended by a signal, or not within its time
+  int exit_code = -1;  // -1 if a signal or the watchdog ended it
   std::string out;
   std::string err;
 };
 
-// Runs a command to its end, its stdin /dev/null; after half a minute it is killed.
+// Runs a command to its end, with /dev/null as its standard input. Kills it after half a minute.
 Outcome run(const std::vector<std::string>& command);
 
-// A kymod of its own: temporary socket and state, a free port. Stopped and looked after at the end;
-// the jobs that it still lists are killed.
+// A kymod for one test, with a temporary socket, a temporary state directory and a free port. At the end it is
+// stopped, the test checks that nothing of it is left, and jobs that it still lists are killed.
 class Kymod {
  public:
-  // `flags` come after those that the harness sets itself. `before`: a command that runs kymod.
+  // `flags` are added to those that this class sets. `before` is a command that runs kymod.
   explicit Kymod(std::vector<std::string> flags = {}, std::vector<std::string> before = {});
   ~Kymod();
   Kymod(const Kymod&) = delete;
   Kymod& operator=(const Kymod&) = delete;
 
-  // Starts it and waits until it says that it is ready; fails the test where it does not.
+  // Starts kymod and waits until it is ready. Fails the test if it does not get ready.
   void start();
-  // Stops it and starts it again, this time with more flags.
+  // Stops kymod and starts it again with more flags.
   void restart(const std::vector<std::string>& more = {});
-  // Starts it, and kills it so long after.
+  // Starts kymod, and kills it after this time.
   void start_and_kill(std::chrono::microseconds after);
-  // Sends the signal and returns the exit code, or -1 where the signal ended it.
+  // Sends the signal and returns the exit code, or -1 if the signal ended kymod.
   int stop(int signal);
-  // Dumps with this command of kymo by a kymod that has this criu, and kills kymod when CRIU is about to write the
-  // pages. CRIU goes on alone then.
+  // Makes a dump with this command of kymo. kymod uses this criu, and is killed when CRIU is about to write the
+  // pages. CRIU then goes on without kymod.
   void kill_when_pages_are_dumped(const BreakableCriu& criu, const std::vector<std::string>& dump);
   [[nodiscard]] bool running() const { return pid_ > 0; }
   [[nodiscard]] pid_t pid() const { return pid_; }
 
-  // `kymo ARGS` with this daemon's socket.
+  // Runs `kymo ARGS` with the socket of this kymod.
   [[nodiscard]] Outcome kymo(std::vector<std::string> args) const;
-  // The same with --json, its output parsed; fails the test where kymo fails.
+  // The same with --json. Returns the parsed output. Fails the test if kymo fails.
   [[nodiscard]] nlohmann::json kymo_json(std::vector<std::string> args) const;
-  // A running kymo-churn as a job, its memory all written; returns its JSON.
+  // Starts kymo-churn as a job, waits until all its memory is written, and returns the job's JSON.
   [[nodiscard]] nlohmann::json churn(int mib, const std::string& name) const;
-  // The job of this name, as `kymo ps --json` has it; fails the test where there is none.
+  // The job of this name from `kymo ps --json`. Fails the test if there is none.
   [[nodiscard]] nlohmann::json job(const std::string& name) const;
-  // Whether the job's output shows that it counts on from where it is now.
+  // Whether the output of the job shows that it counts further than now.
   [[nodiscard]] bool goes_on(const nlohmann::json& job) const;
 
   [[nodiscard]] std::string socket() const { return folder_.path() + "/kymod.sock"; }
@@ -64,10 +64,10 @@ class Kymod {
     return folder_.path() + "/" + name;
   }
   [[nodiscard]] const TemporaryDirectory& folder() const { return folder_; }
-  // HOST:PORT of its HTTP server.
+  // HOST:PORT of the HTTP server.
   [[nodiscard]] const std::string& http() const { return http_; }
   [[nodiscard]] std::string log() const;
-  // Whether its log comes to have this: a line is written a moment after it is said.
+  // Waits until kymod's log has this text: a line is written slightly after the event.
   [[nodiscard]] bool logs(const std::string& text) const;
 
  private:
@@ -80,34 +80,35 @@ class Kymod {
   std::string http_;
 };
 
-// The token of its page.
+// The token of kymod's page.
 std::string token_of(const Kymod& kymod);
 
-// What its HTTP port answers.
+// An answer of kymod's HTTP port.
 struct Answer {
   int status = 0;
   std::string text;
-  nlohmann::json body;  // discarded if it is none
+  nlohmann::json body;  // discarded if the body is no JSON
   [[nodiscard]] std::string message() const { return body["error"]["message"]; }
 };
 
-// Asks as the page does, with the token.
+// Sends a request in the way of the page, with the token.
 Answer ask(const Kymod& kymod, const std::string& path, const std::string& method = "GET");
 
-// What /proc says of a process that has this file open; empty: none has.
+// /proc/PID/status of a process that has this file open. Empty if there is none.
 std::string status_of_reader(const std::string& file);
-// Whether that is one that can only read (src/confine).
+// Whether that process can only read (src/confine).
 bool has_no_rights(const std::string& status);
 
-// A recording's columns by name, `Time (ns)` among them.
+// The columns of a recording by name. One of them is `Time (ns)`.
 std::map<std::string, std::vector<std::uint64_t>> read_recording(const std::string& path);
 // Waits until a recording's metadata says that it has ended, and returns the metadata.
 nlohmann::json ended_metadata(const std::string& recording);
 std::string read_file(const std::string& path);
-// The files of a checkpoint's images and work folder to which others have a right, one a line.
+// Lists the files in the images and work folders of a checkpoint for which other users have any right, one per
+// line.
 std::string files_for_others(const std::string& directory);
-// CRIU's log of the newest dump of a process into this directory: while the dump runs, where CRIU
-// writes it (runtime/scratch.h), and then in the directory. Empty: there is none.
+// The log of CRIU for the newest dump of a process to this directory. While the dump runs, it is where CRIU writes
+// it (runtime/scratch.h), and afterwards in the directory. Empty if there is none.
 std::string dump_log(const std::string& directory, pid_t pid);
 
 }  // namespace kymo::test

@@ -1,4 +1,4 @@
-// Live progress: of a dump and a restore as they run, by the command line and in the recording.
+// The progress of a dump and a restore while they run, from the command line and in the recording.
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -30,7 +30,7 @@ std::size_t callers_of(const Kymod& kymod) {
   return callers;
 }
 
-// A watcher that called kymod before the request began. What it sees is written to the file.
+// Starts a watcher that calls kymod before the request begins. Its output goes to the file.
 std::future<Outcome> watch(const Kymod& kymod, std::vector<std::string> words,
                            const std::string& file) {
   const std::size_t before = callers_of(kymod);
@@ -49,16 +49,17 @@ std::string last_whole_line(const std::string& text) {
   return text.substr(begin, end - begin);
 }
 
-// The processes of a group end with the test, however that ends.
+// Ends a process group at the end of the test, also if the test fails.
 struct Group {
   pid_t leader;
   ~Group() { kill(-leader, SIGKILL); }
 };
 
-// Two processes, whose memory CRIU writes one after the other. It is held between them until that was seen.
+// Two processes, whose memory CRIU writes one after the other. CRIU is stopped between them until the
+// progress was seen.
 TEST(ProgressTest, ADumpAndARestoreAreSeenAsTheyRun) {
   KYMO_NEEDS_CRIU();
-  constexpr std::uint64_t kBytes = std::uint64_t{64} << 20U;  // of both
+  constexpr std::uint64_t kBytes = std::uint64_t{64} << 20U;  // the memory of both processes
   const BreakableCriu criu;
   Kymod kymod({"--criu", criu.path()});
   kymod.start();
@@ -103,7 +104,7 @@ TEST(ProgressTest, ADumpAndARestoreAreSeenAsTheyRun) {
       EXPECT_GE(before * 10, line["bytes_total"].get<std::uint64_t>());
     }
     EXPECT_GT(line["bytes_total"], kBytes);
-    EXPECT_LT(line["bytes_total"], kBytes * 11 / 10);  // the estimate before it began
+    EXPECT_LT(line["bytes_total"], kBytes * 11 / 10);  // the estimate that was made before the dump
   }
   EXPECT_EQ(seen.back()["state"], "succeeded");
   EXPECT_EQ(seen.back()["bytes_done"], dumped["image_bytes"]);
@@ -115,7 +116,7 @@ TEST(ProgressTest, ADumpAndARestoreAreSeenAsTheyRun) {
   }();
   const auto& done = columns.at("request_done_bytes");
   EXPECT_GT(*std::max_element(done.begin(), done.end()), kBytes / 2);
-  EXPECT_EQ(done.back(), 0U);  // it has ended
+  EXPECT_EQ(done.back(), 0U);  // the request has ended
   const auto& remaining = columns.at("request_remaining_bytes");
   EXPECT_GT(*std::max_element(remaining.begin(), remaining.end()), kBytes);
   const auto& pages = columns.at("request_done_pages");

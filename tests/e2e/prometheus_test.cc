@@ -1,4 +1,4 @@
-// /metrics as Prometheus itself sees it.
+// What a real Prometheus reads from /metrics.
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -39,7 +39,7 @@ TEST(PrometheusTest, TheTextIsCleanAndTellsNothingPrivate) {
   EXPECT_NE(metrics.find(info), std::string::npos) << metrics;
   EXPECT_EQ(metrics.find(kymod.folder().path()), std::string::npos);
   EXPECT_EQ(metrics.find("churn"), std::string::npos);
-  EXPECT_EQ(metrics.find("work\""), std::string::npos) << "a job's name is a label";
+  EXPECT_EQ(metrics.find("work\""), std::string::npos) << "the name of a job must not be a label";
   for (const pid_t pid : {dump["pid"].get<pid_t>(), kymod.pid()}) {
     EXPECT_EQ(metrics.find('"' + std::to_string(pid) + '"'), std::string::npos);
   }
@@ -80,7 +80,7 @@ TEST(PrometheusTest, AnybodyMayReadItUnderLoopbacksNamesAndNothingElse) {
   EXPECT_EQ(rebound.find("kymo_"), std::string::npos) << rebound;
 }
 
-// Every value of a member of this name, wherever in the document it stands.
+// All values of members with this name, anywhere in the document.
 void collect(const nlohmann::json& node, const std::string& key, std::vector<std::string>& out) {
   for (const auto& [name, value] : node.items()) {
     if (node.is_object() && name == key && value.is_string()) out.push_back(value);
@@ -95,7 +95,7 @@ std::string replaced(std::string text, const std::string& what, const std::strin
   return text;
 }
 
-// The metrics of an expression that /metrics does not serve, and labels that its series do not
+// The metrics of an expression that /metrics does not have, and the labels that its series do not
 // have.
 std::vector<std::string> unknown_in(const std::string& expression, const std::string& metrics) {
   std::vector<std::string> unknown;
@@ -127,7 +127,7 @@ TEST(PrometheusTest, DashboardAndAlertsAskForWhatIsServedAndNothingElse) {
   EXPECT_EQ(unknown_in("kymo_dumps_total{result=\"meh\"}", metrics).size(), 1U);
   const std::string alerts = read_file(docs + "alerts.yml");
   for (const std::string& name : unknown_in(alerts, metrics)) {
-    ADD_FAILURE() << "docs/alerts.yml asks for " << name;
+    ADD_FAILURE() << "docs/alerts.yml uses a metric that /metrics does not have: " << name;
   }
   const auto dashboard = nlohmann::json::parse(read_file(docs + "grafana/kymo.json"));
   std::vector<std::string> expressions;
@@ -137,7 +137,7 @@ TEST(PrometheusTest, DashboardAndAlertsAskForWhatIsServedAndNothingElse) {
   std::string all = alerts;
   for (std::string expression : expressions) {
     for (const std::string& name : unknown_in(expression, metrics)) {
-      ADD_FAILURE() << "the dashboard asks for " << name;
+      ADD_FAILURE() << "the dashboard uses a metric that /metrics does not have: " << name;
     }
     expression = replaced(replaced(expression, "$__rate_interval", "5m"), "$", "");
     rules += "  - record: r" + std::to_string(rules.size()) + "\n    expr: |\n      " + expression +
@@ -147,7 +147,7 @@ TEST(PrometheusTest, DashboardAndAlertsAskForWhatIsServedAndNothingElse) {
   const Outcome parsed =
       run({"promtool", "check", "rules", kymod.folder().file("dashboard.yml", rules)});
   EXPECT_EQ(parsed.exit_code, 0) << parsed.out << parsed.err;
-  // And the other way: whatever kymod counts can be seen somewhere.
+  // The other direction: each metric of kymod must be on a panel.
   static const std::regex kType(R"(# TYPE (kymo_\w+) (\w+))");
   for (std::sregex_iterator it(metrics.begin(), metrics.end(), kType), end; it != end; ++it) {
     const std::string name = (*it)[1].str() + ((*it)[2] == "histogram" ? "_bucket" : "");
@@ -171,15 +171,15 @@ TEST(PrometheusTest, TheAlertsFireWhenTheyShouldAndAreAllTested) {
     ++count;
     const std::string name = (*it)[1];
     EXPECT_NE(cases.find("alertname: " + name + "\n        exp_alerts:\n          - "), cases.npos)
-        << name << " is never seen to fire";
+        << name << " has no test in which it fires";
     EXPECT_NE(cases.find("alertname: " + name + ", exp_alerts: []"), cases.npos)
-        << name << " is never seen not to fire";
+        << name << " has no test in which it does not fire";
     EXPECT_NE(page.find("`" + name + "`"), page.npos) << name << " is not in docs/monitoring.md";
   }
   EXPECT_GE(count, 8);
 }
 
-// The values of a counter by its label `result`, as /metrics has them.
+// The values of a counter in /metrics, by its label `result`.
 std::map<std::string, std::string> results_of(const std::string& metrics, const std::string& name) {
   const std::regex line(name + "\\{result=\"(\\w+)\"\\} (\\d+)");
   std::map<std::string, std::string> out;
@@ -189,7 +189,7 @@ std::map<std::string, std::string> results_of(const std::string& metrics, const 
   return out;
 }
 
-// Whether docs/alerts.yml fires the alert where /metrics goes from one text to the other.
+// Whether docs/alerts.yml fires the alert if /metrics changes from one text to the other.
 bool fires(const Kymod& kymod, const std::string& alert, const std::string& before,
            const std::string& after) {
   auto then = results_of(before, "kymo_restores_total");
@@ -213,7 +213,7 @@ bool fires(const Kymod& kymod, const std::string& alert, const std::string& befo
   return tested.exit_code != 0;
 }
 
-// `kymo restore /nonexistent` paged whoever was on call.
+// Before the fix, a mistyped `kymo restore /nonexistent` caused an alert.
 TEST(PrometheusTest, ARequestThatIsWrongPagesNobodyAndAFailureDoes) {
   KYMO_NEEDS_CRIU();
   Kymod kymod;
@@ -234,7 +234,7 @@ TEST(PrometheusTest, ARequestThatIsWrongPagesNobodyAndAFailureDoes) {
   EXPECT_TRUE(fires(kymod, "KymoRestoresFail", refused, failed));
 }
 
-// A process that ends with the test, however that ends.
+// Ends a process at the end of the test, also if the test fails.
 struct Ended {
   pid_t pid;
   ~Ended() { kill(pid, SIGTERM); }
@@ -250,7 +250,7 @@ TEST(PrometheusTest, ARealPrometheusScrapesIt) {
                           "global: {scrape_interval: 1s}\nscrape_configs:\n- job_name: kymod\n"
                           "  static_configs: [{targets: ['" +
                               kymod.http() + "']}]\n");
-  // Port 0 is Prometheus' own choice; its log says which.
+  // Prometheus chooses a port for port 0. ss(8) shows which one.
   const std::string log = kymod.path("prometheus.log");
   const Outcome started =
       run({"sh", "-c",

@@ -1,5 +1,5 @@
-// The promise, at CRIU's notifications: whatever stalls or is killed there, the process runs, or it is
-// whole on disk, and what kymod says of it is true.
+// kymod's promise for dumps, tested at CRIU's notifications: whatever stalls or is killed there, the process runs or
+// is complete on disk, and what kymod says about it is true.
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -26,15 +26,15 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-// What counts. `connected`: a process that counts what a server sends back over one connection.
+// What is dumped. `connected` is a process that counts what a server sends back over one connection.
 enum class Subject : std::uint8_t { loop, connected, runc };
 
-// A subject, and how it is dumped.
+// What is dumped, and how.
 struct Way {
   const char* name;
   Subject subject;
   std::vector<std::string> flags;
-  bool may_be_held;  // CRIU writes to the disk
+  bool may_be_held;  // CRIU may wait for the disk, because it writes to it
   bool runs_on = false;
 };
 const Way kWays[] = {
@@ -48,8 +48,7 @@ const Way kWays[] = {
     {"Runc", Subject::runc, {"--deadline", "1m"}, false},
     {"RuncWithoutDeadline", Subject::runc, {}, true}};
 
-// Counts what comes back from the server of this port, and gives up when the connection is lost, unless it may
-// connect again.
+// Counts the answers of the server on this port. If the connection is lost, it ends, or connects again if it may.
 constexpr char kConnected[] =
     R"(use Socket; $SIG{PIPE} = "IGNORE"; my ($file, $port, $again) = @ARGV;
   sub connected { socket(my $s, PF_INET, SOCK_STREAM, 0) or die; connect($s, sockaddr_in($port, INADDR_LOOPBACK)) or die; $s }
@@ -60,7 +59,7 @@ constexpr char kConnected[] =
   ++$i; open my $to, "+<", $file or open $to, ">", $file; print $to $got; close $to;
   select undef, undef, undef, 0.1 })";
 
-// What CRIU is about to write to its log when it is stopped.
+// The text that CRIU is about to write to its log when it is stopped.
 struct Point {
   const char* name;
   const char* text;
@@ -82,7 +81,7 @@ constexpr Trouble kTroubles[] = {{"TheDiskOfTheImagesStalls", Deed::stall_images
 
 using Case = std::tuple<Way, Point, Trouble>;
 
-// For gtest.
+// Lets gtest print the name.
 void PrintTo(const Way& way, std::ostream* out) {
   *out << way.name;
 }
@@ -112,9 +111,9 @@ class PromiseTest : public ::testing::TestWithParam<Case> {
   }
 
   [[nodiscard]] static const Way& way() { return std::get<Way>(GetParam()); }
-  // The promise is that of the process, not that of its connection: when somebody else than kymod kills CRIU after it
-  // has read the connection, the process goes on at once, and the connection stays in repair mode until kymod has
-  // seen CRIU's end. What the process sends in between fails with EPERM.
+  // The promise is about the process, not about its connection. If another program kills CRIU after it has read the
+  // connection, the process goes on at once, but the connection stays in repair mode until kymod notices CRIU's end.
+  // Until then, each send of the process fails with EPERM.
   [[nodiscard]] static bool may_lose_its_connection() {
     return std::get<Point>(GetParam()).name == std::string("WhenAllIsWritten") &&
            std::get<Trouble>(GetParam()).deed == Deed::kill_criu;
@@ -139,7 +138,7 @@ class PromiseTest : public ::testing::TestWithParam<Case> {
   std::optional<Kymod> kymod_;
   std::thread client_;
   Outcome answer_;
-  pid_t pid_ = 0;  // of the process
+  pid_t pid_ = 0;  // the dumped process
   std::thread reaper_;
 };
 
@@ -160,7 +159,8 @@ void PromiseTest::start() {
       runtime::launch({words, {"PATH=/usr/bin:/bin"}, "/", "/dev/null", "/dev/null"});
   ASSERT_TRUE(started.ok()) << started.error().message;
   pid_ = *started;
-  reaper_ = std::thread([pid = pid_] { waitpid(pid, nullptr, 0); });  // a restore takes its pid
+  // A restore needs the same pid, so the process must be reaped.
+  reaper_ = std::thread([pid = pid_] { waitpid(pid, nullptr, 0); });
   ASSERT_TRUE(counts_on(root()));
 }
 
@@ -177,7 +177,7 @@ pid_t PromiseTest::dump_until_it_is_stopped() {
   return criu;
 }
 
-// CRIU can only wait for a disk on which it has something open.
+// CRIU can wait for a disk only if it has a file on it open.
 void PromiseTest::expect_that_it_waits_for_no_disk(pid_t criu) const {
   const std::string proc = "/proc/" + std::to_string(criu);
   for (const char* const what : {"/cwd", "/root"}) {
@@ -204,7 +204,8 @@ void PromiseTest::expect_truth_during_the_stall(const Outcome& answer) const {
   }
 }
 
-// In the end it counts: it never stopped, or it is restored. And what was promised has come true.
+// In the end the process must count, because it never stopped or because it is restored. What kymod promised must be
+// true.
 void PromiseTest::expect_the_promise() {
   ASSERT_TRUE(eventually([&] {
     const std::string state = checkpoint()["state"];
@@ -214,7 +215,7 @@ void PromiseTest::expect_the_promise() {
     EXPECT_EQ(checkpoint()["state"], "complete") << kymod_->log();
   }
   if (checkpoint()["state"] == "complete") {
-    if (way().runs_on) {  // its pids may be in use, so it is not restored
+    if (way().runs_on) {  // the process still runs and uses its pids, so it cannot be restored
       const Outcome verified = kymod_->kymo({"verify", dir()});
       EXPECT_EQ(verified.exit_code, 0) << verified.err;
       EXPECT_TRUE(counts_on(root())) << answer_.err << kymod_->log();
@@ -235,7 +236,7 @@ TEST_P(PromiseTest, ItRunsOrIsWholeOnDisk) {
     case Deed::stall_images:
       disk_.be("stalls");
       kill(criu, SIGCONT);
-      // The dump may have ended by itself.
+      // The dump may have ended already.
       static_cast<void>(kymod_->kymo({"cancel", checkpoint()["pid"].dump()}));
       client_.join();
       expect_truth_during_the_stall(answer_);

@@ -1,4 +1,4 @@
-// Profiles that programs of Go make themselves, pulled and kept (kymod --profiles-pull).
+// kymod pulls profiles that Go programs make of themselves, and keeps them (kymod --profiles-pull).
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -25,7 +25,7 @@ namespace {
 
 using nlohmann::json;
 
-// A program of Go that serves its profiles, and whose work is known (tests/stacks/go/serves_profiles.go).
+// A Go program that serves its profiles. What it does is known (tests/stacks/go/serves_profiles.go).
 class PulledProfilesTest : public ::testing::Test {
  protected:
   void SetUp() override { start({SERVES_PROFILES, rounds_, folder_.path()}); }
@@ -41,7 +41,7 @@ class PulledProfilesTest : public ::testing::Test {
     ::waitpid(pid_, nullptr, 0);
   }
 
-  // The port, and a line for each round.
+  // The output of the program: its port, and a line for each round.
   [[nodiscard]] std::vector<std::string> lines() const {
     std::vector<std::string> lines;
     std::ifstream file(rounds_);
@@ -49,7 +49,7 @@ class PulledProfilesTest : public ::testing::Test {
     return lines;
   }
   [[nodiscard]] std::string address() const { return "http://127.0.0.1:" + lines().at(0); }
-  // Waits until so many rounds are over.
+  // Waits until this many rounds have ended.
   [[nodiscard]] bool rounds(std::size_t number) const {
     return eventually([&] { return lines().size() > number; }, kPatience);
   }
@@ -58,7 +58,7 @@ class PulledProfilesTest : public ::testing::Test {
     return {"--profiles",      directory_, "--profiles-only=job:none",
             "--profiles-pull", targets_,   "--profiles-pull-every=2"};
   }
-  // Stops kymod, and waits until the minute in progress is written.
+  // Stops kymod, and waits until the current minute is written.
   void stop(Kymod& kymod) const {
     EXPECT_EQ(kymod.stop(SIGTERM), 0);
     const FileDescriptor folder(::open(directory_.c_str(), O_RDONLY | O_CLOEXEC));
@@ -70,7 +70,7 @@ class PulledProfilesTest : public ::testing::Test {
     EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
     return json::parse(outcome.out, nullptr, false);
   }
-  // A value of a function; -1: the profile does not have it.
+  // A value of a function, or -1 if the profile does not have the function.
   static std::int64_t value(const json& shown, const std::string& function,
                             const std::string& member) {
     for (const json& one : shown["profile"]["functions"]) {
@@ -79,7 +79,7 @@ class PulledProfilesTest : public ::testing::Test {
     return -1;
   }
 
-  // That a target cannot be pulled, and why.
+  // Expects that kymod says that this target cannot be pulled, and why.
   static void expect_said(const Kymod& kymod, const std::string& name, const std::string& reason) {
     const std::string begin = "cannot pull profiles of target:" + name + " at 127.0.0.1, port ";
     const auto said = [&] {
@@ -99,19 +99,21 @@ class PulledProfilesTest : public ::testing::Test {
   pid_t pid_ = 0;
 };
 
-// What the program has made before the first look is not stored, and what it has done since is.
+// What the program did before the first pull must not be stored. What it did afterwards must be.
 TEST_F(PulledProfilesTest, EachKindHasWhatTheProgramDid) {
   write_targets("app " + address() + "  # a comment\n");
   Kymod kymod(flags());
   kymod.start();
-  ASSERT_TRUE(rounds(3));  // the second is stored when the third has begun
+  ASSERT_TRUE(rounds(3));  // the second round is stored when the third has begun
   stop(kymod);
   const json alloc = shown("target:app", "go-alloc");
   EXPECT_EQ(value(alloc, "main.drop", "self_samples"), 100);
   EXPECT_EQ(value(alloc, "main.drop", "self_bytes"), 100 * 4096);
-  EXPECT_EQ(value(alloc, "main.hold", "self_bytes"), -1) << "it was there before";
+  EXPECT_EQ(value(alloc, "main.hold", "self_bytes"), -1)
+      << "this memory was allocated before the first pull";
   const json heap = shown("app", "go-heap");
-  EXPECT_EQ(value(heap, "main.hold", "self_bytes"), 50 * 8192) << "the average, not the sum";
+  EXPECT_EQ(value(heap, "main.hold", "self_bytes"), 50 * 8192)
+      << "the memory in use is averaged over the pulls, not added";
   EXPECT_EQ(value(heap, "main.hold", "self_samples"), 50);
   const json goroutines = shown("app", "go-goroutine");
   EXPECT_EQ(value(goroutines, "main.park", "total_count"), 7);
@@ -122,7 +124,7 @@ TEST_F(PulledProfilesTest, EachKindHasWhatTheProgramDid) {
   EXPECT_EQ(kymod.log().find("cannot pull"), std::string::npos) << kymod.log();
 }
 
-// The same program, which also uses a CPU, seen by `go tool pprof`.
+// The same program with a part that uses a CPU, compared with `go tool pprof`.
 class GoToolPprofTest : public PulledProfilesTest {
  protected:
   struct Values {
@@ -141,14 +143,14 @@ class GoToolPprofTest : public PulledProfilesTest {
   [[nodiscard]] std::string url(const std::string& profile) const {
     return address() + "/debug/pprof/" + profile;
   }
-  // Fetches a profile of the running program, and keeps it as a file.
+  // Fetches a profile of the running program, and returns the path of the file.
   [[nodiscard]] std::string fetched(const std::string& profile) const {
     std::string file = folder_.path() + "/" + profile + ".pb.gz";
     const Outcome outcome = pprof({"-proto", "-output=" + file, url(profile)});
     EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
     return file;
   }
-  // What `go tool pprof -top` says of the program's own functions, and of all.
+  // The values that `go tool pprof -top` prints for the program's own functions and for all functions.
   [[nodiscard]] std::map<std::string, Values> top(std::vector<std::string> arguments) const {
     arguments.insert(arguments.begin(), {"-top", "-nodecount=100000", "-nodefraction=0"});
     const Outcome outcome = pprof(arguments);
@@ -168,14 +170,14 @@ class GoToolPprofTest : public PulledProfilesTest {
     }
     return functions;
   }
-  // kymo has the same of these functions. Others, such as those of the server, change from one look to the next.
+  // Expects the same values from kymo for these functions. Others, such as those of the server, change between two pulls.
   static void expect_same(const json& ours, const std::string& unit,
                           const std::map<std::string, Values>& go,
                           const std::vector<std::string>& names) {
     for (const std::string& name : names) {
       ASSERT_TRUE(go.contains(name)) << name;
       const Values& values = go.at(name);
-      // Delays are counted in cycles, whose length the program measures.
+      // Go counts delays in CPU cycles, and measures how long a cycle is. So the results differ slightly.
       const double tolerance = unit == "ns" ? values.total / 100 + 1 : 0;
       const auto near = [&](const char* member, double wanted) {
         const std::int64_t got = value(ours, name, member + unit);
@@ -202,7 +204,7 @@ TEST_F(GoToolPprofTest, EachKindIsWhatGoToolPprofFetchesItself) {
               top({"-sample_index=inuse_space", "-unit=B", url("heap")}), {"main.hold"});
   expect_same(shown("app", "go-goroutine"), "count",
               top({"-sample_index=goroutine", "-unit=count", url("goroutine")}), {"main.park"});
-  // Of the counts since the start of the program: what came since.
+  // Compares what was added since kymod's first pull, because these counts begin with the program.
   expect_same(shown("app", "go-alloc"), "bytes",
               top({"-sample_index=alloc_space", "-unit=B", since("heap"), url("heap")}),
               {"main.drop", "main.wait", "main.contend"});
@@ -214,7 +216,7 @@ TEST_F(GoToolPprofTest, EachKindIsWhatGoToolPprofFetchesItself) {
               {"main.contend"});
 }
 
-// Both take samples, at different times: their shares may differ by chance.
+// Both take samples at different times, so their shares may differ by chance.
 TEST_F(GoToolPprofTest, TheSharesOfCpuTimeAreThoseOfGoToolPprof) {
   write_targets("app " + address() + "\n");
   Kymod kymod(flags());
@@ -222,7 +224,7 @@ TEST_F(GoToolPprofTest, TheSharesOfCpuTimeAreThoseOfGoToolPprof) {
   ASSERT_TRUE(rounds(4));
   stop(kymod);
   const json ours = shown("app", "go-cpu");
-  constexpr double kPeriodNs = 10'000'000;  // Go's
+  constexpr double kPeriodNs = 10'000'000;  // Go takes a sample each 10 ms
   const auto go = top({"-sample_index=cpu", "-unit=ns", "-seconds=3", url("profile")});
   ASSERT_TRUE(go.contains("main.most") && go.contains("main.least"));
   const double most = go.at("main.most").total;
@@ -234,10 +236,11 @@ TEST_F(GoToolPprofTest, TheSharesOfCpuTimeAreThoseOfGoToolPprof) {
   const double share = (most + our_most) / (all + our_all);
   const double deviation = std::sqrt(share * (1 - share) * (kPeriodNs / all + kPeriodNs / our_all));
   EXPECT_NEAR(our_most / our_all, most / all, 5 * deviation) << our_all << " " << all;
-  EXPECT_NEAR(our_most / our_all, 0.75, 5 * deviation) << "what the program does";
+  EXPECT_NEAR(our_most / our_all, 0.75, 5 * deviation)
+      << "the program spends three quarters of its time there";
 }
 
-// A list of pods, as Kubernetes has it.
+// A list of pods in the format of Kubernetes.
 TEST_F(PulledProfilesTest, PodsAreFoundByTheirAnnotations) {
   const json pod = {
       {"metadata",
@@ -265,7 +268,7 @@ TEST_F(PulledProfilesTest, PodsAreFoundByTheirAnnotations) {
   EXPECT_EQ(services[0]["service"], "pod:shop/web-1");
 }
 
-// One that is wrong does not keep the others from being asked: who owns a pod may write what he likes into its annotations.
+// One wrong pod must not keep kymod from pulling the others: the owner of a pod can write anything into its annotations.
 TEST_F(PulledProfilesTest, TheApiOfKubernetesListsThePods) {
   const auto pod = [](const std::string& name, const std::string& port) {
     return json{{"metadata",
@@ -279,7 +282,8 @@ TEST_F(PulledProfilesTest, TheApiOfKubernetesListsThePods) {
   std::ofstream(folder_.path() + "/pods.json") << pods.dump();
   const std::string token = folder_.path() + "/token";
   std::ofstream(token) << "wrong\n";
-  ASSERT_EQ(chmod(folder_.path().c_str(), 0755), 0);  // who asks, as nobody, reads the certificate
+  // The process that pulls runs as nobody, and must be able to read the certificate.
+  ASSERT_EQ(chmod(folder_.path().c_str(), 0755), 0);
   const std::string api = "https://127.0.0.1:" + read_file(folder_.path() + "/api");
   Kymod kymod({"--profiles", directory_, "--profiles-only=job:none", "--profiles-pull", api,
                "--profiles-pull-token", token, "--profiles-pull-ca", folder_.path() + "/ca.pem",
@@ -307,7 +311,7 @@ TEST_F(PulledProfilesTest, AnApiWhoseCertificateNobodySignedIsNotBelieved) {
       << kymod.log();
 }
 
-// None of them keeps the others from being pulled.
+// None of these targets may keep kymod from pulling the others.
 TEST_F(PulledProfilesTest, TargetsThatCannotBeBelievedAreSaidAndHarmNothing) {
   std::string text = "app " + address() + "\ngone http://127.0.0.1:1\n";
   for (const char* const name : {"redirect", "endless", "garbage"}) {
@@ -322,12 +326,12 @@ TEST_F(PulledProfilesTest, TargetsThatCannotBeBelievedAreSaidAndHarmNothing) {
       {"endless", "its answer is longer than 64 MiB"},
       {"garbage", "its profile heap is no profile of pprof, or is damaged"}};
   for (const auto& [name, reason] : reasons) expect_said(kymod, name, reason);
-  ASSERT_TRUE(rounds(lines().size() + 1)) << "the good one is still pulled";
+  ASSERT_TRUE(rounds(lines().size() + 1)) << "kymod must still pull the correct target";
   stop(kymod);
   EXPECT_EQ(value(shown("app", "go-goroutine"), "main.park", "total_count"), 7);
 }
 
-// The process that asks a program, which may be anybody's.
+// Checks the process that sends the requests, because any user may run the program that it asks.
 TEST_F(PulledProfilesTest, WhoAsksIsNobodyAndHasNoFiles) {
   write_targets("silent " + address() + "/silent\n");
   Kymod kymod(flags());
@@ -338,7 +342,8 @@ TEST_F(PulledProfilesTest, WhoAsksIsNobodyAndHasNoFiles) {
     for (const pid_t keeper : helpers) {
       const auto seen = probe::read_process(keeper);
       if (!seen || seen->name != "kymod-profiles") continue;
-      constexpr int kAskersNice = 19;  // which the reader of programs does not have
+      // The nice value of this process, which the process that reads programs does not have.
+      constexpr int kAskersNice = 19;
       const std::vector<pid_t> children = probe::children_of(keeper).value();
       for (const pid_t child : children) {
         if (getpriority(PRIO_PROCESS, static_cast<id_t>(child)) == kAskersNice) asker = child;
@@ -372,7 +377,7 @@ TEST_F(PulledProfilesTest, ATargetThatNeverAnswersHoldsNobodyUp) {
   expect_said(kymod, "silent", "it does not answer in time");
 }
 
-// Each look at a target is counted, whatever the log says.
+// Each pull is counted, also if the log does not mention it.
 TEST_F(PulledProfilesTest, WhatWasPulledAndWhatFailedIsCounted) {
   write_targets("app " + address() + "\ngone http://127.0.0.1:1\nsilent " + address() +
                 "/silent\n");
@@ -386,7 +391,8 @@ TEST_F(PulledProfilesTest, WhatWasPulledAndWhatFailedIsCounted) {
   };
   ASSERT_TRUE(eventually([&] { return counted("pulls_timed_out") >= 1; }, kPatience));
   ASSERT_TRUE(eventually([&] { return counted("pulled_bytes") > 1000; }, kPatience));
-  EXPECT_GE(counted("pulls_failed"), 2) << "one that is gone, and one that is silent";
+  EXPECT_GE(counted("pulls_failed"), 2)
+      << "one target that does not exist, and one that does not answer";
   EXPECT_GT(counted("pulls"), counted("pulls_failed"));
   EXPECT_GT(counted("pulls_failed"), counted("pulls_timed_out"));
 }
@@ -406,7 +412,7 @@ TEST_F(PulledProfilesTest, AFileOfTargetsThatIsWrongIsSaid) {
       kymod.logs(targets_ + ", line 2: programs are asked by http:// only, not by https://"))
       << kymod.log();
   write_targets("app " + address() + "\n");
-  ASSERT_TRUE(rounds(1)) << "the file is read again";
+  ASSERT_TRUE(rounds(1)) << "kymod must read the file of targets again";
 }
 
 }  // namespace

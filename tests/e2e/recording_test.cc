@@ -1,4 +1,4 @@
-// The recording that each request leaves: what it must show of a slow dump, and of a failed one.
+// The recording that each request leaves: what it shows of a slow dump, and of one that failed.
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -25,7 +25,7 @@ std::uint64_t bytes_in(const std::string& folder) {
   return sum;
 }
 
-// What the daemon has counted, by the name of the metric.
+// The value of kymod's counter with this name.
 std::uint64_t count_now(const Kymod& kymod, const std::string& name) {
   for (const nlohmann::json& metric : kymod.kymo_json({"metrics"})) {
     if (metric["name"] == name) return metric["values"][0]["value"].get<std::uint64_t>();
@@ -34,14 +34,15 @@ std::uint64_t count_now(const Kymod& kymod, const std::string& name) {
   return 0;
 }
 
-// CRIU is held where it has written something and begins with the memory, until rows were made that have it.
+// CRIU is stopped after it has written something and before it writes the memory, until there are rows with
+// these bytes.
 TEST(RecordingTest, ASlowDumpShowsItsBytesAndPhasesWhileItRuns) {
   KYMO_NEEDS_CRIU();
   const BreakableCriu criu;
   Kymod kymod({"--criu", criu.path()});
   kymod.start();
   static_cast<void>(kymod.churn(16, "work"));
-  // There must be a second before the request that can be recorded.
+  // kymod must have recorded at least a second before the request begins.
   ASSERT_TRUE(
       eventually([&] { return kymod.kymo_json({"recorder"})["reach_ns"] > 1'200'000'000; }));
   const std::string dir = kymod.path("checkpoint");
@@ -53,7 +54,8 @@ TEST(RecordingTest, ASlowDumpShowsItsBytesAndPhasesWhileItRuns) {
   ASSERT_NE(stopped, 0) << kymod.log();
   criu.mend();
   EXPECT_TRUE(eventually([&] { return count_now(kymod, "image_written_bytes") > 0; }));
-  // Rows are counted a second at a time: of the second second all were made after that.
+  // The number of rows is updated once a second. So after two updates, there are rows that were taken after
+  // this point.
   for (int second = 0; second < 2; ++second) {
     const std::uint64_t rows = count_now(kymod, "profiler_rows");
     EXPECT_TRUE(eventually([&] { return count_now(kymod, "profiler_rows") > rows; }));
@@ -68,7 +70,7 @@ TEST(RecordingTest, ASlowDumpShowsItsBytesAndPhasesWhileItRuns) {
   const std::vector<std::uint64_t>& bytes = columns.at("image_written_bytes");
   EXPECT_TRUE(std::is_sorted(bytes.begin(), bytes.end()));
   const std::set<std::uint64_t> distinct(bytes.begin(), bytes.end());
-  EXPECT_GT(distinct.size(), 2U) << "some were seen before the end";
+  EXPECT_GT(distinct.size(), 2U) << "the recording must show bytes before the end of the dump";
   EXPECT_EQ(bytes.front(), 0U);
   EXPECT_EQ(bytes.back(), bytes_in(dir + "/images"));
   EXPECT_EQ(bytes.back(), dump["image_bytes"]);
@@ -82,16 +84,16 @@ TEST(RecordingTest, ASlowDumpShowsItsBytesAndPhasesWhileItRuns) {
   EXPECT_EQ(phase.back(), 0U);
   EXPECT_GE(std::set<std::uint64_t>(phase.begin(), phase.end()).size(), 2U);
 
-  // A second before the request and one after it: each of its ticks is a row or was counted as missed.
+  // From a second before the request to a second after it, each tick is a row or was counted as missed.
   const std::uint64_t length = metadata["stats"]["ticks_due"].get<std::uint64_t>() *
                                metadata["interval_ns"].get<std::uint64_t>();
   EXPECT_GE(length, dump["duration_ns"].get<std::uint64_t>() + 1'900'000'000U);
   EXPECT_EQ(metadata["about"]["stats"], dump["stats"]);
 }
 
-// Of 57 columns one moved, before kymod looked at CRIU, the target and the machine. How many move
-// depends on how often a busy machine lets kymod look: on a quiet one 15 and more in a dump, 12 and
-// more in a restore.
+// Before kymod looked at CRIU, the target and the machine, one of 57 columns changed. How many change
+// depends on how often a busy machine lets kymod look. On a quiet machine it is at least 15 in a dump and at
+// least 12 in a restore.
 TEST(RecordingTest, WhatHappensInsideIsSeenAsItHappens) {
   KYMO_NEEDS_CRIU();
   Kymod kymod;
@@ -110,16 +112,20 @@ TEST(RecordingTest, WhatHappensInsideIsSeenAsItHappens) {
   EXPECT_GE(restored.size(), 12U) << ::testing::PrintToString(restored);
   const auto columns = read_recording(dir + "/recordings/restore.tsv");
   EXPECT_EQ(columns.at("target_running").back(), 1U);
-  EXPECT_GE(columns.at("target_resident_bytes").back(), 512U << 20U) << "its memory is back";
+  EXPECT_GE(columns.at("target_resident_bytes").back(), 512U << 20U)
+      << "the memory must be restored";
   EXPECT_GT(restore["about"]["inside"]["readings"], 2);
   const auto during = read_recording(dir + "/recordings/dump.tsv");
   if (during.count("memory_moved_bytes") == 0) {
     GTEST_SKIP() << "no BPF here: " << dump["about"]["inside"]["missing"];
   }
-  EXPECT_GE(during.at("memory_moved_bytes").back(), 512U << 20U) << "all of it was taken out";
-  EXPECT_GE(columns.at("memory_moved_bytes").back(), 512U << 20U) << "all of it was read back";
+  EXPECT_GE(during.at("memory_moved_bytes").back(), 512U << 20U)
+      << "all memory must have been copied out of the process";
+  EXPECT_GE(columns.at("memory_moved_bytes").back(), 512U << 20U)
+      << "all memory must have been read back";
   EXPECT_GT(during.at("criu_run_ns").back(), 1'000'000U);
-  EXPECT_GT(during.at("criu_off_socket_ns").back(), 0U) << "it asks the target";
+  EXPECT_GT(during.at("criu_off_socket_ns").back(), 0U)
+      << "CRIU waits for the answers of its parasite";
   EXPECT_GT(during.at("criu_sys_ptrace_calls").back(), 0U);
   EXPECT_GT(during.at("target_off_stopped_ns").back(), 0U);
   EXPECT_GT(columns.at("target_run_ns").back(), 0U);
@@ -134,13 +140,13 @@ TEST(RecordingTest, OnRequestPagesAndTheStacksOfWaitsAreSeenToo) {
   kymod.start();
   static_cast<void>(kymod.churn(64, "work"));
   const std::string dir = kymod.path("checkpoint");
-  // In a stream kymod writes the images, and not CRIU.
+  // With a stream, kymod writes the images, and not CRIU.
   static_cast<void>(kymod.kymo_json({"dump", "process", "work", "--dir", dir, "--no-stream"}));
   static_cast<void>(ended_metadata(dir + "/recordings/dump.tsv"));
   const auto columns = read_recording(dir + "/recordings/dump.tsv");
   if (columns.count("criu_run_ns") == 0) GTEST_SKIP() << "no BPF here";
   EXPECT_GE(columns.at("criu_allocated_bytes").back(), 64U << 20U)
-      << "the page cache of the images";
+      << "the page cache of the images counts as allocated memory";
   EXPECT_GT(columns.at("criu_user_faults").back(), 0U);
   const std::string waits = dir + "/recordings/dump.waits.pb.gz";
   EXPECT_TRUE(eventually([&] { return fs::exists(waits); }));
@@ -165,10 +171,9 @@ TEST(RecordingTest, AFailedDumpLeavesOneToo) {
   KYMO_NEEDS_CRIU();
   Kymod kymod;
   kymod.start();
-  const nlohmann::json job = kymod.kymo_json(
-      {"run", "process", "--name", "piped", "--", "sh", "-c",
-       "exec unshare --fork --pid --kill-child sleep 1000"});  // a pid namespace within: criu does
-                                                               // not dump that
+  // CRIU does not dump a process that has a child in another pid namespace.
+  const nlohmann::json job = kymod.kymo_json({"run", "process", "--name", "piped", "--", "sh", "-c",
+                                              "exec unshare --fork --pid --kill-child sleep 1000"});
   ASSERT_TRUE(eventually([&] {
     return run({"pgrep", "-P", std::to_string(job["pid"].get<int>())}).exit_code == 0;
   }));
@@ -202,7 +207,8 @@ TEST(RecordingTest, TheDaemonWideFileIsKeptBesides) {
     static_cast<void>(kymod.churn(8, "work"));
     const nlohmann::json dump = kymod.kymo_json({"dump", "process", "work"});
     EXPECT_EQ(kymod.stop(SIGTERM), 0);
-    EXPECT_EQ(ended_metadata(dump["recording"])["state"], "ended") << "a stop finishes recordings";
+    EXPECT_EQ(ended_metadata(dump["recording"])["state"], "ended")
+        << "kymod must finish the recordings when it stops";
   }
   const auto columns = read_recording(log);
   EXPECT_EQ(columns.size(), 6U) << "the time, the four results of dumps, the bytes";

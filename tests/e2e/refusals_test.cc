@@ -1,4 +1,4 @@
-// Bad input: one clear line, the right exit code, and nothing lost.
+// Wrong input gets one clear line and the right exit code, and nothing is lost.
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -21,14 +21,14 @@ namespace fs = std::filesystem;
 void expect_refusal(const Outcome& outcome, int exit_code, const std::string& says) {
   EXPECT_EQ(outcome.exit_code, exit_code) << outcome.err;
   EXPECT_NE(outcome.err.find(says), std::string::npos) << outcome.err;
-  // kymod logs its configuration first; the refusal itself is the last line, and one line.
+  // kymod logs its configuration first. The refusal is the last line.
   const std::size_t at = outcome.err.find("\nkymo");
   const std::string line = at == std::string::npos ? outcome.err : outcome.err.substr(at + 1);
   EXPECT_EQ(line.rfind("kymo", 0), 0U) << outcome.err;
   EXPECT_EQ(std::count(line.begin(), line.end(), '\n'), 1) << outcome.err;
 }
 
-// A kymod that is not expected to start.
+// Runs a kymod that must not start.
 Outcome kymod_with(const TemporaryDirectory& folder, std::vector<std::string> flags) {
   const auto set = [&](const char* flag, const std::string& value) {
     if (std::find(flags.begin(), flags.end(), flag) == flags.end()) {
@@ -41,11 +41,13 @@ Outcome kymod_with(const TemporaryDirectory& folder, std::vector<std::string> fl
   set("--criu", criu_path());
   flags.insert(flags.begin(), KYMOD_PROGRAM);
   Outcome outcome = run(flags);
-  EXPECT_FALSE(fs::exists(folder.path() + "/refused.sock")) << "a refused start leaves no socket";
+  EXPECT_FALSE(fs::exists(folder.path() + "/refused.sock"))
+      << "a kymod that does not start must leave no socket";
   return outcome;
 }
 
-// A copy of kymo where every user may run it, whatever folder this tree was built in.
+// Copies kymo to a folder where every user may run it, because the build folder may be closed to
+// others.
 std::string kymo_for_everybody(const Kymod& kymod) {
   std::string program = kymod.path("kymo");
   fs::copy_file(KYMO_PROGRAM, program, fs::copy_options::skip_existing);
@@ -118,7 +120,7 @@ TEST(RefusalsTest, Requests) {
     expect_refusal(kymod.kymo(args), 1, says);
   };
   refused({"dump", "process", "999999999"}, "999999999");
-  if (read_file("/proc/2/comm") == "kthreadd\n") {  // a container shows none
+  if (read_file("/proc/2/comm") == "kthreadd\n") {  // a container shows no kernel threads
     refused({"dump", "process", "2"}, "kernel thread");
   }
   refused({"dump", "process", "nobody"}, "no job is named nobody");
@@ -130,12 +132,12 @@ TEST(RefusalsTest, Requests) {
   refused({"run", "process", "--", kymod.path("missing")}, "No such file");
   refused({"run", "process", "--name", "work", "--", "true"}, "exists already");
   refused({"run", "process", "--name", "a/b", "--", "true"}, "a name has");
-  // What a terminal would obey is shown, not done.
+  // Control characters must be shown, and must not reach the terminal.
   refused({"run", "process", "--name", "a\x1b[31m\u202e", "--", "true"}, "'a?[31m?'");
   refused({"dump", "process", "work\n\x1b]0;title\x07"}, "work??]0;title?");
   EXPECT_TRUE(kymod.goes_on(job));
   const nlohmann::json dump = kymod.kymo_json({"dump", "process", "work", "--leave-running"});
-  // It once left a recording in the good checkpoint.
+  // Before the fix, the refused request left a recording in the good checkpoint.
   const std::string dir = dump["directory"];
   ended_metadata(dump["recording"]);
   const auto files = [&] {
@@ -147,7 +149,8 @@ TEST(RefusalsTest, Requests) {
   refused({"restore", "process", dir}, "in use");
   refused({"restore", "process", dir + "/images"}, "in use");
   EXPECT_EQ(files(), before);
-  EXPECT_FALSE(fs::exists(kymod.state() + "/restores")) << "nor for bare images";
+  EXPECT_FALSE(fs::exists(kymod.state() + "/restores"))
+      << "a refused restore of images without a checkpoint must leave nothing, either";
   EXPECT_TRUE(kymod.logs("in use"));
   EXPECT_EQ(kymod.log().find('\x1b'), std::string::npos) << kymod.log();
 }
@@ -163,7 +166,8 @@ TEST(RefusalsTest, RecordsThatAreDamagedOrNewer) {
   expect_refusal(kymod.kymo({"restore", "process", dir}), 1, "damaged");
 }
 
-// Reads and writes wait two seconds for whoever holds it; the next request is served again.
+// Reads and writes wait two seconds for another process that has the database locked. The next
+// request must work again.
 TEST(RefusalsTest, ADatabaseThatAnotherProcessHasLocked) {
   KYMO_NEEDS_CRIU();
   Kymod kymod;
@@ -206,7 +210,7 @@ TEST(RefusalsTest, NoDaemon) {
   expect_refusal(run({KYMO_PROGRAM, "ps", "--socket", folder.path() + "/none"}), 1, "start kymod");
 }
 
-// The client waited for ever.
+// Before the fix, the client waited for ever.
 TEST(RefusalsTest, ASocketThatIsNotKymodsIsSaid) {
   const TemporaryDirectory folder;
   const std::string path = folder.path() + "/socket";
@@ -251,7 +255,7 @@ TEST(RefusalsTest, AnotherUserIsRefusedByModeAndByCredentials) {
       "setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", kymo_for_everybody(kymod),
       "ps",      "--socket",      kymod.socket()};
   expect_refusal(run(as_nobody), 1, "permission denied");
-  // Even with the mode out of the way: the daemon looks at who calls.
+  // The mode of the socket now lets every user connect, but kymod also checks who calls.
   ASSERT_EQ(chmod(kymod.socket().c_str(), 0666), 0);
   expect_refusal(run(as_nobody), 1, "refused this user");
   EXPECT_TRUE(kymod.logs("refused a caller"));
@@ -274,7 +278,7 @@ TEST(RefusalsTest, TheSocketsGroupMayConnect) {
   };
   const Outcome member = as_member({"ps"});
   EXPECT_EQ(member.exit_code, 0) << member.err;
-  // What would give a restored process files of the machine.
+  // These options would give a restored process files of the machine.
   for (const std::vector<std::string>& option :
        {std::vector<std::string>{"--inherit-fd", "a=/etc/shadow"},
         {"--external", "mnt[a]:/"},

@@ -1,4 +1,4 @@
-// A kymod that a service manager starts again and again with the same arguments.
+// A service manager starts kymod again and again with the same arguments.
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -15,7 +15,7 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-// It once said "the file exists: move it away", for ever, and cleared up nothing.
+// Before the fix, kymod did not start ("the file exists: move it away"), and so never cleaned up.
 TEST(RestartsTest, TheDaemonWideRecordingOfAnEarlierStartDoesNotKeepItFromStarting) {
   KYMO_NEEDS_CRIU();
   const TemporaryDirectory folder;
@@ -32,7 +32,8 @@ TEST(RestartsTest, TheDaemonWideRecordingOfAnEarlierStartDoesNotKeepItFromStarti
 
   kymod.start();
   EXPECT_NE(kymod.log().find(folder.path() + "/all-3.tsv"), std::string::npos) << kymod.log();
-  EXPECT_TRUE(kymod.goes_on(job)) << "the dump that was cut short is cleared up";
+  EXPECT_TRUE(kymod.goes_on(job))
+      << "the next kymod must let the process of the unfinished dump go on";
   EXPECT_FALSE(fs::exists(dir + "/images"));
   EXPECT_EQ(json::parse(read_file(dir + "/checkpoint.json"))["state"], "failed");
   EXPECT_EQ(kymod.kymo({"dump", "process", "work", "--leave-running"}).exit_code, 0);
@@ -42,9 +43,10 @@ TEST(RestartsTest, TheDaemonWideRecordingOfAnEarlierStartDoesNotKeepItFromStarti
     return json::parse(read_file(folder.path() + "/" + stem + ".meta.json"))["state"];
   };
   EXPECT_EQ(state("all"), "ended");
-  EXPECT_EQ(state("all-2"), "running") << "killed: its pid says that nobody writes it any more";
+  EXPECT_EQ(state("all-2"), "running")
+      << "the recorder was killed, and the pid in the metadata shows it";
   EXPECT_EQ(state("all-3"), "ended");
-  // Of the one that was killed, rows of its last second were still in memory.
+  // The rows of the last second of the killed kymod were only in memory.
   for (const char* name : {"/all.tsv", "/all-3.tsv"}) {
     EXPECT_GT(read_recording(folder.path() + name).at("Time (ns)").size(), 1U) << name;
   }

@@ -1,5 +1,5 @@
-// The promise, at the points of a restore: whatever stalls or is killed there, there is one copy of the process,
-// or its checkpoint is whole and can be restored, and what kymod says of it is true.
+// kymod's promise for restores, tested at points of a restore: whatever stalls or is killed there, there is exactly
+// one copy of the process, or its checkpoint is complete and can be restored, and what kymod says about it is true.
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -28,7 +28,7 @@ using nlohmann::json;
 struct RestoreWay {
   const char* name;
   Kind kind;
-  std::vector<std::string> flags;  // of the dump
+  std::vector<std::string> flags;  // flags of the dump
 };
 const RestoreWay kRestoreWays[] = {{"AProcess", Kind::process, {}},
                                    {"ACompressedProcess", Kind::process, {"--compression", "zstd"}},
@@ -38,7 +38,7 @@ const RestoreWay kRestoreWays[] = {{"AProcess", Kind::process, {}},
                                    {"Containerd", Kind::containerd, {}},
                                    {"Docker", Kind::docker, {}}};
 
-// What CRIU is about to write to its log when it is stopped.
+// The text that CRIU is about to write to its log when it is stopped.
 struct RestorePoint {
   const char* name;
   const char* text;
@@ -66,8 +66,8 @@ constexpr RestoreTrouble kRestoreTroubles[] = {
     {"TheDiskOfTheStateStalls", RestoreDeed::stall_state},
     {"CriuIsKilled", RestoreDeed::kill_criu},
     {"KymodIsKilled", RestoreDeed::kill_kymod}};
-// Not for containerd and Docker: if their runc is killed, they have it delete the container by themselves, before
-// anybody else can act. It then deletes the files of the root, too (docs/faults.md).
+// Without containerd and Docker: if their runc is killed, they let it delete the container before anybody else can
+// act. runc then also deletes the files of the container's root (docs/faults.md).
 const RestoreWay kKilledWays[] = {{"AProcess", Kind::process, {}},
                                   {"AConnection", Kind::connected, {"--tcp-established"}},
                                   {"Runc", Kind::runc, {}}};
@@ -76,7 +76,7 @@ constexpr RestoreTrouble kAllAreKilled[] = {{"AllAreKilled", RestoreDeed::kill_a
 
 using RestoreCase = std::tuple<RestoreWay, RestorePoint, RestoreTrouble>;
 
-// For gtest.
+// Lets gtest print the name.
 void PrintTo(const RestoreWay& way, std::ostream* out) {
   *out << way.name;
 }
@@ -135,12 +135,12 @@ class RestorePromiseTest : public ::testing::TestWithParam<RestoreCase> {
   std::optional<Kymod> kymod_;
   std::thread client_;
   Outcome answer_;
-  std::uint64_t number_ = 0;  // before the dump
+  std::uint64_t number_ = 0;  // the number before the dump
 };
 
 void RestorePromiseTest::dump() {
   static_cast<void>(kymod_->kymo_json(counting_->run()));
-  // The program of a container begins after `runc start` has ended: there is no copy of it before.
+  // The program of a container starts only after `runc start` has ended. Before, there is no copy of it.
   ASSERT_TRUE(eventually([&] { return counting_->counts(); })) << kymod_->log();
   number_ = counting_->number();
   std::vector<std::string> words{"dump", "process", counting_->name(), "--dir", dir()};
@@ -167,7 +167,7 @@ void RestorePromiseTest::make_trouble(pid_t criu) {
       disk_.be("is-silent");
       kill(criu, SIGCONT);
       static_cast<void>(
-          kymod_->kymo({"cancel", counting_->name()}));  // it may have ended by itself
+          kymod_->kymo({"cancel", counting_->name()}));  // the restore may have ended already
       break;
     case RestoreDeed::stall_for_a_while:
       disk_.be("is-silent");
@@ -192,8 +192,8 @@ void RestorePromiseTest::make_trouble(pid_t criu) {
   client_.join();
 }
 
-// kymod with its children, CRIU, and those that have started it: runc, and for podman conmon. None of them can clean
-// up. What CRIU has restored lives on.
+// Kills kymod, its children, CRIU, and the processes that have started CRIU: runc, and conmon for podman. So none of
+// them can clean up. The processes that CRIU has restored live on.
 void RestorePromiseTest::kill_all_of_it(pid_t criu) {
   std::vector<pid_t> all{kymod_->pid()};
   const std::vector<pid_t> children = probe::children_of(kymod_->pid()).value();
@@ -207,18 +207,19 @@ void RestorePromiseTest::kill_all_of_it(pid_t criu) {
     ASSERT_TRUE(seen.ok());
     one = seen->parent;
   }
-  all.insert(all.end(), chain.rbegin(), chain.rend());  // CRIU after those that would see its end
+  // CRIU last, because its parents would see its end.
+  all.insert(all.end(), chain.rbegin(), chain.rend());
   for (const pid_t one : all) kill(one, SIGKILL);
   kymod_->stop(SIGKILL);
 }
 
-// The runtime of a kymod that was killed goes on.
+// Starts kymod again after the runtime of the killed kymod, which goes on, has ended.
 void RestorePromiseTest::start_again(pid_t criu) {
   kymod_->start();
   EXPECT_TRUE(eventually([&] { return !probe::process_lives(criu, 0); }));
 }
 
-// While the trouble lasts.
+// Checks what kymod says while the trouble lasts.
 void RestorePromiseTest::expect_truth(const Outcome& answer) const {
   EXPECT_EQ(kymod_->kymo_json({"checkpoints"}).at(0)["state"], "complete");
   if (answer.exit_code == 0) {
@@ -236,14 +237,15 @@ void RestorePromiseTest::expect_the_promise() const {
       << restored.err << kymod_->log();
   EXPECT_TRUE(counting_->counts()) << answer_.err << restored.err << kymod_->log();
   EXPECT_GT(counting_->number(), number_);
-  // A runtime may have gone on alone: kymod sees at its next look that its container runs.
+  // A runtime may have finished the restore alone. kymod then sees the next time it looks that its container runs.
   json job;
   EXPECT_TRUE(eventually([&] {
     job = kymod_->job(counting_->name());
     return job["state"] == "running";
   })) << job.dump(1);
   EXPECT_EQ(std::vector<pid_t>{job["pid"].get<pid_t>()}, counting_->copies());
-  // CRIU gives the network free after the second point. If the restore is ended later, its peer is told.
+  // CRIU unblocks the network after the second point. If the restore is ended later, the other end of the connection
+  // sees its end.
   const std::string point = std::get<1>(GetParam()).name;
   if (point == "BeforeItForks" || point == "WhenMemoryIsBack") {
     EXPECT_LE(counting_->connections(), 1);
@@ -271,14 +273,14 @@ INSTANTIATE_TEST_SUITE_P(KilledRestores, RestorePromiseTest,
                                             ::testing::ValuesIn(kRestorePoints),
                                             ::testing::ValuesIn(kAllAreKilled)),
                          name_of_restore);
-// At the later points the container runs on, but podman, whose conmon was killed, takes it for ended.
+// At the later points, the container runs on, but podman takes it for ended, because its conmon was killed.
 INSTANTIATE_TEST_SUITE_P(KilledPodman, RestorePromiseTest,
                          ::testing::Combine(::testing::Values(kPodman),
                                             ::testing::Values(kRestorePoints[0], kRestorePoints[1]),
                                             ::testing::ValuesIn(kAllAreKilled)),
                          name_of_restore);
 
-// CRIU hangs in the restore of a container.
+// CRIU hangs in the restore of a container, and the deadline must end it.
 void expect_end_at_deadline(Kind kind) {
   KYMO_NEEDS_CRIU();
   if (!why_not(kind).empty()) GTEST_SKIP() << why_not(kind);

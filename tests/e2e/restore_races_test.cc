@@ -1,4 +1,4 @@
-// What comes in the way of a restore that runs: a deletion of its job, a disk without room, a limit for the size of files.
+// What can happen during a restore: its job is deleted, its disk is full, or the size of files is limited.
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -36,7 +36,7 @@ class RestoreRacesTest : public ::testing::Test {
   [[nodiscard]] std::string dir(int number) const {
     return kymod_->path("c" + std::to_string(number));
   }
-  // Restores this directory, and meanwhile deletes the job.
+  // Restores this directory, and deletes the job while the restore runs.
   [[nodiscard]] Outcome delete_during_a_restore(const std::string& directory,
                                                 const std::vector<std::string>& words) const {
     criu_.break_at("post-restore", SIGSTOP);
@@ -62,7 +62,7 @@ class RestoreRacesTest : public ::testing::Test {
   json job_;
 };
 
-// The process ran on, and neither it nor its checkpoints were listed any more.
+// Before the fix, the process ran on, but kymod listed neither it nor its checkpoints any more.
 TEST_F(RestoreRacesTest, ADeletionOfTheJobAndItsCheckpointsIsRefusedAndDeletesNothing) {
   static_cast<void>(
       kymod_->kymo_json({"dump", "process", "work", "--dir", dir(1), "--leave-running"}));
@@ -88,12 +88,13 @@ TEST_F(RestoreRacesTest, ADeletionOfTheJobWhoseCopyIsRestoredIsRefused) {
   expect_all_is_there();
 }
 
-// A kymod that was killed during such a restore left a process that nobody knew of.
+// Before the fix, a kymod that was killed during such a restore left a process that kymod did not know.
 TEST_F(RestoreRacesTest, WithoutRoomForItsNoteARestoreIsRefused) {
   static_cast<void>(kymod_->kymo_json({"dump", "process", "work", "--dir", dir(1)}));
   const std::string notes = kymod_->state() + "/restoring";
   fs::remove_all(notes);
-  static_cast<void>(std::ofstream(notes));  // as root may write everywhere, this is in the way
+  // A file in place of the folder, because root could write to any folder.
+  static_cast<void>(std::ofstream(notes));
   const Outcome refused = kymod_->kymo({"restore", dir(1)});
   EXPECT_EQ(refused.exit_code, 1) << refused.out;
   EXPECT_NE(refused.err.find("cannot write"), std::string::npos) << refused.err;
@@ -105,7 +106,7 @@ TEST_F(RestoreRacesTest, WithoutRoomForItsNoteARestoreIsRefused) {
   expect_all_is_there();
 }
 
-// SIGXFSZ ended kymod.
+// Before the fix, SIGXFSZ ended kymod.
 TEST_F(RestoreRacesTest, AFileThatMayNotGrowIsAnErrorOfTheRequestAlone) {
   static_cast<void>(
       kymod_->kymo_json({"dump", "process", "work", "--dir", dir(1), "--leave-running"}));

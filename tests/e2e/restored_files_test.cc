@@ -1,5 +1,5 @@
-// Files of a process that are others at its restore: another file or terminal in the place of one,
-// another build of a program.
+// The files of a process are different at its restore: another file or terminal replaces one of
+// them, or a program was built again.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -28,14 +28,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The number in the last whole line of a file; 0 if there is none.
+// The number in the last complete line of a file, or 0 if there is none.
 int last_number_in(const std::string& path) {
   return std::atoi(last_line_in(path).c_str());
 }
 
 class RestoredFilesTest : public SubjectsTest {
  protected:
-  // After a dump with these flags, another file takes the place of the one that the process had.
+  // Makes a dump with these flags, and restores it with another file in place of the one that the
+  // process had open.
   void expect_another_file(const std::vector<std::string>& flags) {
     const std::string old = kymod_.path("old.log");
     const std::string other = kymod_.folder().file("other.log", "begun by somebody else\n");
@@ -46,7 +47,8 @@ class RestoredFilesTest : public SubjectsTest {
     const auto size = fs::file_size(old);
     restore({"--inherit-fd", old.substr(1) + "=" + other});
     EXPECT_TRUE(eventually([&] { return last_number_in(other) > last; })) << read_file(other);
-    EXPECT_EQ(read_file(other).find("begun by somebody else\n"), 0U) << "it is appended to";
+    EXPECT_EQ(read_file(other).find("begun by somebody else\n"), 0U)
+        << "the process must append to the other file";
     EXPECT_EQ(fs::file_size(old), size);
   }
 };
@@ -59,8 +61,8 @@ TEST_F(RestoredFilesTest, AnotherFileTakesItsPlaceIfTheImagesComeThroughKymod) {
   expect_another_file({"--compression", "zstd"});
 }
 
-// Such a refusal left a recording in the checkpoint, and counted as a failure, for which somebody is
-// called.
+// Before the fix, such a refusal left a recording in the checkpoint, and counted as a failure, which
+// can cause an alert.
 TEST_F(RestoredFilesTest, WhatTheOptionsNameAndIsMissingIsRefusedBeforeAnythingIsWritten) {
   const std::string old = kymod_.path("old.log");
   start({"log", old});
@@ -86,7 +88,7 @@ TEST_F(RestoredFilesTest, WhatTheOptionsNameAndIsMissingIsRefusedBeforeAnythingI
   restore();
 }
 
-// A terminal, whose other end this test has.
+// A terminal. This test has its other end.
 struct Terminal {
   FileDescriptor master{::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC)};
   FileDescriptor slave;
@@ -99,7 +101,7 @@ struct Terminal {
     path = name.data();
     slave = FileDescriptor(::open(path.c_str(), O_RDWR | O_NOCTTY | O_CLOEXEC));
   }
-  // In the words of CRIU's options.
+  // Its name in the syntax of CRIU's options.
   [[nodiscard]] std::string name() const {
     struct stat seen {};
     EXPECT_EQ(::fstat(slave.get(), &seen), 0);
@@ -107,7 +109,7 @@ struct Terminal {
     text << std::hex << "tty[" << seen.st_rdev << ':' << seen.st_dev << ']';
     return text.str();
   }
-  // The next number that is written to it; 0 if none comes.
+  // The next number that is written to the terminal, or 0 if none is written.
   [[nodiscard]] int next_number() const {
     std::string line;
     for (char c = 0; c != '\n'; line.push_back(c)) {
@@ -145,7 +147,7 @@ TEST_F(RestoredFilesTest, AnotherTerminalTakesThePlaceOfTheOneThatTheProcessHad)
   kill(*started, SIGKILL);
 }
 
-// The next line that comes out of a pipe; empty if none comes.
+// The next line that is read from a pipe, or empty if there is none.
 std::string next_line(int fd) {
   std::string line;
   for (char c = 0; c != '\n'; line.push_back(c)) {
@@ -155,7 +157,7 @@ std::string next_line(int fd) {
   return line;
 }
 
-// A pipe, one end of which a program has.
+// A pipe. The program has one end of it.
 struct Pipe {
   FileDescriptor reads;
   FileDescriptor writes;
@@ -166,13 +168,13 @@ struct Pipe {
     reads = FileDescriptor(ends[0]);
     writes = FileDescriptor(ends[1]);
   }
-  // In the words of CRIU's options.
+  // Its name in the syntax of CRIU's options.
   [[nodiscard]] std::string name() const {
     return fs::read_symlink("/proc/self/fd/" + std::to_string(reads.get()));
   }
 };
 
-// A pipe that has a path, and is open here.
+// A named pipe that is open in this process.
 struct NamedPipe {
   std::string path;
   FileDescriptor fd;
@@ -209,7 +211,7 @@ TEST_F(RestoredFilesTest, OtherPipesTakeThePlaceOfThoseThatTheProcessHad) {
   kill(*started, SIGKILL);
 }
 
-// A copy of a program, whose build id can be changed.
+// A copy of a program whose build id the test can change.
 class ProgramTest : public SubjectsTest {
  protected:
   void SetUp() override {
@@ -219,7 +221,7 @@ class ProgramTest : public SubjectsTest {
   }
   std::string program() const { return kymod_.path("program"); }
 
-  // Another build of the same size.
+  // Makes it another build of the same size.
   void change_build_id() const {
     const std::string notes = run({"readelf", "--notes", program()}).out;
     const std::size_t at = notes.find("Build ID: ");

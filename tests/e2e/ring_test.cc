@@ -22,7 +22,7 @@ std::uint64_t line_count_of(const std::string& path) {
   return static_cast<std::uint64_t>(std::count(text.begin(), text.end(), '\n'));
 }
 
-// What daemons that follow each other share.
+// The files that two successive kymods share.
 class RingTest : public ::testing::Test {
  protected:
   [[nodiscard]] std::string ring() const { return folder_.path() + "/ring"; }
@@ -39,20 +39,22 @@ class RingTest : public ::testing::Test {
             "--profiling-metrics-rate-us",
             std::to_string(kIntervalNs / 1000)};
   }
-  // Until some rows are in the file; newer ones are in the ring alone. Then kills it.
+  // Runs a kymod until some rows are in the file, while newer ones are only in the ring. Then kills
+  // it.
   void record_and_kill(int n) const {
     Kymod kymod(flags(n));
     kymod.start();
     ASSERT_TRUE(fs::exists(ring()));
     ASSERT_TRUE(eventually([&] { return line_count_of(log(n)) > 1500; }));
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));  // a tenth of a slot
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));  // a tenth of the time of a slot
     kymod.stop(SIGKILL);
   }
 
   TemporaryDirectory folder_;
 };
 
-// Where a recording begins: with its first row, or with the ticks missed before it.
+// The tick with which a recording begins: that of its first row, or of the first missed tick before
+// it.
 std::uint64_t first_tick(const std::string& recording, std::uint64_t first_row_ns) {
   std::istringstream gaps(read_file(recording.substr(0, recording.size() - 4) + ".gaps.tsv"));
   std::string header;
@@ -63,12 +65,13 @@ std::uint64_t first_tick(const std::string& recording, std::uint64_t first_row_n
   return first_row_ns / kIntervalNs;
 }
 
-// Every tick from the first to the last row's is a row or listed as missed.
+// Expects that each tick up to the last row is a row or listed as missed.
 void expect_contiguous(const std::string& recording) {
   const auto columns = read_recording(recording);
   const std::vector<std::uint64_t>& time = columns.at("Time (ns)");
   EXPECT_TRUE(std::is_sorted(time.begin(), time.end()));
-  EXPECT_EQ(std::adjacent_find(time.begin(), time.end()), time.end()) << "a row came twice";
+  EXPECT_EQ(std::adjacent_find(time.begin(), time.end()), time.end())
+      << "a row is in the recording twice";
   const nlohmann::json metadata =
       nlohmann::json::parse(read_file(recording.substr(0, recording.size() - 4) + ".meta.json"));
   EXPECT_EQ(metadata["state"], "recovered");
@@ -77,7 +80,7 @@ void expect_contiguous(const std::string& recording) {
   EXPECT_EQ(stats["ticks_due"].get<std::uint64_t>(), time.size() + stats.value("missed_late", 0U) +
                                                          stats.value("missed_ring_full", 0U) +
                                                          stats.value("missed_frozen", 0U));
-  // A row that is late may have its time, the middle of its reads, in the next tick.
+  // The time of a row is the middle of its reads. If the row is late, this can be in the next tick.
   const std::uint64_t ticks = time.back() / kIntervalNs - first_tick(recording, time.front()) + 1;
   const auto due = stats["ticks_due"].get<std::uint64_t>();
   EXPECT_LE(due, ticks + 1);
@@ -108,7 +111,7 @@ TEST_F(RingTest, AKilledDaemonsRowsAreRecoveredAfterTheNextStart) {
     EXPECT_EQ(in_use.exit_code, 1);
     EXPECT_NE(in_use.err.find("in use by process"), std::string::npos) << in_use.err;
   }
-  EXPECT_FALSE(fs::exists(ring())) << "a clean stop leaves no ring";
+  EXPECT_FALSE(fs::exists(ring())) << "kymod must remove the ring when it stops";
 }
 
 TEST_F(RingTest, NoRingThatWasLeftIsEverOverwritten) {

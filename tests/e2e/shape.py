@@ -1,8 +1,8 @@
-"""Programs whose dump or restore is slow for a reason of its own. Each prints `ready` and goes on until it is killed.
+"""Programs whose dump or restore is slow for a known reason. Each prints `ready`, and then runs until it is killed.
 
     shape.py mappings N P  has N mappings of P pages
-    shape.py scattered M   has M MiB of memory in single pages that do not touch
-    shape.py huge M        has touched the same pages, in an area with huge pages
+    shape.py scattered M   has M MiB of memory in single pages that are not adjacent
+    shape.py huge M        has written the same pages, in a mapping with huge pages
     shape.py files N       has N files open
 """
 
@@ -24,7 +24,7 @@ def anonymous(pages):
 
 
 def mappings(count, pages):
-    # Every second mapping is read-only, so that no two can be one.
+    # Every second mapping is read-only. So the kernel cannot merge adjacent mappings.
     count, size = int(count), int(pages) * PAGE
     memory, address = anonymous(count * size // PAGE)
     for start in range(0, count * size, PAGE):
@@ -56,7 +56,7 @@ def files(count):
 def main():
     kept = globals()[sys.argv[1]](*sys.argv[2:])  # noqa: F841, it must live as long as the program
     print("ready", flush=True)
-    while True:  # `kept` holds what was made
+    while True:  # `kept` keeps the memory and files alive
         time.sleep(0.1)
 
 

@@ -1,5 +1,4 @@
-// The flight recorder: nothing is written in peace time, and what was just before is there when it
-// is asked for.
+// The flight recorder writes nothing until it is asked for a snapshot. The snapshot then has the time before the request.
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -42,10 +41,10 @@ TEST(SnapshotTest, NothingIsWrittenUntilASnapshotIsAskedForAndThenThePastIsThere
   KYMO_NEEDS_CRIU();
   Kymod kymod({"--profiling-keep", "4"});
   kymod.start();
-  // Two seconds in which it writes nothing. What a busy machine does to it may be worth a line of its log.
+  // kymod must write nothing for two seconds. On a busy machine it may write a line to its log, so the test tries again.
   EXPECT_TRUE(eventually([&] {
     const std::uint64_t before = bytes_written_by(kymod.pid());
-    std::this_thread::sleep_for(std::chrono::seconds(2));  // the peace that is tested
+    std::this_thread::sleep_for(std::chrono::seconds(2));  // the two seconds that are tested
     return bytes_written_by(kymod.pid()) == before;
   })) << kymod.log();
   EXPECT_TRUE(snapshots_of(kymod).empty());
@@ -71,9 +70,7 @@ TEST(SnapshotTest, NothingIsWrittenUntilASnapshotIsAskedForAndThenThePastIsThere
   EXPECT_NE(refused.err.find("create its folder first"), std::string::npos) << refused.err;
 }
 
-// A change forgets what was only in memory. A snapshot after it was shorter than asked without a
-// word, and `kymo recorder` said that snapshots reached back all of --profiling-keep at once.
-// The snapshot was not answered, and the recording of a dump onto another disk had no rows.
+// Before the fix, the snapshot got no answer, and the recording of a dump to another disk had no rows.
 TEST(SnapshotTest, ALogFileOnADiskThatStallsHoldsUpNothingElse) {
   KYMO_NEEDS_CRIU();
   const TemporaryDirectory folder;
@@ -100,6 +97,8 @@ TEST(SnapshotTest, ALogFileOnADiskThatStallsHoldsUpNothingElse) {
                 stats["missed_frozen"].get<std::uint64_t>());
 }
 
+// A change drops the rows that are only in memory. Before the fix, a snapshot after it was shorter than asked for without a
+// warning, and `kymo recorder` said at once that snapshots reached back by all of --profiling-keep.
 TEST(SnapshotTest, AfterAChangeASnapshotIsShorterAndSaysWhy) {
   KYMO_NEEDS_CRIU();
   Kymod kymod({"--profiling-keep", "3"});
@@ -114,8 +113,8 @@ TEST(SnapshotTest, AfterAChangeASnapshotIsShorterAndSaysWhy) {
   const Outcome more = kymod.kymo({"snapshot", "--before=60", "--after=0"});
   EXPECT_NE(more.err.find(": kymod keeps little more than 3"), std::string::npos) << more.err;
 
-  // It reaches back no further than to the change. If the machine stands still after that for as long as kymod keeps rows,
-  // there is no difference: the change is made again.
+  // The snapshot must reach back only to the change. If the machine stands still after the change for as long as kymod
+  // keeps rows, this cannot be seen. Then the test makes the change again.
   EXPECT_TRUE(eventually([&] {
     const std::uint64_t changed_ns = monotonic_ns();
     const Outcome set = kymod.kymo({"recorder", "set", "--json", "--rate-us", "2000"});
@@ -152,7 +151,8 @@ TEST(SnapshotTest, ARuleTakesOneOfAFailedDump) {
   Kymod kymod({"--profiling-rule", "dumps[error] > +0"});
   kymod.start();
   static_cast<void>(kymod.churn(8, "work"));
-  EXPECT_NE(kymod.kymo({"dump", "process", "2"}).exit_code, 0);  // refused: no failure
+  // A refused request does not count as a failure.
+  EXPECT_NE(kymod.kymo({"dump", "process", "2"}).exit_code, 0);
   EXPECT_NE(kymod.kymo({"dump", "process", "work", "--deadline", "1ms"}).exit_code, 0);
   ASSERT_TRUE(eventually([&] { return snapshots_of(kymod).size() == 1; })) << kymod.log();
   const nlohmann::json metadata = ended_metadata(snapshots_of(kymod)[0]);

@@ -25,10 +25,10 @@ namespace fs = std::filesystem;
 using stacks::NamedProfile;
 using Stack = NamedProfile::Stack;
 
-// So often that each phase of some milliseconds has samples.
+// So many samples per second that a phase of a few milliseconds has some.
 constexpr const char* kOften = "--profiling-stacks=999";
 
-// Waits until the profile of a recording is written, and reads it.
+// Waits until the profile that belongs to a recording is written, and reads it.
 NamedProfile profile_of(const std::string& recording) {
   const std::string path = recording.substr(0, recording.size() - 4) + ".pb.gz";
   EXPECT_TRUE(eventually([&] { return fs::exists(path); }, std::chrono::seconds(60))) << path;
@@ -57,7 +57,7 @@ std::uint64_t samples_of(const NamedProfile& profile, const std::string& role,
   });
 }
 
-// Whether functions of the program criu have names.
+// Whether the profile has names of functions in the program criu.
 bool names_criu(const NamedProfile& profile) {
   return count(profile, [&](const Stack& stack) {
            return stack.role == "criu" &&
@@ -69,7 +69,7 @@ bool names_criu(const NamedProfile& profile) {
          }) > 0;
 }
 
-// Each sample is in a phase of the request, and some of CRIU and of the target are there.
+// Each sample must be in a phase of the request. There must be samples of CRIU and of the target.
 void expect_divided(const NamedProfile& profile, const nlohmann::json& phases) {
   EXPECT_GT(samples_of(profile, "criu"), 0U);
   EXPECT_GT(samples_of(profile, "target"), 0U);
@@ -86,7 +86,7 @@ nlohmann::json json_of(const Outcome& outcome) {
   return nlohmann::json::parse(outcome.out, nullptr, false);
 }
 
-// The JSON of a checkpoint has what its profile of the dump has, phase by phase.
+// The JSON of a checkpoint must have the same values as the profile of the dump, for each phase.
 void expect_told(const nlohmann::json& told, const NamedProfile& dumped) {
   const nlohmann::json& dump = told["stacks"][0];
   EXPECT_EQ(dump["recording"], "dump");
@@ -102,7 +102,7 @@ void expect_told(const nlohmann::json& told, const NamedProfile& dumped) {
   EXPECT_EQ(criu, samples_of(dumped, "criu"));
 }
 
-// The child of kymod that takes stacks; 0: there is none.
+// The child of kymod that takes stacks, or 0 if there is none.
 pid_t collector_of(pid_t kymod) {
   for (const pid_t pid : probe::all_processes()) {
     const auto seen = probe::read_process(pid);
@@ -111,7 +111,7 @@ pid_t collector_of(pid_t kymod) {
   return 0;
 }
 
-// A program that uses CPUs in one function, turn(), whose name is known.
+// A program that uses CPUs in one function with a known name, turn().
 std::vector<std::string> busy_program() {
   return {FUNCTIONS_PROGRAM, "work", "/dev/null", "100000000"};
 }
@@ -120,7 +120,7 @@ nlohmann::json start_busy(const Kymod& kymod) {
   std::vector<std::string> words{"run", "process", "--name", "busy", "--"};
   for (const std::string& word : busy_program()) words.push_back(word);
   nlohmann::json job = kymod.kymo_json(words);
-  // It works once it has its two threads beside the first one.
+  // The program is busy when it has two threads besides the first one.
   const pid_t pid = job["pid"];
   EXPECT_TRUE(eventually([&] { return probe::threads_of(pid).size() == 3; }));
   return job;
@@ -136,8 +136,9 @@ TEST(StackProfilesTest, OfADumpAndARestoreAreDividedByTheirPhases) {
   const NamedProfile dumped = profile_of(dump["recording"]);
   expect_divided(dumped, dump["phases"]);
   EXPECT_TRUE(names_criu(dumped));
-  EXPECT_GT(samples_of(dumped, "target", "turn("), 0U) << "it runs until it is frozen";
-  // While CRIU holds it, it runs only CRIU's code.
+  EXPECT_GT(samples_of(dumped, "target", "turn("), 0U)
+      << "the target must have samples from before the freeze";
+  // While CRIU holds the target, it runs only CRIU's code.
   for (const Stack& stack : dumped.stacks) {
     if (stack.phase.starts_with("memory") && stack.role == "target") {
       EXPECT_FALSE(has(dumped, stack, "turn(")) << stack.phase;
@@ -177,7 +178,8 @@ TEST(StackProfilesTest, AJobIsProfiledByItsNameOrId) {
       const std::string text = function["function"];
       if (text.find("turn(") != std::string::npos) share = function["total_share"];
     }
-    EXPECT_GT(share, 0.8) << "it has the stacks of this job alone: " << seen["functions"];
+    EXPECT_GT(share, 0.8) << "the profile must have the stacks of this job only: "
+                          << seen["functions"];
   }
   const Outcome nobody = kymod.kymo({"profile", "--name", "nobody", "-d", "100ms"});
   EXPECT_EQ(nobody.exit_code, 1);
@@ -197,7 +199,8 @@ TEST(StackProfilesTest, WithoutTheRightToUseBpfADumpSucceedsWithAWarning) {
   kymod.start();
   EXPECT_TRUE(kymod.logs("--profiling-stacks: "));
   EXPECT_TRUE(kymod.logs("CAP_BPF and CAP_PERFMON")) << kymod.log();
-  // Not a job of this kymod, which would have its limit: CRIU does not dump what it has itself.
+  // Not a job of this kymod, because a job inherits the limits of this kymod, and CRIU cannot dump
+  // a limit that it has itself.
   const Result<pid_t> pid = spawn({.file = "/bin/sleep",
                                    .words = {"sleep", "1000"},
                                    .descriptors = {kDevNull, kDevNull, kDevNull},
@@ -246,7 +249,8 @@ TEST(StackProfilesTest, AKymodThatIsKilledLeavesNoCollector) {
   Kymod kymod({kOften});
   kymod.start();
   static_cast<void>(kymod.churn(64, "work"));
-  ASSERT_TRUE(eventually([&] { return collector_of(kymod.pid()) == 0; })) << "of the start";
+  ASSERT_TRUE(eventually([&] { return collector_of(kymod.pid()) == 0; }))
+      << "the collector of the start-up must have ended";
   Outcome dumped;
   std::thread dump([&] { dumped = kymod.kymo({"dump", "process", "work", "--leave-running"}); });
   pid_t collector = 0;
@@ -255,15 +259,15 @@ TEST(StackProfilesTest, AKymodThatIsKilledLeavesNoCollector) {
   dump.join();
   EXPECT_NE(dumped.exit_code, 0);
   EXPECT_TRUE(eventually([&] { return !probe::process_lives(collector, 0); })) << collector;
-  kymod.start();  // it lets the process go on
+  kymod.start();  // it lets the process of the unfinished dump go on
 }
 
-// A container whose shell uses a CPU.
+// The command of a container whose shell uses a CPU.
 std::vector<std::string> busy_shell() {
   return {"/bin/busybox", "sh", "-c", "echo > /ready; while :; do :; done"};
 }
 
-// Dumps the container and restores it. In both profiles there is CRIU, whoever started it.
+// Dumps the container and restores it. Both profiles must have samples of CRIU, whoever started it.
 void expect_criu_of_container(const Kymod& kymod, const std::string& kind, const std::string& name,
                               const std::string& root) {
   ASSERT_TRUE(eventually([&] { return fs::exists(root + "/ready"); })) << root;
@@ -300,7 +304,7 @@ TEST(StackProfilesTest, ContainerOfPodman) {
   expect_criu_of_container(kymod, "podman", "kymo-e2e", podman.root_of("kymo-e2e"));
 }
 
-// As with containerd, its CRIU is no descendant of kymod.
+// As with containerd, its CRIU is not a descendant of kymod.
 TEST(StackProfilesTest, ContainerOfDocker) {
   KYMO_NEEDS_DOCKER();
   const Docker docker(fs::path(criu_path()).parent_path());
@@ -312,7 +316,7 @@ TEST(StackProfilesTest, ContainerOfDocker) {
   expect_criu_of_container(kymod, "docker", "kymo-web", docker.root_of("kymo-web"));
 }
 
-// Its CRIU is no descendant of kymod.
+// Its CRIU is not a descendant of kymod.
 TEST(StackProfilesTest, ContainerOfContainerd) {
   KYMO_NEEDS_CONTAINERD();
   const Containerd containerd(fs::path(criu_path()).parent_path());

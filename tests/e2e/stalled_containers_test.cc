@@ -1,5 +1,6 @@
-// A dump of a container with a deadline, onto a disk that takes no pages: CRIU writes to memory, so the
-// container counts on, or its whole images are kept. Without a deadline it is held, and kymod says so.
+// Dumps of a container to a disk that takes no pages. With a deadline, CRIU writes to memory, so the
+// container goes on or its complete images are kept. Without a deadline, the container stands still,
+// and kymod must say so.
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -26,7 +27,7 @@ class ContainerOnAStalledDisk : public ::testing::Test {
  protected:
   void SetUp() override { ASSERT_TRUE(disk_.mounted()) << "FUSE does not work here"; }
 
-  // Dumps onto the disk, which takes no pages, and cancels the dump when it has begun to write them.
+  // Dumps to the disk that takes no pages, and cancels the dump when it has begun to write them.
   // `words` name the container.
   Outcome dump_and_cancel(const std::vector<std::string>& words, std::vector<std::string> flags) {
     disk_.be("stalls-at-pages");
@@ -63,7 +64,7 @@ class ContainerOnAStalledDisk : public ::testing::Test {
   std::optional<Kymod> kymod_;
 };
 
-// It was held until the disk answered.
+// Before the fix, the container stood still until the disk answered.
 void ContainerOnAStalledDisk::expect_that_it_counts_during_the_stall(
     const std::vector<std::string>& words, const std::string& root) {
   const Outcome failed = dump_and_cancel(words, {"--leave-running", "--deadline", "1m"});
@@ -76,7 +77,7 @@ void ContainerOnAStalledDisk::expect_that_it_counts_during_the_stall(
   EXPECT_TRUE(counts_on(root));
 }
 
-// kymod is killed while the images are in memory alone.
+// kymod is killed while the images are only in memory.
 void ContainerOnAStalledDisk::expect_that_its_images_are_kept(const std::vector<std::string>& words,
                                                               const std::string& root,
                                                               const std::function<void()>& forget) {
@@ -85,7 +86,7 @@ void ContainerOnAStalledDisk::expect_that_its_images_are_kept(const std::vector<
   EXPECT_NE(early.err.find("its whole images are in memory, in "), std::string::npos) << early.err;
   EXPECT_EQ(checkpoint()["state"], "unconfirmed");
   kill(kymod_->pid(), SIGKILL);
-  disk_.be("well");  // only then can the kernel end the thread that copies
+  disk_.be("well");  // only now the kernel can end the thread that copies
   EXPECT_EQ(kymod_->stop(SIGKILL), -1);
   kymod_->start();
   EXPECT_TRUE(eventually([&] { return checkpoint()["state"] == "complete"; })) << kymod_->log();
@@ -128,7 +129,7 @@ TEST_F(ContainerOnAStalledDisk, OfPodmanIsDumpedToMemoryAndItsImagesFollow) {
   expect_that_its_images_are_kept({"podman", "kymo-e2e"}, root, [] {});
 }
 
-// Without a deadline CRIU writes to the disk.
+// Without a deadline, CRIU writes directly to the disk.
 TEST_F(ContainerOnAStalledDisk, OfRuncIsHeldAndKymodSaysSo) {
   KYMO_NEEDS_RUNC();
   const RuncFolder runc;

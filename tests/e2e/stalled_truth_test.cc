@@ -1,5 +1,5 @@
-// What kymod says while a disk does not take the images of a dump: of a process that has ended, its job and its
-// checkpoint, before and after a kill of kymod.
+// What kymod says while a disk does not take the images of a dump whose process has ended: about the process, its job
+// and its checkpoint, before and after kymod is killed.
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -41,7 +41,7 @@ class TruthOnAStalledDisk : public testing::Test {
     if (kymod_) kymod_->stop(SIGTERM);
   }
 
-  // Dumps the container to memory, and lets its disk do this before it takes the images.
+  // Dumps the container to memory. Calls `stall` before the disk takes the images.
   template <class Stall>
   void dump_onto_a_disk_that(Stall stalls) {
     criu_.break_at("Dumping finished", SIGSTOP);
@@ -80,8 +80,8 @@ class TruthOnAStalledDisk : public testing::Test {
   Outcome answer_;
 };
 
-// `kymo ps` said "running", with the pid of a process that had ended, as long as the disk stalled. Then it said
-// "exited". `kymo delete` did not answer.
+// Before the fix, `kymo ps` said "running", with the pid of a process that had ended, as long as the disk stalled,
+// and then "exited". `kymo delete` got no answer.
 TEST_F(TruthOnAStalledDisk, AJobWhoseImagesAreInMemoryIsNotSaidToRun) {
   dump_onto_a_disk_that([this] { disk_.be("stalls"); });
   EXPECT_TRUE(is_in_memory(job())) << job().dump(1);
@@ -102,8 +102,8 @@ TEST_F(TruthOnAStalledDisk, AJobWhoseImagesAreInMemoryIsNotSaidToRun) {
   expect_that_it_is_restored();
 }
 
-// The checkpoint was "started", without a note, as long as the disk was silent. A program that has stopped serves the
-// disk here, so that the kernel can end the killed kymod.
+// Before the fix, the checkpoint was "started", without a note, as long as the disk did not answer. Here, the program
+// that serves the disk is stopped, so that the kernel can end the killed kymod.
 TEST_F(TruthOnAStalledDisk, AfterAKillOfKymodTheCheckpointSaysWhatIsKnown) {
   dump_onto_a_disk_that([this] { disk_.stop(); });
   kymod_->stop(SIGKILL);

@@ -1,4 +1,4 @@
-// What an operator asks first: does kymod work, and with which CRIU?
+// What an operator asks first: does kymod work, and which CRIU does it use?
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -33,7 +33,8 @@ TEST(StatusTest, SaysWhetherKymodWorksAndWithWhichCriu) {
   EXPECT_NE(none.err.find("start kymod"), std::string::npos) << none.err;
 }
 
-// It said "criu BAD" because the shell had no criu on PATH, while kymod used another one.
+// Before the fix, kymo said "criu BAD" because the shell had no criu on its PATH, although kymod
+// used another one.
 TEST(StatusTest, ACheckAsksTheKymodThatRuns) {
   KYMO_NEEDS_CRIU();
   Kymod kymod({"--criu", criu_path()});
@@ -49,7 +50,7 @@ TEST(StatusTest, ACheckAsksTheKymodThatRuns) {
   EXPECT_NE(criu_in(findings).find(" at " + criu_path()), std::string::npos) << asked.out;
   EXPECT_EQ(findings[0]["what"], "kymod");
   const Outcome named = kymod.kymo({"check", "--json", "--criu", "/nonexistent/criu"});
-  EXPECT_EQ(named.exit_code, 1) << "the user named one";
+  EXPECT_EQ(named.exit_code, 1) << "the user named a criu that does not work";
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Streamed and compressed checkpoints, and deadlines, by the command line.
+// Streamed and compressed checkpoints, and deadlines, from the command line.
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -53,11 +53,12 @@ TEST(StreamTest, WhatMakesNoSenseIsRefused) {
   const Outcome level = refused({"--stream", "--compression", "lz4", "--compression-level", "15"});
   EXPECT_EQ(level.exit_code, 1);
   EXPECT_NE(level.err.find("lz4 has 1 to 12"), std::string::npos) << level.err;
-  EXPECT_EQ(refused({"--deadline", "30"}).exit_code, 2);  // of what?
+  EXPECT_EQ(refused({"--deadline", "30"}).exit_code, 2);  // a number without a unit is refused
   EXPECT_EQ(refused({"--deadline", "-1s"}).exit_code, 2);
 }
 
-// The forecast is that of an earlier dump, which CRIU took long for. So no machine is too fast for it.
+// The forecast is based on an earlier dump that CRIU was slow for. So it is above the deadline on any
+// machine.
 TEST(StreamTest, ADeadlineIsForetoldAndKeptOrTheProcessRunsOn) {
   KYMO_NEEDS_CRIU();
   const BreakableCriu criu;

@@ -1,5 +1,5 @@
-"""Programs that CRIU cannot dump, each for a reason of its own: stubborn.py REASON [FOLDER]. It prints `ready` once it
-holds what CRIU does not take, or `cannot: WHY` where this kernel lets it not, and then counts until it is killed."""
+"""Programs that CRIU cannot dump, each for a different reason: stubborn.py REASON [FOLDER]. Prints `ready` when it has
+what CRIU cannot dump, or `cannot: WHY` if this kernel does not permit it. Then it counts until it is killed."""
 
 import ctypes
 import mmap
@@ -30,7 +30,7 @@ def tcp_established():
 def tcp_in_flight():
     server = socket.create_server(("127.0.0.1", 0))
     client = socket.create_connection(server.getsockname())
-    select.select([server], [], [])  # only then is it a connection on the server's side, too
+    select.select([server], [], [])  # only then the server also has the connection
     return server, client
 
 
@@ -54,7 +54,7 @@ def socket_unknown():
 
 
 def outside_peer(kind):
-    """A pair of sockets whose other end a process outside the tree has."""
+    """A pair of sockets. A process outside the dumped tree has the other end."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, kind)
     subprocess.Popen(["setsid", "--fork", "sleep", "60"], stdin=theirs, stdout=subprocess.DEVNULL,
                      stderr=subprocess.DEVNULL, env={"PATH": os.environ["PATH"]}).wait()
@@ -138,7 +138,7 @@ def sysv_shm():
     LIBC.shmat.restype = ctypes.c_void_p
     memory = LIBC.shmget(0, 4096, 0o1600)
     LIBC.shmat(memory, None, 0)
-    return LIBC.shmctl(memory, 0, None)  # gone once nobody has it
+    return LIBC.shmctl(memory, 0, None)  # the kernel removes it when no process uses it
 
 
 try:

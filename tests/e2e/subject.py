@@ -1,13 +1,13 @@
-"""Programs that hold what checkpoints find hard. Each prints a JSON line once it stands, and goes on until it is
-killed: it must do after a restore what it did before.
+"""Programs that are difficult to checkpoint. Each prints a JSON line when it is ready, and runs until it is killed.
+After a restore, it must do the same as before.
 
-    subject.py listen             a TCP server that answers each line with it in capitals
+    subject.py listen             a TCP server that answers each line with the same line in capitals
     subject.py locks FILE         holds a lock of flock(2) on FILE, and one of fcntl(2) on FILE.posix
-    subject.py ghost FILE SIZE    has FILE of SIZE bytes open, which was deleted, and counts while its content is right
+    subject.py ghost FILE SIZE    has the deleted FILE of SIZE bytes open, and counts while its content is right
     subject.py renamed FILE       the same with a FILE that has another name, FILE.other
-    subject.py late FILE          a server as `listen`, which accepts nobody until FILE exists
-    subject.py mount FOLDER IN    in a mount namespace of its own: FOLDER is mounted at IN, the file IN/count grows
-    subject.py send SOCKET        sends a growing number to a unix datagram socket that somebody else has
+    subject.py late FILE          a server like `listen`, which accepts no connection until FILE exists
+    subject.py mount FOLDER IN    in a mount namespace of its own: FOLDER is mounted at IN, and the file IN/count grows
+    subject.py send SOCKET        sends a growing number to a unix datagram socket of another process
     subject.py log FILE           appends a growing number to FILE, which it keeps open
     subject.py share N            N processes share memory; each counts in a cell of its own
 """
@@ -31,7 +31,7 @@ def ready(**facts):
 
 
 def listen():
-    # One process without threads serves all connections in turn.
+    # A single process without threads serves all connections.
     import selectors
     server = socket.create_server(("127.0.0.1", 0))
     chosen = selectors.DefaultSelector()
@@ -62,7 +62,8 @@ def late(path):
 
 
 def hold_deleted(path, content):
-    """Counts while the file at `path`, whose name is deleted, has this content and grows by what is written to it."""
+    """Counts while the deleted file that had this path has the expected content, and while it grows by what is written
+    to it."""
     with open(path, "w+b", buffering=0) as file:
         fd = file.fileno()
         file.write(content)
@@ -107,13 +108,13 @@ def mount(folder, inside):
     new_namespace, recursive, private, bind, detach = 0x20000, 1 << 14, 1 << 18, 1 << 12, 2
     call("unshare", new_namespace)
     call("mount", None, b"/", None, recursive | private, None)
-    # What other file systems are mounted is no business of this test's: CRIU would have to dump them, too.
+    # Unmounts the file systems that this test does not need, because CRIU would have to dump them, too.
     points = [line.split()[4] for line in open("/proc/self/mountinfo")]
     for point in sorted(points, key=len, reverse=True):
         if point not in ("/", "/proc"):
             libc.umount2(point.encode(), detach)
     call("mount", folder.encode(), inside.encode(), None, bind, None)
-    # Nothing of the namespace before may stay open: the files are opened anew, and the program is started anew.
+    # No file of the namespace before may stay open. So the program opens its output again and starts itself again.
     output = os.readlink("/proc/self/fd/1")
     os.chdir("/")
     os.close(0)
@@ -124,7 +125,8 @@ def mount(folder, inside):
 
 
 def count(inside):
-    # The number is the file's size, because no file may be open in a dump: the folder at the restore has no such file.
+    # The number is the size of the file, so that no file is open during a dump: CRIU would look for it in the folder
+    # of the restore.
     path = os.path.join(inside, "count")
     ready()
     number = 0
@@ -166,7 +168,7 @@ def share(count):
     for cell in range(count):
         child = os.fork()
         if child == 0:
-            ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG: none outlives the first
+            ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG: no process outlives the first one
             while True:
                 number = CELL.unpack_from(cells, cell * CELL.size)[0]
                 CELL.pack_into(cells, cell * CELL.size, number + 1)
@@ -174,7 +176,7 @@ def share(count):
         children.append(child)
     ready(children=children)
     while True:
-        # What the others wrote is seen here: one line has all of it.
+        # One line has the numbers of all processes, so it shows that they share the memory.
         numbers = [CELL.unpack_from(cells, cell * CELL.size)[0] for cell in range(count)]
         print(json.dumps(numbers), flush=True)
         time.sleep(0.05)

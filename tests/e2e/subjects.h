@@ -16,7 +16,7 @@ inline std::string line_of(const std::string& text, std::size_t from) {
   return end == std::string::npos ? "" : text.substr(from, end - from);
 }
 
-// The last whole line of what a job has printed.
+// The last complete line that a job has printed.
 inline std::string last_line_in(const std::string& path) {
   const std::string text = read_file(path);
   const std::size_t end = text.rfind('\n');
@@ -31,7 +31,8 @@ class SubjectsTest : public testing::Test {
     kymod_.start();
   }
 
-  // Starts `subject.py WORDS` as the job "subject"; what it printed when it stood.
+  // Starts `subject.py WORDS` as the job "subject", and returns the line that it printed when it
+  // was ready.
   nlohmann::json start(std::vector<std::string> words) {
     words.insert(words.begin(), {"run", "process", "--name", "subject", "--", "/usr/bin/python3",
                                  SUBJECT_PROGRAM});
@@ -62,7 +63,8 @@ class SubjectsTest : public testing::Test {
     EXPECT_EQ(kymod_.job("subject")["state"], "running");
   }
 
-  // A dump that CRIU refuses for want of a flag, which its error names; the process runs on.
+  // Expects that CRIU refuses a dump because a flag is missing, that the error names this flag, and
+  // that the process runs on.
   void expect_refused_for_want_of(const std::string& flag) {
     const Outcome refused =
         kymod_.kymo({"dump", "process", "subject", "--dir", kymod_.path("refused")});

@@ -1,8 +1,7 @@
-// Processes that hold what checkpoints find hard, dumped and restored through kymod by the real
-// CRIU. After each restore the program goes on doing what it did.
+// Processes that are difficult to checkpoint, dumped and restored through kymod with the real CRIU.
+// After each restore, the program must go on as before.
 #include "subjects.h"
 
-#include <arpa/inet.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -29,6 +28,7 @@
 #include "base/file.h"
 #include "probe/process.h"
 #include "programs.h"
+#include "support/loopback.h"
 
 namespace kymo::test {
 namespace {
@@ -39,15 +39,9 @@ using nlohmann::json;
 // A connection to a server on this machine.
 class Connection {
  public:
-  explicit Connection(int port) : fd_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_port = htons(static_cast<std::uint16_t>(port));
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  explicit Connection(int port) : fd_(connect_to_loopback(port)) {
     const timeval patience{30, 0};
     setsockopt(fd_.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-    EXPECT_EQ(connect(fd_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0)
-        << std::strerror(errno);
   }
 
   void say(const std::string& text) const {
@@ -69,7 +63,7 @@ class Connection {
   FileDescriptor fd_;
 };
 
-// Whether a connection of this local port is open, or closed by its other end only.
+// Whether this port has a connection that is open, or that only the other end has closed.
 bool has_connection(int port) {
   std::ostringstream ending;
   ending << ':' << std::uppercase << std::hex << std::setw(4) << std::setfill('0') << port;
@@ -85,7 +79,8 @@ bool has_connection(int port) {
 TEST_F(SubjectsTest, AListeningServerAnswersAfterItsRestore) {
   const int port = start({"listen"})["port"];
   EXPECT_EQ(Connection(port).ask("before"), "BEFORE");
-  ASSERT_TRUE(eventually([&] { return !has_connection(port); })) << "the server closes it, too";
+  ASSERT_TRUE(eventually([&] { return !has_connection(port); }))
+      << "the server must close the connection, too";
   dump();
   restore();
   EXPECT_EQ(Connection(port).ask("after"), "AFTER");
@@ -98,8 +93,8 @@ TEST_F(SubjectsTest, AnEstablishedConnectionGoesOnAndLosesNoByte) {
   expect_refused_for_want_of("--tcp-established");
   EXPECT_EQ(connection.ask("refused"), "REFUSED");
   dump({"--tcp-established"});
-  connection.say("meanwhile");  // the server is not there: the kernel keeps it and sends it again
-  restore({});                  // as the dump was told
+  connection.say("meanwhile");  // no process listens: the kernel keeps the text and sends it again
+  restore({});                  // the checkpoint keeps the flags of the dump
   EXPECT_EQ(connection.hear(9), "MEANWHILE");
   EXPECT_EQ(connection.ask("after"), "AFTER");
   EXPECT_EQ(Connection(port).ask("another"), "ANOTHER");
@@ -115,12 +110,13 @@ TEST_F(SubjectsTest, ServersWithConnectionsGoOnWhereTheyAreLeftRunning) {
   EXPECT_EQ(connection.ask("after"), "AFTER");
 }
 
-// A way in which CRIU keeps packets away from connections.
+// A way in which CRIU blocks the packets of connections.
 struct Lock {
   const char* name;
-  // Prints the rules of CRIU (iptables: those with its mark) for packets of the port that follows.
+  // A command that prints CRIU's rules for the packets of a port (for iptables: those with its mark).
+  // The port is appended.
   const char* rules;
-  const char* log_mark;  // what CRIU writes into its log for each connection
+  const char* log_mark;  // the text that CRIU writes to its log for each connection
 };
 constexpr Lock kIptables{"iptables", "iptables -w -S | grep -- '--mark 0xc114 .*port ", "Locked "};
 constexpr Lock kNftables{"nftables",
@@ -132,7 +128,7 @@ bool is_locked(const Lock& lock, int port) {
   return std::system(command.c_str()) == 0;
 }
 
-// A dump of a server with connections, whose CRIU stands still while it holds some of them.
+// A dump of a server with connections. CRIU is stopped while it blocks some of them.
 class HeldConnectionsTest : public SubjectsTest, public testing::WithParamInterface<Lock> {
  protected:
   void begin() {
@@ -142,7 +138,7 @@ class HeldConnectionsTest : public SubjectsTest, public testing::WithParamInterf
       EXPECT_EQ(connections_.back().ask("before"), "BEFORE");
     }
     ASSERT_FALSE(is_locked(GetParam(), port_));
-    // At the second mark: what the first announces is then done.
+    // Stops CRIU at the second such text, when it has done what the first one announced.
     criu_.break_at(GetParam().log_mark, SIGSTOP, 1);
     client_ = std::thread([this] {
       outcome_ =
@@ -171,7 +167,7 @@ class HeldConnectionsTest : public SubjectsTest, public testing::WithParamInterf
   Outcome outcome_;
 };
 
-// The process ran on, but every send failed with EPERM, and no packet came through.
+// Before the fix, the process ran on, but each send failed with EPERM, and no packet came through.
 TEST_P(HeldConnectionsTest, ACancellationGivesThemBack) {
   ASSERT_NO_FATAL_FAILURE(begin());
   EXPECT_EQ(kymod_.kymo({"cancel", "subject"}).exit_code, 0);
@@ -191,7 +187,7 @@ TEST_P(HeldConnectionsTest, AKymodThatWasKilledGivesThemBackWhenItIsStartedAgain
 INSTANTIATE_TEST_SUITE_P(Lock, HeldConnectionsTest, testing::Values(kIptables, kNftables),
                          [](const auto& lock) { return std::string(lock.param.name); });
 
-// How CRIU keeps packets away, and what its log has of each way if it is that.
+// How CRIU blocks packets, and the text in its log for each way.
 class NetworkLockTest : public SubjectsTest, public testing::WithParamInterface<const char*> {};
 
 TEST_P(NetworkLockTest, AConnectionGoesOnAfterADumpWithIt) {
@@ -213,7 +209,7 @@ INSTANTIATE_TEST_SUITE_P(Each, NetworkLockTest, testing::Values("iptables", "nft
                          [](const auto& lock) { return std::string(lock.param); });
 
 TEST_F(SubjectsTest, TheLogHasTheLevelThatWasAskedFor) {
-  // What CRIU writes from this level on.
+  // CRIU writes this text from this log level on.
   const std::string kInformation = "Dumping processes (pid: ";
   const std::string kDebugging = "Daemon waits for command";
   start({"listen"});
@@ -237,7 +233,7 @@ TEST_F(SubjectsTest, ConnectionsThatAreNotKeptAreClosedAndOthersCome) {
   const Connection connection(port);
   EXPECT_EQ(connection.ask("before"), "BEFORE");
   dump({"--tcp-close"});
-  restore();  // as the dump was told
+  restore();  // the checkpoint keeps the flags of the dump
   EXPECT_EQ(Connection(port).ask("another"), "ANOTHER");
 }
 
@@ -252,7 +248,7 @@ TEST_F(SubjectsTest, AConnectionThatIsNotAcceptedIsLeftOutOnRequest) {
   EXPECT_EQ(Connection(port).ask("another"), "ANOTHER");
 }
 
-// What the job printed last goes on to change, so it runs and finds its file as it was.
+// What the job prints must still change. Then it runs, and its file is as before.
 void expect_goes_on(const std::string& output) {
   const std::string before = last_line_in(output);
   EXPECT_TRUE(eventually([&] { return last_line_in(output) != before; })) << before;
@@ -279,8 +275,8 @@ TEST_F(SubjectsTest, ADeletedNameIsMadeAnewOnRequest) {
   }
 }
 
-// A cgroup of its own in each hierarchy of version 1: CRIU saves all that lies below the cgroups of a
-// process, and the cgroups of others come and go.
+// A cgroup for this test in each hierarchy of version 1. CRIU saves all cgroups below those of a
+// process, and cgroups of other programs appear and disappear.
 class OwnCgroups {
  public:
   OwnCgroups() {
@@ -332,7 +328,7 @@ TEST_F(SubjectsTest, CgroupsAreMadeAnewOnRequest) {
   ASSERT_TRUE(cgroups.removed());
   restore();
   EXPECT_EQ(cgroups.holding(pid), cgroups.count());
-  kill(pid, SIGKILL);  // so that the cgroups can be removed
+  kill(pid, SIGKILL);  // the cgroups can be removed only without processes
 }
 
 TEST_F(SubjectsTest, FileLocksAreHeldAfterTheRestore) {
@@ -351,13 +347,14 @@ TEST_F(SubjectsTest, FileLocksAreHeldAfterTheRestore) {
   };
   expect_held();
   dump();
-  EXPECT_EQ(flock(whole.get(), LOCK_EX | LOCK_NB), 0) << "nobody holds it meanwhile";
+  EXPECT_EQ(flock(whole.get(), LOCK_EX | LOCK_NB), 0)
+      << "no process holds the lock while the subject is dumped";
   flock(whole.get(), LOCK_UN);
   restore();
   expect_held();
 }
 
-// CRIU waited for ever, and said nothing.
+// Before the fix, CRIU waited for ever, and printed nothing.
 TEST_F(SubjectsTest, ALockThatSomebodyElseHoldsIsNamedAndNothingWaitsForIt) {
   const std::string path = kymod_.path("file");
   start({"locks", path});
@@ -386,7 +383,7 @@ TEST_F(SubjectsTest, ALockThatSomebodyElseHoldsIsNamedAndNothingWaitsForIt) {
   restore();
 }
 
-// A bind mount while it lives.
+// A bind mount that exists as long as this object.
 class BindMount {
  public:
   BindMount(const std::string& from, std::string to) : to_(std::move(to)) {
@@ -418,7 +415,7 @@ TEST_F(SubjectsTest, AnExternalMountIsReplacedByAnotherAtTheRestore) {
     const std::uintmax_t now = fs::file_size(after + "/count", none_yet);
     return !none_yet && now > count;
   }));
-  EXPECT_TRUE(fs::is_empty(inside)) << "it is mounted in the subject's namespace alone";
+  EXPECT_TRUE(fs::is_empty(inside)) << "the folder must be mounted only in the subject's namespace";
   EXPECT_EQ(fs::file_size(before + "/count"), count);
 }
 
@@ -442,7 +439,8 @@ TEST_F(SubjectsTest, ANumberThatGoesToASocketOfOthersGoesOn) {
   int last = 0;
   while (const int number = receive(MSG_DONTWAIT)) last = number;
   restore({"--ext-unix-sk"});
-  EXPECT_GT(receive(0), last) << "what finds no room in the queue is lost, and nothing begins anew";
+  EXPECT_GT(receive(0), last)
+      << "messages that do not fit into the queue may be lost, but the numbers must go on";
 }
 
 constexpr std::size_t kProcesses = 40;
@@ -453,7 +451,7 @@ std::vector<std::uint64_t> cells_in(const std::string& output) {
                           : std::vector<std::uint64_t>(kProcesses);
 }
 
-// Whether every cell gets beyond what it was, but for those.
+// Whether all cells grow beyond `before`, except those of the processes that have ended.
 bool all_go_on(const std::string& output, const std::vector<std::uint64_t>& before,
                const std::vector<std::size_t>& but = {}) {
   return eventually([&] {
@@ -485,7 +483,8 @@ TEST_F(SubjectsTest, FortyProcessesGoOnInTheMemoryThatTheyShare) {
   }
 }
 
-// Kills the process when CRIU is about to write the mark to its log, and returns how the dump ended.
+// Kills the process when CRIU is about to write the text to its log, and returns the result of the
+// dump.
 Outcome dump_and_kill(const Kymod& kymod, const BreakableCriu& criu, const std::string& directory,
                       const std::string& mark, pid_t victim) {
   criu.break_at(mark, SIGSTOP);
@@ -500,12 +499,13 @@ Outcome dump_and_kill(const Kymod& kymod, const BreakableCriu& criu, const std::
   return dump.get();
 }
 
-// However it goes: either the checkpoint is whole and can be restored, or the others run on and no
-// image is left. With the one that dies CRIU may end another, by a trap of its own, where it was at
-// work in it just then: then the error names both, or the first process, without which these end.
+// There are two permitted results: the checkpoint is complete and can be restored, or the other
+// processes run on and no image is left. CRIU may also end a second process with SIGTRAP, if it
+// worked in it when the first one died. Then the error names both, or the first process of the tree,
+// without which the others end.
 class DeathTest : public SubjectsTest, public testing::WithParamInterface<const char*> {
  protected:
-  // The cells of the children that this error says have ended.
+  // The cells of the children that have ended, according to this error.
   static std::vector<std::size_t> ended_by(const std::string& error, const json& children) {
     constexpr std::string_view kSaid = " ended meanwhile: ";
     std::vector<std::size_t> cells;
@@ -536,7 +536,8 @@ TEST_P(DeathTest, OneOfManyThatDiesDuringTheDumpLeavesACheckpointOrTheOthersRunn
     const json job = kymod_.job("subject");
     if (dump.err.find("; and process " + job["pid"].dump() + " is gone") != std::string::npos) {
       EXPECT_EQ(job["state"], "exited");
-      EXPECT_EQ(job["exit_signal"], SIGTRAP) << "not CRIU's doing: " << dump.err;
+      EXPECT_EQ(job["exit_signal"], SIGTRAP)
+          << "the first process must have been ended by CRIU's trap: " << dump.err;
       return;
     }
     EXPECT_EQ(job["state"], "running") << dump.err;
@@ -560,7 +561,8 @@ TEST_P(DeathTest, AProcessThatDiesDuringItsDumpEndsAsAJobThatWasKilledOrDumped) 
   }
   EXPECT_FALSE(fs::exists(checkpoint() + "/images")) << dump.err;
   EXPECT_TRUE(eventually([&] { return kymod_.job("subject")["state"] == "exited"; })) << dump.err;
-  EXPECT_EQ(kymod_.job("subject")["exit_signal"], SIGKILL) << "how it ended is lost";
+  EXPECT_EQ(kymod_.job("subject")["exit_signal"], SIGKILL)
+      << "the job must know the signal that ended it";
 }
 
 INSTANTIATE_TEST_SUITE_P(AtMarksOfCriusLog, DeathTest,

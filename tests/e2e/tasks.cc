@@ -1,6 +1,6 @@
-// Programs of many or of stubborn tasks. Each prints a line when it is ready.
+// Programs with many tasks, or with one that is hard to stop. Each prints a line when it is ready.
 //
-//   kymo-tasks children N   has N child processes, with little memory
+//   kymo-tasks children N   has N child processes with little memory
 //   kymo-tasks sleeper      is nearly always in uninterruptible sleep (state D), because it waits for a child of vfork(2).
 //                           It prints a line each time it falls asleep.
 

@@ -1,4 +1,4 @@
-// Two kymods of one machine, and one process.
+// Two kymods on one machine, and one process that both know.
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -16,8 +16,9 @@
 namespace kymo::test {
 namespace {
 
-// The second one took the work of the first one's CRIU for what a killed CRIU had left: it ended the repair mode of the
-// connection, and the dump of the first failed. `--force`: without the look before a dump, which sees a tracer.
+// Before the fix, the second kymod took the work of the first one's CRIU for leftovers of a killed CRIU. It ended the
+// repair mode of the connection, and the first dump failed. `--force` is needed because the check before a dump would
+// refuse a traced process.
 TEST(TwoKymodsTest, TheSecondOneChangesNothingInAProcessThatTheFirstOneDumps) {
   KYMO_NEEDS_CRIU();
   const BreakableCriu criu;

@@ -1,5 +1,5 @@
-// Checkpoints of the real CRIU: whole ones are called whole, and a damaged one is refused before
-// anything of it is restored.
+// Checkpoints of the real CRIU. kymo must call complete ones complete, and must refuse to restore a
+// damaged one before it starts.
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -32,13 +32,13 @@ class VerifyCheckpointTest : public testing::Test {
     const Outcome dumped = kymod_.kymo(flags);
     ASSERT_EQ(dumped.exit_code, 0) << dumped.err;
   }
-  // What verify says of it, with this exit code.
+  // Runs verify, expects this exit code, and returns its JSON.
   nlohmann::json verify(int exit_code) {
     const Outcome seen = kymod_.kymo({"verify", checkpoint_, "--json"});
     EXPECT_EQ(seen.exit_code, exit_code) << seen.err << seen.out;
     return nlohmann::json::parse(seen.out, nullptr, false);
   }
-  // The line with which a restore is refused; nothing runs, and nothing was written.
+  // The line with which a restore is refused. Expects that nothing runs and nothing was written.
   std::string refusal() {
     const Outcome refused = kymod_.kymo({"restore", checkpoint_});
     EXPECT_EQ(refused.exit_code, 1) << refused.out;
@@ -46,7 +46,13 @@ class VerifyCheckpointTest : public testing::Test {
     EXPECT_FALSE(fs::exists(checkpoint_ + "/recordings/restore.tsv"));
     return refused.err;
   }
-  // The images' largest file of pages, or what it is kept as.
+  // The HTTP status of /healthz.
+  [[nodiscard]] std::string health() const {
+    return run({"curl", "--silent", "--max-time", "60", "--output", "/dev/null", "--write-out",
+                "%{http_code}", "http://" + kymod_.http() + "/healthz"})
+        .out;
+  }
+  // The largest file of memory pages, or the file that holds it (compressed).
   std::string pages() {
     std::string largest;
     for (const auto& entry : fs::directory_iterator(checkpoint_ + "/images")) {
@@ -59,7 +65,8 @@ class VerifyCheckpointTest : public testing::Test {
   std::string checkpoint_ = kymod_.path("c");
 };
 
-// A folder of this name that somebody else may have made was restored, with root's rights.
+// Before the fix, `kymo restore NAME` restored a folder with this name in the current folder. Another
+// user could have made it, and kymod restored it with root's rights.
 TEST_F(VerifyCheckpointTest, AFolderWithTheNameOfAJobIsNotRestoredInItsPlace) {
   dump({});
   const std::string before = fs::current_path();
@@ -72,13 +79,13 @@ TEST_F(VerifyCheckpointTest, AFolderWithTheNameOfAJobIsNotRestoredInItsPlace) {
   EXPECT_EQ(restored["job"], "web");
 }
 
-// The disk became full when the images were complete. The process had ended, and its checkpoint was
-// refused for ever.
+// The disk became full after the images were complete. The process had ended. Before the fix, its
+// checkpoint was refused for ever.
 TEST_F(VerifyCheckpointTest, ARecordThatCouldNotBeWrittenAtTheEndMakesNoImagesUseless) {
   dump({});
   nlohmann::json record = nlohmann::json::parse(read_file(checkpoint_ + "/checkpoint.json"));
   ASSERT_EQ(record["state"], "complete");
-  record["state"] = "started";  // as it is written before the dump
+  record["state"] = "started";  // as it is before the dump
   std::ofstream(checkpoint_ + "/checkpoint.json") << record;
   fs::rename(checkpoint_ + "/images", checkpoint_ + "/images.partial");
   EXPECT_NE(refusal().find("its dump has not ended"), std::string::npos);
@@ -88,7 +95,8 @@ TEST_F(VerifyCheckpointTest, ARecordThatCouldNotBeWrittenAtTheEndMakesNoImagesUs
   EXPECT_TRUE(kymod_.goes_on(kymod_.job("web")));
 }
 
-// CRIU's log was written into the file that had the log's place: a pipe held the restore up for ever.
+// Before the fix, CRIU wrote its log into the file that had the log's name. A pipe there blocked the
+// restore for ever.
 TEST_F(VerifyCheckpointTest, WhatIsInThePlaceOfTheLogIsNotWrittenTo) {
   dump({});
   const std::string log = checkpoint_ + "/work/restore.log";
@@ -120,7 +128,7 @@ TEST_F(VerifyCheckpointTest, WholeOnesAreCalledWholeAndRestored) {
   }
 }
 
-// It has no memory, and CRIU leaves its thread's number unset.
+// A zombie has no memory, and CRIU leaves the number of its thread unset.
 TEST_F(VerifyCheckpointTest, AProcessThatHasEndedAndIsNotWaitedForIsNoFault) {
   constexpr const char* kParent = R"(import os, time
 child = os.fork()
@@ -140,20 +148,22 @@ time.sleep(1000))";
   EXPECT_EQ(restored.exit_code, 0) << restored.err;
 }
 
-// Its record and its parent were looked for beside the archive, so any archive was called damaged.
+// Before the fix, the record and the parent images were looked for next to the archive, so any
+// archive was called damaged.
 TEST_F(VerifyCheckpointTest, AGoodArchiveWasCalledDamaged) {
   dump({"--checksums"});
   const std::string images = checkpoint_ + "/images";
   const std::string work = checkpoint_;
   checkpoint_ = kymod_.path("a.tar.gz");
-  for (const std::string& from : {work, images}) {  // with the images in a folder, and at the top
+  // Once with the images in a folder, once at the top of the archive.
+  for (const std::string& from : {work, images}) {
     const Outcome packed =
         run({"tar", "-C", from, "--exclude", "recordings", "-czf", checkpoint_, "."});
     ASSERT_EQ(packed.exit_code, 0) << packed.err;
     const nlohmann::json seen = verify(0);
     EXPECT_EQ(seen["faults"], nlohmann::json::array()) << from;
     EXPECT_EQ(seen["processes"], 1);
-    EXPECT_TRUE(seen["checksums"].is_null()) << "those of an archive are not compared";
+    EXPECT_TRUE(seen["checksums"].is_null()) << "checksums of an archive are not compared";
   }
 }
 
@@ -176,7 +186,7 @@ TEST_F(VerifyCheckpointTest, OneOfWhichAByteIsAnotherIsRefusedWhereItHasChecksum
             std::string::npos);
 }
 
-// A tool of root's, and images of anybody's.
+// The images can be from any user, while root runs kymo.
 TEST_F(VerifyCheckpointTest, ImagesAreReadInAProcessWithoutRights) {
   dump({"--checksums"});
   const TemporaryDirectory folder;
@@ -185,7 +195,7 @@ TEST_F(VerifyCheckpointTest, ImagesAreReadInAProcessWithoutRights) {
   ASSERT_TRUE(reads.mounted());
   Outcome seen;
   std::atomic<bool> over{false};
-  std::thread client([&] {  // again, until this test has seen who reads
+  std::thread client([&] {  // again and again, until the test has seen the process that reads
     do seen = kymod_.kymo({"verify", slow});
     while (!over);
   });
@@ -204,13 +214,19 @@ TEST_F(VerifyCheckpointTest, WithoutItsReaderKymodReadsNothingForeignAndSaysSo) 
   const std::vector<pid_t> readers = probe::children_of(kymod_.pid()).value();
   for (const pid_t child : readers) kill(child, SIGKILL);
   EXPECT_NE(refusal().find("(kymod-reader) is gone: restart kymod"), std::string::npos);
-  const Outcome health =
-      run({"curl", "--silent", "--max-time", "60", "--output", "/dev/null", "--write-out",
-           "%{http_code}", "http://" + kymod_.http() + "/healthz"});
-  EXPECT_EQ(health.out, "503") << health.err;
+  EXPECT_EQ(health(), "503");
   EXPECT_EQ(kymod_.stop(SIGTERM), 0);
   kymod_.start();
   EXPECT_EQ(kymod_.kymo({"restore", checkpoint_}).exit_code, 0);
+}
+
+TEST_F(VerifyCheckpointTest, AReaderThatStandsStillHoldsUpNoRequestForGood) {
+  dump({});  // kymod has no other child
+  const std::vector<pid_t> readers = probe::children_of(kymod_.pid()).value();
+  for (const pid_t child : readers) kill(child, SIGSTOP);
+  EXPECT_EQ(health(), "429");
+  for (const pid_t child : readers) kill(child, SIGCONT);
+  EXPECT_EQ(health(), "200");
 }
 
 TEST_F(VerifyCheckpointTest, NothingIsCalledWholeThatIsNoCheckpoint) {
@@ -221,8 +237,8 @@ TEST_F(VerifyCheckpointTest, NothingIsCalledWholeThatIsNoCheckpoint) {
   }
 }
 
-// A container's checkpoint with checksums is called whole; with a byte changed, damaged, and is not
-// restored; with the byte put right, restored.
+// verify must call a container's checkpoint with checksums complete. After a byte was changed, it is
+// damaged and must not be restored. After the byte was corrected, it must be restored.
 void expect_verified(const Kymod& kymod, const std::string& kind, const std::string& container) {
   const std::string checkpoint = kymod.path("c");
   const Outcome dumped = kymod.kymo({"dump", kind, container, "--checksums", "--dir", checkpoint});
@@ -266,7 +282,7 @@ TEST(ContainersVerifyTest, OneOfPodmanIsVerifiedBeforeItIsRestored) {
   EXPECT_TRUE(counts_on(root));
 }
 
-// "Whole", verify said of a folder that a restore refused.
+// Before the fix, verify called such a folder complete, and a restore refused it.
 TEST_F(VerifyCheckpointTest, AFolderWithoutItsRecordIsNotCalledWhole) {
   dump({});
   fs::remove(checkpoint_ + "/checkpoint.json");

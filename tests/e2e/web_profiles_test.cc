@@ -1,5 +1,4 @@
-// What kymod's HTTP API says of stack profiles that are kept. The profiles are written by the test, so that it knows
-// what must come out.
+// kymod's HTTP API for kept stack profiles. The test writes the profiles, so it knows the expected answers.
 
 #include <gtest/gtest.h>
 
@@ -38,7 +37,7 @@ class WebProfilesTest : public ::testing::Test {
     fs::permissions(directory_, fs::perms::owner_all);
   }
 
-  // Ten minutes, of which the fourth is missing.
+  // Writes ten minutes of profiles. The fourth minute is missing.
   void fill() {
     const auto store = SqliteStore::open(file_);
     ASSERT_TRUE(store) << store.error().message;
@@ -56,7 +55,7 @@ class WebProfilesTest : public ::testing::Test {
     const Result<void> added = store.add(minute);
     ASSERT_TRUE(added) << added.error().message;
   }
-  // A kymod that serves them, and adds next to nothing.
+  // Starts a kymod that serves these profiles, and adds almost nothing to them.
   void start(std::vector<std::string> flags = {"--http-profiles"}) {
     flags.insert(flags.end(), {"--profiles", directory_, "--profiles-only=process:no-such-process",
                                "--profiles-keep-days=0"});
@@ -107,12 +106,12 @@ TEST_F(WebProfilesTest, TotalsOfStepsAndOfAGap) {
   EXPECT_EQ(minutes.body["step_ns"], profiles::kNanosPerMinute);
   EXPECT_EQ(minutes.body["samples"], nlohmann::json({20, 20, 20, 0, 20, 20, 20, 20, 20, 20}));
   EXPECT_EQ(minutes.body["covered_ns"][2], profiles::kNanosPerMinute);
-  EXPECT_EQ(minutes.body["covered_ns"][3], 0) << "nothing was taken in this minute";
+  EXPECT_EQ(minutes.body["covered_ns"][3], 0) << "this minute has no samples";
   const Answer thin = asked("profile_totals" + all_ + "&points=3");
   EXPECT_EQ(thin.body["step_ns"], 4 * profiles::kNanosPerMinute);
   EXPECT_EQ(thin.body["samples"], nlohmann::json({300, 100 + 3 * 640, 2 * 640}));
   const Answer idle = asked("profile_totals" + all_ + "&service=job:idle");
-  EXPECT_EQ(idle.status, 200) << "no time is an answer, too";
+  EXPECT_EQ(idle.status, 200) << "a service without CPU time gets an answer, too";
   EXPECT_EQ(idle.body["ns"], nlohmann::json(std::vector<int>(10, 0)));
 }
 
@@ -160,7 +159,7 @@ TEST_F(WebProfilesTest, AComparisonWithAnyOtherRange) {
     return "profile_comparison" + instants(from, to) +
            "&service=job:web&before_unix_ns=" + std::to_string(other * profiles::kNanosPerMinute);
   };
-  // Later than the one that is shown, and earlier with a part that overlaps it, which is left out.
+  // The other range may be later than the shown one. If it is earlier, the part that overlaps is left out.
   for (const auto& [from, to, other, end] :
        {std::array<std::int64_t, 4>{0, 4, 6, 10}, {5, 10, 2, 5}}) {
     const Answer answer = asked(compared(kFirst + from, kFirst + to, kFirst + other));
@@ -181,7 +180,7 @@ TEST_F(WebProfilesTest, AComparisonWithAnyOtherRange) {
 TEST_F(WebProfilesTest, AComparisonWithAFileThatLiesBeside) {
   fill();
   start();
-  // kymod makes the folder when it begins to keep profiles.
+  // kymod makes this folder when it starts to keep profiles.
   const std::string files = directory_ + "/files";
   ASSERT_TRUE(eventually([&] { return fs::exists(files); })) << kymod_->log();
   std::ofstream(files + "/old.folded") << "process;main;read 10\nprocess;main;write 150\n";
@@ -208,7 +207,7 @@ TEST_F(WebProfilesTest, AComparisonWithAFileThatLiesBeside) {
   }
   fs::remove(files + "/text.pb.gz");
   fs::create_symlink("/etc/passwd", files + "/text.pb.gz");
-  EXPECT_FALSE(refused(query + "text.pb.gz", 403).empty()) << "a link is not followed";
+  EXPECT_FALSE(refused(query + "text.pb.gz", 403).empty()) << "kymod must not follow a link";
 }
 
 TEST_F(WebProfilesTest, AComparisonWithTheStacksOfADump) {
@@ -216,7 +215,7 @@ TEST_F(WebProfilesTest, AComparisonWithTheStacksOfADump) {
   start();
   static_cast<void>(kymod_->churn(16, "web"));
   const nlohmann::json dump = kymod_->kymo_json({"dump", "process", "web", "--leave-running"});
-  // As if it had been made with --profiling-stacks: this test knows what is in it.
+  // A profile as --profiling-stacks makes it, but with known content.
   stacks::NamedProfile stacks;
   stacks.functions = {{"read", "/usr/lib/read.so", true}, {"main", "/usr/lib/main.so", true}};
   stacks.stacks = {{"criu", {0}, false, {7, 70}, "freeze", "criu"},
@@ -235,7 +234,8 @@ TEST_F(WebProfilesTest, AComparisonWithTheStacksOfADump) {
   };
   const Answer job = asked(compared("job:web"));
   ASSERT_EQ(job.status, 200) << job.text;
-  EXPECT_EQ(job.body["comparison"]["a"]["samples"], 40) << "of the target, without CRIU";
+  EXPECT_EQ(job.body["comparison"]["a"]["samples"], 40)
+      << "only the samples of the target count, and not those of CRIU";
   EXPECT_EQ(job.body["comparison"]["a"]["path"], "checkpoint " + id + ", dump");
   EXPECT_EQ(asked(compared("")).body["comparison"]["a"]["samples"], 47);
   EXPECT_EQ(refused(compared("process:sh"), 404),

@@ -1,9 +1,7 @@
-// The page's port at a running kymod: what was recorded earlier, the recorder's controls, and
-// clients that stand still.
+// The HTTP port of a running kymod: earlier rows, the controls of the recorder, and clients that
+// stop reading.
 
-#include <arpa/inet.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -24,12 +22,13 @@
 
 #include "base/file.h"
 #include "programs.h"
+#include "support/loopback.h"
 #include "support/real_criu.h"
 
 namespace kymo::test {
 namespace {
 
-// A kymod that keeps a second in memory and the rest in parts of two seconds.
+// A kymod that keeps one second in memory. The rest is in parts of two seconds.
 Kymod recording_in_parts(const TemporaryDirectory& folder, const std::string& name) {
   return Kymod({"--profiling-keep", "1", "--profiling-metrics-log", folder.path() + "/" + name,
                 "--profiling-log-rotate-after", "2", "--profiling-metrics", "profiler_rows,phase",
@@ -42,7 +41,8 @@ std::uint64_t now_ns(const Kymod& kymod) {
 
 constexpr std::uint64_t kEndNs = 6'500'000'000;
 
-// The ticks that gaps say were missed before kEndNs, which the last may reach beyond.
+// The number of ticks before kEndNs that the list of gaps reports as missed. The last gap may reach
+// beyond.
 double ticks_in_gaps(const nlohmann::json& gaps) {
   double ticks = 0;
   for (const nlohmann::json& gap : gaps) {
@@ -62,8 +62,8 @@ TEST(WebPastTest, WhatLeftMemoryComesOutOfTheFileAndItsParts) {
     const TemporaryDirectory folder;
     Kymod kymod = recording_in_parts(folder, name);
     kymod.start();
-    // Until memory has let the first seconds go (it keeps 3.5 s and a slot), and the file has all
-    // of the range, which lies in the ring for a second.
+    // Waits until the first seconds are no longer in memory (which keeps 3.5 s and a slot) and the
+    // file has the whole range, which is in the ring for a second.
     ASSERT_TRUE(eventually([&] { return now_ns(kymod) > 8'500'000'000; }));
     const nlohmann::json status = ask(kymod, "/api/status").body["recorder"];
     const std::string past =
@@ -75,19 +75,20 @@ TEST(WebPastTest, WhatLeftMemoryComesOutOfTheFileAndItsParts) {
     const std::vector<std::uint64_t> rows = all.body["columns"][0]["last"];
     EXPECT_EQ(status["first_ns"], times.at(0));
     const double missed = ticks_in_gaps(all.body["gaps"]);
-    // The first tick is due once the threads are there.
+    // The first tick is due when the threads have started.
     const std::uint64_t first_ms = times.at(0) / 1'000'000;
     const double due = 6501 - static_cast<double>(first_ms);
     EXPECT_NEAR(static_cast<double>(times.size()) + missed, due, 3)
-        << name << ": none is lost where a part ends; " << missed << " ticks missed";
+        << name << ": no row may be lost at the end of a part; " << missed << " ticks missed";
     EXPECT_TRUE(std::is_sorted(times.begin(), times.end()));
-    EXPECT_EQ(std::adjacent_find(times.begin(), times.end()), times.end()) << "none comes twice";
+    EXPECT_EQ(std::adjacent_find(times.begin(), times.end()), times.end())
+        << "no row may come twice";
     EXPECT_TRUE(std::is_sorted(rows.begin(), rows.end()));
 
     const Answer thin = ask(kymod, past + "&points=65");
     const std::uint64_t span_ns = thin.body["span_ns"];
     EXPECT_EQ(span_ns, 100'000'000U);
-    std::set<std::uint64_t> spans;  // that have a row
+    std::set<std::uint64_t> spans;  // the spans of time that have a row
     for (const std::uint64_t time : times) spans.insert(time / span_ns);
     EXPECT_NEAR(static_cast<double>(thin.body["time"].size()), static_cast<double>(spans.size()),
                 2);
@@ -99,11 +100,11 @@ TEST(WebPastTest, WhatLeftMemoryComesOutOfTheFileAndItsParts) {
     for (const auto& rate : thin.body["columns"][0]["high"]) {
       if (rate.is_number()) highest_thin = std::max(highest_thin, rate.get<double>());
     }
-    EXPECT_EQ(highest, highest_thin) << "the envelope keeps every spike";
+    EXPECT_EQ(highest, highest_thin) << "the thinned rows must keep each maximum";
   }
 }
 
-// KYMO_TEST_LONG=1: so much that it takes a quarter of a minute to record.
+// Only with KYMO_TEST_LONG=1, because it records for a quarter of a minute.
 TEST(WebPastTest, OfMoreThanIsReadThereIsAnOutline) {
   KYMO_NEEDS_CRIU();
   if (std::getenv("KYMO_TEST_LONG") == nullptr) GTEST_SKIP() << "only with KYMO_TEST_LONG=1";
@@ -128,7 +129,8 @@ TEST(WebPastTest, OfMoreThanIsReadThereIsAnOutline) {
   EXPECT_TRUE(std::is_sorted(times.begin(), times.end()));
   EXPECT_LT(times.front(), to / 100);
   EXPECT_GT(times.back(), to - to / 100);
-  // Of what memory does not hold: the mean rates from point to point add up to what was counted.
+  // Of the rows that are no longer in memory, the mean rates from point to point must add up to the
+  // count.
   const nlohmann::json& rows = all.body["columns"][0];
   double counted = 0;
   std::size_t i = 1;
@@ -163,7 +165,7 @@ TEST(WebPastTest, WhatIsWrongIsOneClearLine) {
   refused("columns=none&from_ns=0&to_ns=9", 404, "'none' is not recorded");
   refused("from_ns=0&to_ns=9", 400, "columns is missing");
   const Answer huge = ask(kymod, "/api/past?columns=phase&from_ns=0&to_ns=9223372036854775807");
-  EXPECT_EQ(huge.status, 200) << "a range may be longer than what there is";
+  EXPECT_EQ(huge.status, 200) << "a range may be longer than the recording";
   EXPECT_LE(huge.body["time"].size(), 2001U);
   const Answer empty =
       ask(kymod, "/api/past?columns=phase&from_ns=9000000000000000000&to_ns=9000000000000000001");
@@ -215,12 +217,13 @@ TEST(WebRecorderTest, TheCommandAndThePageStartStopAndSet) {
     EXPECT_NE(refused.message().find(word), std::string::npos) << refused.message();
     EXPECT_EQ(refused.message().find('\n'), std::string::npos);
   }
-  EXPECT_EQ(ask(kymod, "/api/recorder?action=stop").status, 404) << "a GET changes nothing";
+  EXPECT_EQ(ask(kymod, "/api/recorder?action=stop").status, 404) << "a GET must change nothing";
   EXPECT_EQ(kymod.kymo({"recorder", "set", "--rate-us", "0"}).exit_code, 2);
   EXPECT_NE(kymod.kymo({"recorder", "set", "--log", third + "/x"}).exit_code, 0);
-  EXPECT_TRUE(kymod.kymo_json({"recorder"})["running"]) << "what could not be set runs as before";
+  EXPECT_TRUE(kymod.kymo_json({"recorder"})["running"])
+      << "if a change fails, the recorder must run as before";
 
-  // A dump's recording is of the run that goes on.
+  // A dump after the failed change has a recording of the recorder that still runs.
   static_cast<void>(kymod.churn(8, "work"));
   const nlohmann::json dump = kymod.kymo_json({"dump", "process", "work", "--leave-running"});
   EXPECT_EQ(kymod.kymo_json({"recorder", "stop"})["running"], false);
@@ -245,14 +248,14 @@ TEST(WebRecorderTest, ThePageOnlyReadsUnlessItMay) {
 
 // --- a browser -----------------------------------------------------------------------------------
 
-// A browser that notes what it was started with; `more` runs besides.
+// A script in place of a browser. It writes its arguments to a file, and then runs `more`.
 std::string noting_browser(const TemporaryDirectory& folder, const std::string& more) {
   return folder.file("browser",
                      "#!/bin/sh\necho \"$@\" >" + folder.path() + "/words\n" + more + "\n", 0755);
 }
 
 struct Redirect {
-  std::string path;  // of the file that the browser is given
+  std::string path;  // of the file that the browser must open
   std::string text;
 };
 
@@ -271,7 +274,8 @@ unsigned mode_of(const std::string& path) {
   return info.st_mode & 07777U;
 }
 
-// Any user could read the link on the browser's command line, and be faster than the browser.
+// Before the fix, any user could read the link on the browser's command line, and use it before the
+// browser.
 TEST(WebOpenTest, TheBrowserIsGivenAFileThatItsOwnerAloneCanRead) {
   KYMO_NEEDS_CRIU();
   Kymod kymod;
@@ -303,9 +307,9 @@ TEST(WebOpenTest, TheBrowserIsGivenAFileThatItsOwnerAloneCanRead) {
       return run({"curl", "-sS", "-o", "/dev/null", "-w", "%{http_code}", link}).out;
     };
     EXPECT_EQ(status(), "302");
-    EXPECT_EQ(status(), "401") << "it works once";
+    EXPECT_EQ(status(), "401") << "the link must work only once";
   }
-  // Where others could put a link there, nothing is written.
+  // If other users could put a link into the folder, kymod must write nothing there.
   const std::string shared = folder.folder("shared");
   ASSERT_EQ(mkdir((shared + "/kymograph").c_str(), 0700), 0);
   ASSERT_EQ(chmod((shared + "/kymograph").c_str(), 0750), 0);
@@ -319,7 +323,8 @@ TEST(WebOpenTest, TheBrowserIsGivenAFileThatItsOwnerAloneCanRead) {
   EXPECT_NE(nowhere.err.find("open the address yourself"), std::string::npos) << nowhere.err;
 }
 
-// It waits for SIGINT and SIGTERM with both blocked; a browser could not be ended by them.
+// kymo view blocks SIGINT and SIGTERM and waits for them. Before the fix, the browser inherited the
+// blocked signals, and could not be ended by them.
 TEST(WebOpenTest, ABrowserThatAViewStartsCanBeInterrupted) {
   KYMO_NEEDS_CRIU();
   const TemporaryDirectory folder;
@@ -341,16 +346,7 @@ TEST(WebOpenTest, ABrowserThatAViewStartsCanBeInterrupted) {
 // --- clients that stand still --------------------------------------------------------------------
 
 FileDescriptor connect_to(const std::string& address, bool small) {
-  FileDescriptor fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  const int bytes = 4096;
-  if (small) setsockopt(fd.get(), SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes));
-  sockaddr_in to{};
-  to.sin_family = AF_INET;
-  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  to.sin_port = htons(static_cast<std::uint16_t>(std::stoi(address.substr(address.find(':') + 1))));
-  const auto* generic = static_cast<const sockaddr*>(static_cast<const void*>(&to));
-  EXPECT_EQ(connect(fd.get(), generic, sizeof(to)), 0) << "connect to " << address;
-  return fd;
+  return connect_to_loopback(std::stoi(address.substr(address.find(':') + 1)), small ? 4096 : 0);
 }
 
 void send_request(const FileDescriptor& fd, const std::string& address, const std::string& path,
@@ -359,7 +355,7 @@ void send_request(const FileDescriptor& fd, const std::string& address, const st
   ASSERT_EQ(write(fd.get(), text.data(), text.size()), static_cast<ssize_t>(text.size()));
 }
 
-// Whether the whole answer comes, with 200.
+// Whether the complete answer comes, with status 200.
 bool is_answered(const std::string& address, const std::string& path) {
   const FileDescriptor fd = connect_to(address, false);
   send_request(fd, address, path, "Connection: close\r\n");
@@ -380,7 +376,8 @@ std::string all_columns(const Kymod& kymod) {
   return columns;
 }
 
-// Every row of every metric from ten seconds back: what fills each buffer on the way at once.
+// Opens event streams of all rows of all metrics of the last ten seconds, and reads nothing. This
+// fills each buffer on the way at once.
 std::vector<FileDescriptor> stand_still(const Kymod& kymod, const std::string& token, int count) {
   const std::string columns = all_columns(kymod);
   std::vector<FileDescriptor> clients;
@@ -412,19 +409,21 @@ TEST(WebStreamTest, WhatHasGatheredComesInPiecesAndEachRowOnce) {
     if (line.rfind("event: ", 0) == 0) samples = line == "event: samples";
     if (!samples || line.rfind("data: ", 0) != 0) continue;
     const nlohmann::json data = nlohmann::json::parse(line.substr(6), nullptr, false);
-    if (data.is_discarded()) break;  // the last, which was cut
+    if (data.is_discarded()) break;  // the last event, which was cut
     largest = std::max(largest, data["time"].size() * data["columns"].size());
     ++pieces;
     for (const std::uint64_t time : data["time"]) times.push_back(time);
   }
   EXPECT_GT(pieces, 1U);
-  EXPECT_LE(largest, std::size_t{1} << 15U) << "spans by columns of one event";
-  EXPECT_GT(largest, std::size_t{1} << 14U) << "it had gathered";
+  EXPECT_LE(largest, std::size_t{1} << 15U)
+      << "an event must not have more values than this (spans times columns)";
+  EXPECT_GT(largest, std::size_t{1} << 14U) << "the test needs rows that had gathered";
   EXPECT_TRUE(std::is_sorted(times.begin(), times.end()));
-  EXPECT_EQ(std::adjacent_find(times.begin(), times.end()), times.end()) << "none comes twice";
+  EXPECT_EQ(std::adjacent_find(times.begin(), times.end()), times.end()) << "no row may come twice";
 }
 
-// Any local user made every running job "exited" for good, by holding connections open.
+// Before the fix, any local user could make every running job "exited" for good, by keeping many
+// connections open.
 TEST(WebFloodTest, ThousandConnectionsLeaveKymodItsDescriptorsAndItsJobs) {
   KYMO_NEEDS_CRIU();
   rlimit before{};
@@ -458,13 +457,13 @@ TEST(WebFloodTest, ThousandConnectionsLeaveKymodItsDescriptorsAndItsJobs) {
   setrlimit(RLIMIT_NOFILE, &before);
 }
 
-// How fast they are is measured by `scripts/bench stalled`.
+// `scripts/bench stalled` measures how fast they are.
 TEST(WebStalledTest, FiftyStreamsThatStandStillLeaveMetricsAndHealthAnswering) {
   KYMO_NEEDS_CRIU();
   Kymod kymod;
   kymod.start();
   std::vector<FileDescriptor> clients = stand_still(kymod, token_of(kymod), 50);
-  // All are answered, by a stream or by 429.
+  // Each client gets an answer: a stream or status 429.
   for (const FileDescriptor& client : clients) {
     pollfd waits{client.get(), POLLIN, 0};
     EXPECT_EQ(poll(&waits, 1, 60'000), 1);
@@ -474,7 +473,7 @@ TEST(WebStalledTest, FiftyStreamsThatStandStillLeaveMetricsAndHealthAnswering) {
       ASSERT_TRUE(is_answered(kymod.http(), path)) << path;
     }
   }
-  // They stand still while it stops, too.
+  // The clients also do not read while kymod stops.
   EXPECT_EQ(kymod.stop(SIGTERM), 0) << kymod.log();
 }
 

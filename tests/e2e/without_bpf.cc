@@ -1,4 +1,4 @@
-// kymo-without-bpf PROGRAM ARGUMENT...: runs the program without the right to use bpf(2), as in a container.
+// kymo-without-bpf PROGRAM ARGUMENT...: runs a program that must not call bpf(2), as in a container.
 
 #include <linux/filter.h>
 #include <linux/seccomp.h>

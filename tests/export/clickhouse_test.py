@@ -1,6 +1,8 @@
-"""What kymo exports for ClickHouse, run in a real ClickHouse engine (chdb), every value compared with the recording's.
+"""Loads what kymo exports for ClickHouse into a real ClickHouse engine (chdb), and compares every value with the
+recording.
 
-Only with KYMO_TEST_LONG=1: the engine is 170 MB to download. Exit 77, with the reason, where it cannot be had."""
+Runs only with KYMO_TEST_LONG=1, because the engine is a download of 170 MB. Exits with 77, and the reason, if the
+engine cannot be installed."""
 
 import json
 import os
@@ -17,7 +19,7 @@ ENGINE = pathlib.Path(os.environ.get("CHDB_FOLDER", "chdb"))
 
 class ClickHouseEngine(ExportTest):
     def ask(self, sql, *queries):
-        """The answer of each query, once the file has run; the engine's error where it does not."""
+        """Runs the file, then the queries. Returns their answers, or the engine's error if it failed."""
         ran = subprocess.run(["node", str(ENGINE / "run.js"), str(sql), *queries], capture_output=True, text=True,
                              check=False, timeout=200)
         self.assertEqual(ran.returncode, 0, ran.stderr)

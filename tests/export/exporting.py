@@ -1,4 +1,4 @@
-"""What the tests of `kymo export` share: running it, and recordings to run it on."""
+"""What the tests of `kymo export` share: a way to run it, and recordings to export."""
 
 import json
 import os
@@ -9,23 +9,24 @@ import unittest
 
 try:
     from prometheus_client.samples import Timestamp
-except ImportError:  # the tests of ClickHouse need none
+except ImportError:  # the tests of ClickHouse do not need it
     pass
 else:
-    # Its own comparison takes 1.9 s for later than 2.1 s, and with it any recording over a second's end for broken.
+    # The library's comparison says that 1.9 s is later than 2.1 s. So it would refuse each recording that crosses a
+    # full second.
     Timestamp.__gt__ = lambda one, other: (one.sec, one.nsec) > (other.sec, other.nsec)
 
 KYMO = os.environ["KYMO"]
 BIG = 2**64 - 1
 START_NS = 1_795_251_436_363_364_903
 MONOTONIC_NS = 2_259_791_948_175
-# Whatever can upset a format, in names that a header may hold.
+# Characters that can break an output format, in names that a header can have.
 HOSTILE = ['quote"d', "comma,d", "back\\slash", "back`tick", "apos'trophe", "</script>", "{curly}", "dup", "dup",
            "DUP", "time_ns", "# EOF", "é", "x[a,b]", "x[c\"d]", "1digit", "kymo", "x_total", "[]", "percent%s", "semi;colon"]
 
 
 def read_recording(path):
-    """Names and rows of a plain recording, as they stand in it."""
+    """The names and rows of a plain recording, as text."""
     lines = pathlib.Path(path).read_bytes().decode(errors="replace").split("\n")
     names = lines[0].split("\t")
     return names, [[int(value) for value in line.split("\t")] for line in lines[1:-1]]
@@ -47,7 +48,7 @@ class ExportTest(unittest.TestCase):
                               timeout=200, **options)
 
     def export(self, recording, name, *arguments):
-        """The file that the export has become."""
+        """The exported file."""
         output = self.folder / name
         ran = self.kymo(recording, "--output", output, *arguments)
         self.assertEqual(ran.returncode, 0, ran.stderr)
@@ -75,7 +76,7 @@ class ExportTest(unittest.TestCase):
         return path
 
     def hostile(self):
-        """Names that upset formats, numbers that upset readers."""
+        """Names that can break output formats, and numbers that can break readers."""
         rows = [[time, *((BIG - time if i % 3 == 0 else time * i) for i in range(len(HOSTILE)))]
                 for time in (1, 1_000_001, 2_000_002, 2_000_002, 5_123_456_789)]
         fields = {"": "", "le\"a": "new\nline", "__name__": "stolen", "é": "\\"}
@@ -89,9 +90,10 @@ class ExportTest(unittest.TestCase):
         return self.written(HOSTILE, rows, metadata, [])
 
     def dumped(self):
-        """As kymod leaves it: phases, gaps that a damaged list could have, and a tree with parts in parallel."""
+        """A recording as kymod leaves it: phases, gaps as a damaged list could have them, and a timing tree with
+        parallel parts."""
         tree = scope("dump", 1_000_000, 9_000_000,
-                     scope("criu", 0, 0,  # a wrapper: its parts have its name
+                     scope("criu", 0, 0,  # a wrapper, which gives its name to its parts
                            scope("starts", 1_500_000, 1_000_000, bytes=77, category="criu"),
                            scope("drain", 2_500_000, 5_000_000)),
                      scope("compress", 2_000_000, 6_500_000, scope("block", 2_100_000, 50_001), parallel=True),

@@ -1,5 +1,5 @@
-// Records a histogram and other metrics with the real recorder, and writes what /metrics serves of
-// them at the end: the export must have the same. Usage: histogram_program NAME.tsv METRICS.txt
+// Records a histogram and other metrics with the real recorder. At the end it writes what /metrics
+// would serve, which the export must equal. Usage: histogram_program NAME.tsv METRICS.txt
 
 #include <prometheus/collectable.h>
 #include <prometheus/text_serializer.h>
@@ -17,7 +17,7 @@
 
 namespace {
 
-// Values over four decades; the same each time.
+// Records values of four orders of magnitude. They are the same in each run.
 void record_waits(const kymo::Histogram& waits, const kymo::Histogram& sizes,
                   const kymo::Counter& requests) {
   std::uint64_t state = 1;

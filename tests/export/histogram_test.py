@@ -1,5 +1,5 @@
-"""A histogram must reach Prometheus as one, whether it is scraped or exported: the same families, and the same
-quantiles out of a real Prometheus. What a quantile is, is worked out here from the recording's own columns."""
+"""A histogram must arrive in Prometheus as a histogram, both scraped and exported: the same families, and the same
+quantiles in a real Prometheus. The test computes the expected quantiles from the columns of the recording."""
 
 import collections
 import http.server
@@ -19,11 +19,12 @@ from prometheus_client.parser import text_string_to_metric_families as parse_tex
 
 from exporting import ExportTest, read_recording
 
-WATCHDOG = 60  # seconds, for hangs alone
+WATCHDOG = 60  # seconds; only ends a test that hangs
 
 
 def quantile(buckets, rank):
-    """As Prometheus' manual describes histogram_quantile; `buckets` are (upper bound, how many up to there)."""
+    """Computes what Prometheus' manual says of histogram_quantile. `buckets` are pairs: upper bound, number of values
+    up to it."""
     wanted = rank * buckets[-1][1]
     for i, (bound, count) in enumerate(buckets):
         if count >= wanted:
@@ -33,7 +34,7 @@ def quantile(buckets, rank):
 
 
 class Prometheus:
-    """A real one, with its data in `folder`, which scrapes `target` (host:port) where there is one."""
+    """A real Prometheus with its data in `folder`. It scrapes `target` (host:port) if there is one."""
 
     def __init__(self, folder, target=None):
         config = pathlib.Path(str(folder) + ".yml")
@@ -53,7 +54,7 @@ class Prometheus:
         self.process.wait()
 
     def wait_for_listener(self):
-        """Port 0 is its own choice, and not all versions say which it was."""
+        """The port that Prometheus chose for port 0. Some versions do not print it."""
         until = time.monotonic() + WATCHDOG
         while time.monotonic() < until:
             listening = subprocess.run(["ss", "-Hltnp"], capture_output=True, text=True, check=True).stdout
@@ -64,7 +65,7 @@ class Prometheus:
         raise AssertionError("Prometheus does not listen")
 
     def ask(self, query, at=None):
-        """The one value of a query; None where there is none."""
+        """The value of a query, or None if there is none."""
         words = {"query": query, **({} if at is None else {"time": at})}
         with urllib.request.urlopen(f"{self.address}/api/v1/query?{urllib.parse.urlencode(words)}", timeout=WATCHDOG) as answer:
             result = json.load(answer)["data"]["result"]
@@ -78,7 +79,7 @@ class Prometheus:
                 if value is not None:
                     return value
             except OSError:
-                pass  # it is starting
+                pass  # Prometheus is still starting
             time.sleep(0.05)
         raise AssertionError(f"Prometheus has no answer to {query}")
 
@@ -96,7 +97,7 @@ class HistogramTest(ExportTest):
         return dict(zip(names, rows[-1])), rows[-1][0]
 
     def buckets(self, metric, unit):
-        """Bounds in base units and counts up to them, out of the recording's last row."""
+        """The bounds in base units, and the numbers of values up to them, from the last row of the recording."""
         row, _ = self.last_row()
         found, count = [], 0
         for name, value in row.items():
@@ -119,7 +120,7 @@ class HistogramTest(ExportTest):
                 last[sample.name, labels] = sample.value
         for family in served.values():
             if "profiler" in family.name:
-                continue  # they went on after the last row
+                continue  # these grew after the last row
             for sample in family.samples:
                 labels = tuple((name, float(value) if name == "le" else value) for name, value in sample.labels.items())
                 self.assertAlmostEqual(last.pop((sample.name, labels)), sample.value, places=9, msg=sample)
@@ -132,8 +133,8 @@ class HistogramTest(ExportTest):
             self.assertEqual((checked.returncode, checked.stdout + checked.stderr), (0, ""))
 
     def newest(self, exported):
-        """The export's last sample of each series. The parser, like promtool's check, is made for one scrape: of a
-        histogram at several times it drops buckets."""
+        """The last sample of each series in the export. The parser, like `promtool check`, expects a single scrape: it
+        drops buckets of a histogram that is exported at several times."""
         lines, seen = [], set()
         for line in reversed(exported.read_text().splitlines()):
             series = line.rsplit(" ", 2)[0]
@@ -143,7 +144,8 @@ class HistogramTest(ExportTest):
         return "\n".join(reversed(lines)) + "\n"
 
     def in_text_format(self, text):
-        """OpenMetrics names a counter's family without _total, the text format with it, and has no times and units."""
+        """Changes the text format to OpenMetrics: there, the family of a counter has no _total. The text format has no
+        times and no units."""
         text = re.sub(r"(?m)^# (TYPE|HELP) (\w+)", lambda m: f"# {m[1]} {self.text_name(m[2])}", text)
         text = re.sub(r"(?m)^# (UNIT .*|EOF)\n", "", text)
         return re.sub(r"(?m)^([^#].*) [\d.]+$", r"\1", text)

@@ -1,4 +1,5 @@
-"""What an export does with damage, with a full disk and with wrong usage: no half file looks whole, nothing is silent."""
+"""What an export does with damaged input, a full disk and wrong usage: no incomplete file looks complete, and each
+error is printed."""
 
 import csv
 import fcntl
@@ -13,7 +14,7 @@ import unittest
 
 from exporting import BIG, KYMO, ExportTest
 
-# In a process of its own, because the memory of the process that forks a program counts as the program's, too.
+# Runs in a process of its own, because getrusage(2) adds the memory of the process that forks a program to the program's.
 MEASURE = """import resource, subprocess, sys
 subprocess.run(sys.argv[1:], check=True, stderr=subprocess.DEVNULL)
 print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"""
@@ -36,7 +37,7 @@ class DamageTest(ExportTest):
             self.assertEqual(list(csv.reader(file))[1:], [["1", "2", "3"], ["5000000", "6", "7"],
                                                             ["6000000", "7", "8"]])
 
-    # Opened in a spreadsheet, it ran whatever program it named.
+    # Before the fix, a spreadsheet ran the program that such a name contained.
     def test_a_name_that_is_a_formula_is_none_in_a_spreadsheet(self):
         path = self.written(["=cmd|' /C calc'!A1", "-a,b", "plain"], [[1, 2, 3, 4]])
         self.export(path, "out.csv")
@@ -92,7 +93,7 @@ class FailureTest(ExportTest):
                 running.kill()
                 if running.wait() == -signal.SIGKILL:
                     self.assertFalse(output.exists())
-                self.export(path, output.name)  # what it left is in nobody's way
+                self.export(path, output.name)  # the rest of the failed export must not be in the way
 
     def test_another_export_is_writing_it(self):
         path = self.written(["a"], [[1, 1]])
@@ -106,18 +107,18 @@ class FailureTest(ExportTest):
                 self.assertTrue(os.path.exists(str(output) + ".new"))
             self.assertFalse(output.exists())
 
-    # The reader of a killed export has the lock until it ends, too.
+    # The process that reads for a killed export also keeps its lock until it ends.
     def test_one_that_ends_soon_is_waited_for(self):
         path = self.written(["a"], [[1, 1]])
         output = self.folder / "out.csv"
         with open(str(output) + ".new", "w", encoding="ascii") as other:
             fcntl.flock(other, fcntl.LOCK_EX)
-            # It gets this lock with the descriptor, and ends before kymo gives up.
+            # The process inherits the lock with the descriptor, and ends before kymo gives up waiting.
             with subprocess.Popen(["sleep", "1"], pass_fds=[other.fileno()]):
                 other.close()
                 self.export(path, output.name)
 
-    # Whoever had made it beforehand could write into the result later.
+    # Before the fix, a user who had created the file before the export could write into the result later.
     def test_a_file_made_beforehand_does_not_become_the_result(self):
         path = self.written(["a"], [[1, 1]])
         for ending in ("csv", "sqlite"):
@@ -129,7 +130,7 @@ class FailureTest(ExportTest):
                 self.assertNotEqual(output.stat().st_ino, os.fstat(planted.fileno()).st_ino)
                 self.assertEqual(output.stat().st_uid, os.geteuid())
 
-    # A link that anybody had put into /tmp chose what root overwrote.
+    # Before the fix, another user's link in /tmp determined which file root overwrote.
     @unittest.skipIf(os.geteuid() != 0, "needs root to make a link of another user")
     def test_another_users_link_is_not_followed(self):
         path = self.written(["a"], [[1, 1]])
@@ -215,7 +216,7 @@ class UsageTest(ExportTest):
         ran = self.kymo(path, "--output", "-", "--format", "csv")
         self.assertEqual((ran.returncode, ran.stdout), (0, "Time (ns),a\n1,1\n"))
 
-    # Its names went to the terminal as they were, with control codes.
+    # Before the fix, control codes in names reached the terminal.
     def test_no_export_goes_to_a_terminal(self):
         path = self.written(["a\x1b]0;title\x07"], [[1, 1]])
         for output in ("-", "/dev/stdout"):
@@ -232,7 +233,7 @@ class UsageTest(ExportTest):
             self.assertEqual(ran.stderr.count("\n"), 1, ran.stderr)
             self.assertIn("write it to a file or a pipe", ran.stderr)
 
-    # It was written as it was, and so were the lines that it held.
+    # Before the fix, such a prefix was written unchanged, including line ends.
     def test_a_prefix_that_no_name_can_begin_with_is_left_out(self):
         for prefix in ("p_\nevil_up 666\n# EOF\nx", "1a", "a b", "a" * 65, "é"):
             with self.subTest(prefix):
@@ -250,7 +251,7 @@ class UsageTest(ExportTest):
             (self.folder / "recordings").mkdir(exist_ok=True)
             self.written(["a"], [[1, 1]], name=name)
         ran = self.kymo(self.folder, "--output", self.folder / "x.y" / ".." / "out.csv")
-        self.assertEqual(ran.returncode, 1)  # x.y is not there
+        self.assertEqual(ran.returncode, 1)  # x.y does not exist
         ran = self.kymo(self.folder, "--output", self.folder / "out.csv", "--json")
         self.assertEqual(ran.returncode, 0, ran.stderr)
         self.assertTrue((self.folder / "out-dump.csv").exists())

@@ -1,4 +1,4 @@
-"""Each format read back, every value compared with the recording's own text."""
+"""Reads the output of each format again, and compares every value with the text of the recording."""
 
 import collections
 import csv
@@ -14,7 +14,7 @@ from prometheus_client.samples import Timestamp
 
 from exporting import BIG, HOSTILE, MONOTONIC_NS, START_NS, ExportTest, read_recording
 
-# The parser of 0.16 takes 2.1 for earlier than 1.2, and so refuses times that ascend.
+# The parser of version 0.16 says that 2.1 is earlier than 1.2, and so refuses times that are in order.
 Timestamp.__gt__ = lambda self, other: (self.sec, self.nsec) > (other.sec, other.nsec)
 
 KINDS = ("recorded", "hostile", "dumped")
@@ -41,7 +41,7 @@ class CsvTest(ExportTest):
 
 
 class TraceTest(ExportTest):
-    """The rules of the trace event format, as its document has them."""
+    """Checks the rules of the trace event format, as its specification has them."""
 
     def trace(self, recording):
         with self.export(recording, "out.json").open() as file:
@@ -95,7 +95,7 @@ class TraceTest(ExportTest):
                     for time, row in sorted(last_of_time.items()):
                         value = steps.pop(decimal.Decimal(time) / 1000, value)
                         self.assertEqual(value, row[column])
-                    self.assertFalse(steps, "an event where no row is")
+                    self.assertFalse(steps, "an event at a time without a row")
 
     def test_phases_gaps_and_scopes_stand_on_the_clock_of_the_rows(self):
         events = self.trace(self.dumped())
@@ -169,7 +169,7 @@ class SqliteTest(ExportTest):
 
 class OpenMetricsTest(ExportTest):
     def families(self, output):
-        """Samples by name and labels; the parser refuses what breaks the format's rules."""
+        """The samples by name and labels. The parser refuses text that breaks the rules of the format."""
         text = output.read_text()
         self.assertTrue(text.endswith("# EOF\n"))
         self.types = {}
@@ -192,10 +192,10 @@ class OpenMetricsTest(ExportTest):
                 found = sorted([value for _, value in series] for series in samples.values())
                 self.assertEqual({len(series) for series in found}, {len(rows)})
                 if kind == "hostile":
-                    continue  # below: which column is which, its names do not say
+                    continue  # checked below, because the names do not show which column it is
                 metadata = json.loads(recording.with_suffix("").with_suffix(".meta.json").read_text())
                 start = metadata["start_unix_ns"]
-                prefix = metadata.get("prometheus_prefix", "kymo_")  # what old recordings do not say is kymod's
+                prefix = metadata.get("prometheus_prefix", "kymo_")  # old recordings do not have a prefix, and get that of kymod
                 divide = {"us": 10**6, "ns": 10**9}
                 for column, name in enumerate(names[1:], 1):
                     metric, _, values = name.partition("[")
@@ -227,13 +227,13 @@ class OpenMetricsTest(ExportTest):
                 series[key].append(decimal.Decimal(value))
         read = sorted(series.values())
         wanted = [[decimal.Decimal(row[i]) for row in rows] for i in range(1, len(names))]
-        described = names.index("dup")  # the first of that name; nothing describes the second
+        described = names.index("dup")  # only the first column of that name is described
         wanted[described - 1] = [value / 10**9 for value in wanted[described - 1]]
         self.assertEqual(read, sorted(wanted))
 
     def test_prometheus_loads_it_and_has_every_sample(self):
-        """Rows so close that Prometheus could not tell them apart are passed over, and said."""
-        rows = [[i * 250_000 + 900, i] for i in range(4000)]  # four in each millisecond
+        """If rows are too close for the time resolution of Prometheus, the export leaves some out and says so."""
+        rows = [[i * 250_000 + 900, i] for i in range(4000)]  # four rows in each millisecond
         columns = [{"name": "ticks", "metric": "ticks", "kind": "counter", "unit": "count", "fields": {}}]
         metadata = {"format_version": 1, "state": "ended", "start_unix_ns": START_NS, "columns": columns}
         for recording in (self.dumped(), self.recorded(), self.written(["ticks"], rows, metadata, [], "close.tsv")):
@@ -242,7 +242,7 @@ class OpenMetricsTest(ExportTest):
                 base = self.folder / (recording.name + ".tsdb")
                 subprocess.run(["promtool", "tsdb", "create-blocks-from", "openmetrics", str(self.folder / "out.om"),
                                 str(base)], check=True, capture_output=True, timeout=60)
-                (base / "wal").mkdir()  # without which promtool opens no database
+                (base / "wal").mkdir()  # promtool opens no database without this folder
                 dumped = subprocess.run(["promtool", "tsdb", "dump", str(base)], check=True, capture_output=True,
                                         text=True, timeout=60).stdout
                 kept = collections.defaultdict(list)
@@ -252,12 +252,12 @@ class OpenMetricsTest(ExportTest):
                     kept[name, tuple(sorted(labels.items()))].append((int(ms), float(value)))
                 self.assertEqual({key: [(time // 10**6, value) for time, value in series]
                                   for key, series in samples.items()}, kept)
-        self.assertIn("2,999 rows left out", self.said)  # they begin amid a millisecond: 1001 of these
-        self.assertEqual(kept["kymo_ticks_total", ()][-1][1], 3999, "the last of each millisecond stays")
+        self.assertIn("2,999 rows left out", self.said)  # the first row is inside a millisecond, so the rows are in 1001 milliseconds
+        self.assertEqual(kept["kymo_ticks_total", ()][-1][1], 3999, "the last row of each millisecond is kept")
 
 
 class ClickHouseTest(ExportTest):
-    """What the statements say, by their own grammar; docs/export.md tells which server has run them."""
+    """Parses the SQL statements by their grammar. docs/export.md says which server has run them."""
 
     STATEMENT = re.compile(r"((?:[^;'`]|'(?:[^'\\]|\\.)*'|`(?:[^`\\]|\\.)*`)*);\n?", re.S)
 

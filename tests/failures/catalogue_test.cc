@@ -8,8 +8,8 @@
 namespace kymo::failures {
 namespace {
 
-// The list says which entry explains a message. It was made from CRIU's sources, not from the
-// catalogue.
+// The list says which entry of the catalogue explains a message. It was made from CRIU's sources,
+// and not from the catalogue.
 TEST(Catalogue, ExplainsEachMessageOfTheListByItsEntry) {
   std::ifstream list(KYMO_MESSAGES);
   int messages = 0;

@@ -51,7 +51,7 @@ TEST(Explain, KnowsFailuresOfKymodByTheirError) {
   EXPECT_EQ(of_error({Code::not_found, "there is no job x"}).id, "unknown");
 }
 
-// It was said to be a full disk.
+// Before the fix, this was explained as a full disk.
 TEST(Explain, KnowsThatACgroupWithoutSpaceIsNoDisk) {
   EXPECT_EQ(explain(root_at("Error (criu/cgroup.c:1): cg: Can't move 1 into cpuset//a/cgroup.procs "
                             "(-1/14): No space left on device"))

@@ -1,8 +1,10 @@
 #!/usr/bin/python3
-"""Each failure that can be provoked on the machine of the tests is provoked with CRIU alone. `kymo check` looks before, as far as
-it can, and `kymo explain` reads the log: it must name the right failure, and after a failed dump the process must run on.
-Prints a table: the failure, whether it was foreseen, how it was explained. The arguments are failures, or `dumps` or `restores`.
-KYMO names the program, KYMO_TEST_CRIU and KYMO_TEST_CRIU_FALLBACK the two CRIUs."""
+"""Provokes each failure that can be provoked on the test machine with CRIU alone. Before the dump, `kymo check` must
+foresee it, if it can. After the failure, `kymo explain` must name it from the log. After a failed dump, the process
+must still run.
+
+Prints a table: the failure, whether it was foreseen, how it was explained. The arguments are failures, or `dumps` or
+`restores`. KYMO names the program, KYMO_TEST_CRIU and KYMO_TEST_CRIU_FALLBACK the two CRIUs."""
 
 import ctypes
 import json
@@ -16,11 +18,11 @@ import tempfile
 import time
 import unittest
 
+from provoking import CRIU, PYTHON, run, until
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 KYMO = os.environ["KYMO"]
-CRIU = os.environ.get("KYMO_TEST_CRIU") or "criu"
 OLD_CRIU = os.environ.get("KYMO_TEST_CRIU_FALLBACK", "")
-PYTHON = "/usr/bin/python3"
 LIBC = ctypes.CDLL(None, use_errno=True)
 SUBREAPER = 36
 NOTHING = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
@@ -28,16 +30,12 @@ LOOP = "i=0; while :; do i=$((i+1)); sleep 0.05; done"
 
 
 class NotHere(Exception):
-    """This machine does not let it be provoked."""
-
-
-def run(*words, **more):
-    return subprocess.run([str(word) for word in words], capture_output=True, text=True, check=False, timeout=60, stdin=subprocess.DEVNULL,
-                          **more)
+    """The failure cannot be provoked on this machine."""
 
 
 def reap():
-    """What was dumped or restored is a child of this program, and keeps its pid until it is reaped."""
+    """Reaps all children that have ended. A dumped or restored process is a child of this program, and keeps its pid until
+    then."""
     try:
         while os.waitpid(-1, os.WNOHANG)[0] != 0:
             pass
@@ -45,16 +43,8 @@ def reap():
         pass
 
 
-def until(condition, what):
-    end = time.monotonic() + 30
-    while not condition():
-        if time.monotonic() > end:
-            raise AssertionError(f"never came: {what}")
-        time.sleep(0.01)
-
-
 class Provoker:
-    """One failure: its process, its folders, and what CRIU said."""
+    """One provoked failure: its process, its folders, and CRIU's messages."""
 
     def __init__(self, folder):
         self.folder = pathlib.Path(folder)
@@ -62,7 +52,7 @@ class Provoker:
         self.images.mkdir()
         self.log = self.images / "criu.log"
         self.pids, self.mounts, self.cleanups = [], [], []
-        self.found = None  # by kymo check: {failure: grade}
+        self.found = None  # what kymo check found: {failure: grade}
 
     def path(self, name):
         return self.folder / name
@@ -70,7 +60,7 @@ class Provoker:
     # --- processes ---
 
     def start(self, *words, ready=True, **more):
-        """A process in a session of its own; its pid."""
+        """Starts a process in a session of its own, and returns its pid."""
         if ready:
             out = self.path("out")
             with out.open("w") as file:
@@ -110,7 +100,7 @@ class Provoker:
         self.found = {finding["failure"]: finding["grade"] for finding in report["findings"]}
 
     def criu(self, *words, before=(), program=CRIU, log=True, **more):
-        """Runs CRIU; what it printed where there is no log."""
+        """Runs CRIU. If it writes no log, the result has its output."""
         logging = ["-o", self.log, "-v4"] if log else ["-v4"]
         done = run(*before, program, *words, *logging, **more)
         reap()
@@ -126,7 +116,7 @@ class Provoker:
             raise AssertionError("the process does not run on")
 
     def checkpoint(self, pid, *flags):
-        """A dump that succeeds."""
+        """Makes a dump that succeeds."""
         done = run(CRIU, "dump", "-t", pid, "-D", self.images, "-o", "dump.log", "-v3", "--file-locks", *flags)
         if done.returncode != 0:
             raise AssertionError(f"the dump failed: {(self.images / 'dump.log').read_text()[-2000:]}")
@@ -138,12 +128,12 @@ class Provoker:
         self.criu("restore", "-D", self.images, "-d", "--file-locks", *flags, **more)
 
     def explained(self):
-        """The id of the failure, from the log or else from what CRIU printed."""
+        """The id of the failure, from the log or, without a log, from CRIU's output."""
         told = run(KYMO, "explain", self.log, "--json")
         return json.loads(told.stdout)["id"] if told.returncode == 0 else f"kymo explain failed: {told.stderr}"
 
     def keep(self, done):
-        """Takes what CRIU printed for its log."""
+        """Uses CRIU's output as its log."""
         self.log.write_text(done.stdout + done.stderr)
 
     def end(self):
@@ -185,7 +175,7 @@ def cannot_attach(p):
 
 
 def criu_died(p):
-    """A signal ends CRIU when it has written so much of the memory."""
+    """The kernel ends CRIU with a signal when it has written this much of the memory."""
     p.dump(p.python("held = bytes(16 << 20).replace(bytes(1), b'x')"), before=["prlimit", "--fsize=8000000"])
 
 
@@ -214,7 +204,8 @@ def mnt_chroot(p):
 
 
 def with_part_mounted(p):
-    """A process in a mount namespace with a part of a file system, whose root is not mounted there; and where."""
+    """A process in a mount namespace that has a part of a file system, but not the root of that file system. Also
+    returns the path."""
     part = p.mount_tmpfs("1m") / "part"
     part.mkdir()
     bound = p.path("bound")
@@ -278,7 +269,7 @@ def track_mem(p):
 
 
 def on_terminal(p):
-    """A process on a terminal whose other end its parent has."""
+    """A process on a terminal whose other end is open in its parent."""
     p.start(PYTHON, "-uc", "import os, pty, signal, time\nsignal.signal(signal.SIGCHLD, signal.SIG_IGN)\npid, master = pty.fork()\n"
             f"if pid == 0: os.execv('/bin/sh', ['sh', '-c', 'echo here; {LOOP}'])\n"
             "os.read(master, 4)\nprint('ready', pid)\ntime.sleep(600)")
@@ -361,7 +352,8 @@ def read(path):
 
 
 def end_hanging(p, hangs):
-    """Restores, and ends CRIU and what it has restored once it hangs by this sign, which gets the pids."""
+    """Restores, and ends CRIU and the restored processes as soon as CRIU hangs. `hangs` gets the pids and says whether
+    it hangs."""
     criu = subprocess.Popen([CRIU, "restore", "-D", p.images, "-d", "--file-locks", "-o", p.log, "-v4"], start_new_session=True, **NOTHING)
     tree = lambda: [criu.pid, *map(int, run("pgrep", "-P", criu.pid).stdout.split())]  # noqa: E731
     until(lambda: hangs(tree()) or criu.poll() is not None, "CRIU hangs")
@@ -431,8 +423,9 @@ def need_caps(p):
     p.keep(p.criu("dump", "-t", counting(p), "-D", p.images, log=False, before=["setpriv", "--reuid=65534", "--clear-groups"]))
 
 
-# Failure, how to provoke it, what kymo check said before: refuses, warns, another (it refuses, by another failure), missed
-# (it can be seen before, and is not), unseen (kymo check cannot see it: it is in the options or in the moment).
+# The failure, the function that provokes it, and what kymo check says before: refuses, warns, another (it refuses because of
+# another failure), missed (kymo check could see it, but does not), unseen (kymo check cannot see it, because it is caused by
+# options or by the time).
 FAILURES = [
     ("bpf", held("bpf"), "warns"), ("cannot-attach", cannot_attach, "refuses"), ("criu-died", criu_died, "unseen"),
     ("criu-in-tree", criu_in_tree, "unseen"), ("fd-unsupported", held("fd-unsupported"), "refuses"),
@@ -460,12 +453,12 @@ FAILURES = [
     ("remap-gone", remap_gone, "another"), ("restore-nofile", restore_nofile, "unseen"), ("tty-restore", tty_restore, "unseen"),
     ("images-dir", images_dir, "unseen"), ("kerndat", kerndat, "unseen"), ("need-caps", need_caps, "unseen"),
 ]
-# What CRIU says nothing of, so that the log alone does not tell it.
+# CRIU prints nothing about these failures, so the log alone gives a more general one.
 SILENT = {"lock-wait": "criu-died", "pages-cut": "criu-died"}
 
 
 def foreseen(failure, found):
-    """What kymo check said of this failure."""
+    """What kymo check said about this failure."""
     if found is None:
         return "unseen"
     if failure in found:

@@ -1,4 +1,5 @@
-// Logs of other people, which the rule of the root line and the catalogue were not made from.
+// Logs that other people published. The rule that finds the root line, and the catalogue, were not
+// made from them.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -13,10 +14,10 @@ namespace {
 
 struct PublicLog {
   std::string source;   // OWNER/REPOSITORY#ISSUE
-  std::string root;     // a part of the line that a reader takes for the root
-  std::string failure;  // the id of what failed, as a reader judges it
-  std::string first;    // what was said of it before anything was mended
-  std::string now;      // the id that is given if it still differs from the reader's
+  std::string root;     // a part of the line that a human reader takes for the root
+  std::string failure;  // the id of the failure, as a human reader judges it
+  std::string first;    // what kymo said about it before anything was improved
+  std::string now;      // the id that kymo gives now, if it differs from the reader's
   std::string text;
 };
 
@@ -35,7 +36,7 @@ std::vector<PublicLog> public_logs() {
       logs.emplace_back().source = line.substr(4);
       continue;
     }
-    if (logs.empty()) continue;  // the comment at its head
+    if (logs.empty()) continue;  // the comment at the top of the file
     PublicLog& log = logs.back();
     if (log.text.empty() && (take(line, "root", log.root) || take(line, "failure", log.failure) ||
                              take(line, "first", log.first) || take(line, "now", log.now))) {

@@ -77,7 +77,8 @@ TEST(RootLine, IsAProbeOnlyIfLookingAtTheKernelFailed) {
             std::string::npos);
 }
 
-// The kernel refuses a test of CRIU's in the same words as the work of a restored process.
+// The kernel refuses one of CRIU's own tests with the same words as an action of a restored
+// process.
 TEST(RootLine, IsWhatTheKernelRefusedToARestoredProcess) {
   const Root root = root_of(
       "2026-04-20T20:18:39.88Z b'(00.1)      7: Error (criu/libnetlink.c:54): -1 reported by "
@@ -120,7 +121,7 @@ TEST(RootLine, CutsALineThatDoesNotEnd) {
   EXPECT_LE(root.line.size(), RootFinder::kMaxLine);
 }
 
-// Writes a log of 1 GiB into `fd`, or less of it with a sanitizer.
+// Writes a log of 1 GiB, or less with a sanitizer, into `fd`.
 void write_much(int fd) {
   constexpr std::size_t kAll = std::size_t{KYMO_SANITIZER ? 1 : 16} << 26U;
   std::string piece;
@@ -146,7 +147,7 @@ TEST(RootLine, WhatCriuSaysBeforeItHasALogIsFound) {
   EXPECT_TRUE(root.is_log);
 }
 
-// The error says no more than that a program failed.
+// CRIU's error says only that a program failed. The program's own message says that it is too old.
 TEST(RootLine, WhatAProgramSaysThatIsTooOldIsFound) {
   const Root root = root_of(
       "iptables-restore: invalid option -- 'w'\n"

@@ -1,10 +1,11 @@
 #!/usr/bin/python3
-"""Ten dumps that fail, by CRIU, runc and podman alone and by kymo, and what each of them says: docs/ten-dumps.md.
+"""Makes ten dumps that fail, with CRIU, runc and podman alone and with kymo, and compares what they print: docs/ten-dumps.md.
 
-    tests/failures/ten_dumps.py            the failures of plain processes, by CRIU and kymo: kymo must name each cause and remedy
-    tests/failures/ten_dumps.py --write    also those of containers; writes the page
+    tests/failures/ten_dumps.py            dumps plain processes with CRIU and kymo: kymo must name each cause and remedy
+    tests/failures/ten_dumps.py --write    also dumps containers, and writes the page
 
-A text is judged by words: it names the cause, the place or a remedy if it has one of those that stand below beside the case. KYMO and KYMOD name the programs, KYMO_TEST_CRIU names CRIU."""
+A message names the cause, the place or a remedy if it matches the words that CASES has for it. KYMO and KYMOD name the
+programs, KYMO_TEST_CRIU names CRIU."""
 
 import json
 import os
@@ -17,14 +18,13 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 import unittest
+
+from provoking import CRIU, PYTHON, run, until
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs/ten-dumps.md"
 STUBBORN = ROOT / "tests/e2e/stubborn.py"
-PYTHON = "/usr/bin/python3"
-CRIU = os.environ.get("KYMO_TEST_CRIU") or "criu"
 PODMAN = ["--cgroup-manager=cgroupfs", "--runtime", "runc"]
 NAME = "kymo-ten-dumps"
 WITH_SERVER = """import socket, sys, time
@@ -35,8 +35,8 @@ while True: time.sleep(0.05)
 """
 COUNTING = "import time\nprint('ready', flush=True)\nwhile True: time.sleep(0.05)\n"
 
-# What happened, in the words of somebody who knows; the program, an argument of stubborn.py or Python; and the words by which a
-# text names the cause, the place and a remedy.
+# Each case has a description of the failure, the program that causes it (an argument of stubborn.py, or Python code), and
+# regular expressions for the cause, the place and a remedy.
 CASES = [
     ("a server has an open connection", "tcp-established", r"TCP (connection|socket)", r"127\.0\.0\.1:\d+|descriptor \d", r"--tcp-established"),
     ("a client is connected to a unix socket of the machine", WITH_SERVER, r"unix|[Ee]xternal socket", r"server\.sock|descriptor \d",
@@ -55,25 +55,12 @@ CASES = [
 LABELS = ("cause", "place", "remedy")
 
 
-def run(*words, **more):
-    return subprocess.run([str(word) for word in words], capture_output=True, text=True, check=False, timeout=90,
-                          stdin=subprocess.DEVNULL, **more)
-
-
-def until(condition, what):
-    end = time.monotonic() + 30
-    while not condition():
-        if time.monotonic() > end:
-            raise AssertionError(f"never came: {what}")
-        time.sleep(0.01)
-
-
 def command(program, folder):
     return [PYTHON, "-c", program, "x", str(folder)] if "\n" in program else [PYTHON, str(STUBBORN), program, str(folder)]
 
 
 class Server:
-    """Listens on a unix socket in the folder, and keeps who connects."""
+    """Listens on a unix socket in the folder, and keeps the connections open."""
 
     def __init__(self, folder):
         self.socket = socket.socket(socket.AF_UNIX)
@@ -97,7 +84,7 @@ class Kymod:
         until(lambda: run(*self.words, "ps").returncode == 0, "kymod answers")
 
     def dump(self, kind, target, number):
-        """What kymo says, and whether it refused before anything was stopped."""
+        """What kymo prints if the dump fails, or None."""
         done = run(*self.words, "dump", kind, target, "--dir", self.folder / f"dump-{kind}-{number}")
         return None if done.returncode == 0 else done.stderr
 
@@ -107,7 +94,7 @@ class Kymod:
 
 
 class Target:
-    """One of the ten: a plain process, or one in a container of runc or podman."""
+    """One of the ten cases: a plain process, or one in a container of runc or podman."""
 
     def __init__(self, kind, program, folder):
         self.kind, self.folder, self.pid, self.tracer = kind, folder, 0, None
@@ -124,7 +111,7 @@ class Target:
         self.pid, self.child = child.pid, child
 
     def make_root(self):
-        """A root with the Python of the machine."""
+        """Makes a root file system with the Python of this machine."""
         root = self.folder / f"root-{self.kind}"
         for name in ("proc", "dev", "sys", "tmp", "etc", "usr", "share"):
             (root / name).mkdir(parents=True)
@@ -134,7 +121,8 @@ class Target:
         return root
 
     def in_container(self, program):
-        """It says that it is ready by a file of the folder, which is mounted at /share. Its standard output may be a pipe."""
+        """The command of a container. The program prints that it is ready to a file in the folder, which is mounted at /share,
+        because its standard output may be a pipe."""
         words = command(program, "/share")
         words = ["/share/stubborn.py" if word == str(STUBBORN) else word for word in words]
         return ["/usr/bin/sh", "-c", 'exec "$@" >"$0" 2>&1 </dev/null', f"/share/{self.out.name}", *words]
@@ -176,7 +164,7 @@ class Target:
         self.tracer.stdout.readline()
 
     def said_by_others(self):
-        """What the program itself says that would dump it without kymo, and how long the log is that it leaves."""
+        """What CRIU, runc or podman prints without kymo, and the number of lines in the log that it leaves."""
         images = self.folder / f"images-{self.kind}"
         images.mkdir()
         if self.kind == "process":
@@ -208,7 +196,7 @@ class Target:
 
 
 def judged(text, case, tracer):
-    """Which of cause, place and remedy the text names."""
+    """Whether the text names the cause, the place and a remedy."""
     if text is None:
         return None
     _, _, *words = case
@@ -224,7 +212,7 @@ def one_line(text, folder):
 
 
 def look_at(kinds):
-    """Rows: the case, and of each kind the texts of the other program and of kymo with their judgements."""
+    """The rows of the table: each case, and for each kind what the other program and kymo print, and what these texts name."""
     rows = []
     with tempfile.TemporaryDirectory(prefix="kymo-ten-") as name:
         base = pathlib.Path(name)
@@ -255,7 +243,7 @@ def look_at(kinds):
 
 
 def alike(texts):
-    """Texts without what differs from run to run, once each."""
+    """The texts without what differs from run to run, each only once."""
     seen = {re.sub(r"\d{4}-\d\d-\d\dT[\d:]+Z", "TIME", text) for text in texts}
     return sorted(seen)
 

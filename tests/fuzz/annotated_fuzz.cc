@@ -12,7 +12,7 @@ namespace kymo::fuzz {
 namespace {
 
 constexpr std::string_view kPrefix = "GVISOR_METRICS\t";
-// What most inputs do not have: with it they reach the rows.
+// Most inputs have no header. With this one, they reach the code that reads rows.
 constexpr std::string_view kHead =
     "META\tcalls\t{\"cumulative\":true,\"fields\":[{\"fieldName\":\"result\","
     "\"allowedValues\":[\"ok\"]}]}\nSTART_TIME\t5\nTime (ns)\tcalls[ok]\ta\n";
@@ -43,7 +43,7 @@ void append_hex(std::uint32_t value, std::string& out) {
              std::to_chars(digits.data(), digits.data() + digits.size(), value, 16).ptr);
 }
 
-// The lines as a log has them, each with its right checksum.
+// Puts the lines into a log. Each gets its correct checksum.
 std::string in_log(std::string_view text) {
   std::string log;
   while (!text.empty()) {
@@ -63,7 +63,8 @@ void annotated(Bytes data) {
   const std::string whole = std::string(kHead) + text;
   read_annotated(text, false);
   read_annotated(whole, false);
-  // Lines that carry a prefix of their own are others' logs; what is quoted may say anything.
+  // Lines that have a prefix already belong to other programs, and quoted text can contain
+  // anything.
   read_annotated(in_log(whole),
                  text.find(kPrefix) == text.npos && text.find(kWrongSum) == text.npos);
 }

@@ -3,7 +3,7 @@
 
 namespace kymo::fuzz {
 
-// The rows of a store of stack profiles.
+// The bytes are rows of a store of stack profiles.
 void bodies(Bytes data) {
   const std::string text = text_of(data);
   if (const auto stack = profiles::stack_in(text)) {

@@ -11,7 +11,7 @@
 namespace kymo::fuzz {
 namespace {
 
-// A folder of two images, beside which the list lies.
+// A folder with two images and the list of their checksums.
 class ListedFolder {
  public:
   ListedFolder()

@@ -1,5 +1,4 @@
-// The fuzzers' corpora, run through the same checks by any compiler; and each seed cut at every
-// place.
+// Runs the corpora of the fuzzers with any compiler. It also cuts each seed at every position.
 
 #include <gtest/gtest.h>
 
@@ -29,7 +28,7 @@ void PrintTo(const Target& target, std::ostream* out) {
 class Corpus : public ::testing::TestWithParam<Target> {};
 
 TEST_P(Corpus, EverySeedIsReadWholeAndCutAtEveryPlace) {
-  // With a sanitizer it takes ten times as long, and the fuzzers look there as well.
+  // A sanitizer takes ten times as long. The fuzzers cover these inputs with sanitizers, too.
   constexpr std::size_t kMaxCuts = KYMO_SANITIZER ? 100 : 1000;
   int seeds = 0;
   const std::string folder = std::string(KYMO_CORPUS_DIR) + "/" + GetParam().name;

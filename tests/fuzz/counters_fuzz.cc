@@ -16,7 +16,8 @@ namespace {
 
 constexpr std::size_t kFixedCounterBytes = offsetof(CounterFileHeader, directory_bytes);
 
-// A header that fits the file, and of this process: what else the bytes say of themselves stays.
+// Writes a header that fits the size of the file and names this process. The other bytes stay as
+// they are.
 std::size_t mend_header(std::string& bytes) {
   bytes.resize(std::max(bytes.size(), sizeof(CounterFileHeader)));
   CounterFileHeader header;

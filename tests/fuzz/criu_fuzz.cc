@@ -19,7 +19,7 @@ void append_word(std::uint32_t word, Image& image) {
   }
 }
 
-// What most inputs do not have.
+// Puts the header that most inputs lack before the bytes.
 Image behind_head(const criu::ImageKind& kind, Bytes data) {
   Image image;
   append_word(kind.family, image);

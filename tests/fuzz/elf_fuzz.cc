@@ -8,7 +8,7 @@
 
 namespace kymo::fuzz {
 
-// A program or library: its segments, the rows for the unwinder, its symbols and its debugging information.
+// Reads the bytes as a program or library: its segments, unwind tables, symbols and debug information.
 void elf(Bytes data) {
   const FileDescriptor file(::memfd_create("fuzz", MFD_CLOEXEC));
   require(::write(file.get(), data.data(), data.size()) == static_cast<ssize_t>(data.size()),

@@ -8,11 +8,11 @@
 
 namespace kymo::fuzz {
 
-// A file in memory, for readers that want the path of one.
+// A file in memory, for readers that need a path.
 class InputFile {
  public:
   InputFile();
-  // Makes `content` all that is in it; a `size` beyond its end is a hole.
+  // Replaces the content of the file. If `size` is larger than `content`, the rest is a hole.
   void write(std::string_view content, std::size_t size = 0);
   [[nodiscard]] const std::string& path() const { return path_; }
 

@@ -27,7 +27,7 @@ void json(Bytes data) {
   require(depth_of(value) <= kDeepest, "it does not nest deeper than ours");
   const std::string text = json_text(value);
   require(parse_json(text) == value, "what is written is what was read");
-  // As a checkpoint's record is looked at, whatever it holds.
+  // Reads the members in the way in which the record of a checkpoint is read.
   for (const char* key : {"state", "criu", "options", "container", "job"}) {
     static_cast<void>(kymo::text_of(member(value, key), "id"));
     static_cast<void>(number_of(value, key));

@@ -1,4 +1,5 @@
-// libFuzzer's way in, compiled once for each target. Run: NAME_fuzz tests/fuzz/corpus/NAME.
+// The entry point of libFuzzer. It is compiled once for each target. Run: NAME_fuzz
+// tests/fuzz/corpus/NAME.
 
 #include "targets.h"
 

@@ -4,7 +4,7 @@
 
 namespace kymo::fuzz {
 
-// A log, given whole and in two pieces.
+// Parses a log in one piece and in two pieces.
 void log(Bytes data) {
   const std::string text = text_of(data);
   failures::RootFinder whole;

@@ -17,7 +17,7 @@ void metadata(Bytes data) {
     last = mark.at_ns;
   }
   require(metadata->about->is_object(), "it is about something, or about nothing");
-  // As the reports print it.
+  // Prints it in the way in which reports print it.
   static_cast<void>(metadata->about->dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 

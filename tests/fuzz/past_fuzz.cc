@@ -11,7 +11,7 @@
 namespace kymo::fuzz {
 namespace {
 
-// "FROM TO POINTS", as they are asked for.
+// The request for a line "FROM TO POINTS".
 http::Request request_of(const std::string& line) {
   const std::size_t first = std::min(line.find(' '), line.size());
   const std::size_t second = std::min(line.find(' ', first + 1), line.size());
@@ -22,7 +22,8 @@ http::Request request_of(const std::string& line) {
   return request;
 }
 
-// The times of all rows; none where a line is no row, or time goes back or stands still.
+// Returns the times of all rows. Returns nothing if a line is no row, or if a time is not later
+// than the one before.
 std::vector<std::uint64_t> times_in(const std::string& text) {
   auto reader = analysis::TsvReader::from_text(text, "fuzz");
   if (!reader) return {};

@@ -7,7 +7,7 @@ namespace kymo::fuzz {
 RowsRead read_rows(analysis::TsvReader& reader) {
   RowsRead read;
   std::uint64_t last_time = 0;
-  // Small, so that inputs of a few lines already meet the block's end.
+  // A block of four rows, so that short inputs also reach its end.
   analysis::RowBlock block(reader.columns().size() + 1, 4);
   for (;;) {
     const auto more = reader.next(block);

@@ -18,8 +18,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A folder in memory that only this process uses. While the object exists, it is the working directory, because a ring
-// may name any file as its output.
+// A folder in memory for this process. It is the working directory as long as the object exists, because a ring can
+// name any file as its output.
 class Folder {
  public:
   Folder()
@@ -48,14 +48,14 @@ std::string content_of(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
-// Takes the text up to a NUL off the front.
+// Removes the text up to the first NUL byte, and returns it.
 std::string_view take_text(std::string_view& text) {
   const std::string_view taken = text.substr(0, text.find('\0'));
   text.remove_prefix(std::min(taken.size() + 1, text.size()));
   return taken;
 }
 
-// Whether the description names no output, or one in our folder.
+// Whether the ring names no output, or one in this folder.
 bool stays_here() {
   const auto ring = RingMemory::open_file("ring");
   return ring.ok() && (*ring)->description().find('/') == std::string_view::npos &&
@@ -92,7 +92,7 @@ void recover_in_place(const std::string& ring) {
     return;
   }
   check(*recovery);
-  // As when it was killed before it had removed the ring.
+  // Recovers again, as if the process had been killed before it had removed the ring.
   const std::string once = content_of(recovery->output);
   write("ring", ring);
   const auto again = recover_ring("ring");
@@ -103,7 +103,7 @@ void recover_in_place(const std::string& ring) {
 
 }  // namespace
 
-// A ring; then, with a NUL between, a recording run.tsv, its metadata and its gaps.
+// The bytes are a ring, and then, separated by NUL bytes, the recording run.tsv, its metadata and its gaps.
 void recover(Bytes data) {
   const Folder folder;
   const RingBytes bytes = mend_ring(data);

@@ -10,7 +10,7 @@ namespace kymo::fuzz {
 namespace {
 
 constexpr std::size_t kFixedRingBytes = offsetof(RingHeader, accepted);
-constexpr std::uint64_t kMax = 9;  // slots, rows a slot, words a row
+constexpr std::uint64_t kMax = 9;  // of slots, of rows in a slot, and of words in a row
 
 }  // namespace
 

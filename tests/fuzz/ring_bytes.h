@@ -8,11 +8,11 @@ namespace kymo::fuzz {
 
 struct RingBytes {
   std::string ring;
-  std::string rest;  // the bytes behind it
+  std::string rest;  // the bytes after the ring
 };
 
-// The bytes as a ring whose header fits them, small, the rest of it as they say; a ring is left as
-// it is.
+// Makes a small ring of the bytes: the header gets values that fit, the rest stays. A valid ring is
+// not changed.
 RingBytes mend_ring(Bytes data);
 
 }  // namespace kymo::fuzz

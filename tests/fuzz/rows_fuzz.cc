@@ -4,7 +4,8 @@
 
 namespace kymo::fuzz {
 
-// What the process says that reads programs for the unwinder, and what the unwinder does with it.
+// The bytes are the answer of the process that reads programs for the unwinder. The unwinder uses
+// them.
 void rows(Bytes data) {
   constexpr std::uint64_t kAddress = 0x1000;
   const std::string message = text_of(data);

@@ -19,7 +19,7 @@ std::vector<Column> columns() {
 
 }  // namespace
 
-// A line with the rule, then rows of a time and three values.
+// The bytes are a line with the rule, then rows of a time and three values.
 void rule(Bytes data) {
   const std::string text = text_of(data);
   const std::size_t end = std::min(text.find('\n'), text.size());

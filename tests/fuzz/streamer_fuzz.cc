@@ -7,7 +7,7 @@
 namespace kymo::fuzz {
 namespace {
 
-// What an image streamer hears, and what it may make of it.
+// The bytes are what CRIU sends to an image streamer.
 void hear(std::span<const std::byte> rest) {
   criu::StreamerRequests requests;
   while (!rest.empty()) {
@@ -29,7 +29,7 @@ void hear(std::span<const std::byte> rest) {
   }
 }
 
-// What a stored image unpacks to.
+// The bytes are a compressed image.
 void unpack(std::span<const std::byte> packed) {
   constexpr std::size_t kMax = std::size_t{1} << 20;
   for (const auto compression : {criu::Compression::zstd, criu::Compression::lz4}) {

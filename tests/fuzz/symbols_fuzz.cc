@@ -14,7 +14,7 @@ void check(const stacks::SymbolTable& table, const std::string& text) {
 
 }  // namespace
 
-// The same text as a perf map and as the kernel's list.
+// Reads the same text as a perf map and as the kernel's list of symbols.
 void symbols(Bytes data) {
   const std::string text = text_of(data);
   stacks::SymbolTable map;

@@ -4,9 +4,9 @@
 #include <span>
 #include <string>
 
-// What is fuzzed: one function a reader, each in NAME_fuzz.cc, its seeds in corpus/NAME. It reads
-// the bytes as that reader's input and checks what must hold for any; where it does not hold, the
-// process ends.
+// The fuzz targets: one function for each reader, in NAME_fuzz.cc, with its seeds in corpus/NAME.
+// Each reads the bytes as the input of that reader, and checks what must hold for any input. If a
+// check fails, the process ends.
 namespace kymo::fuzz {
 
 using Bytes = std::span<const std::uint8_t>;
@@ -17,26 +17,28 @@ void checksums(Bytes data);  // the list of images' checksums
 void counters(Bytes data);   // counter files
 void criu(Bytes data);       // CRIU's statistics and process tree images
 void gaps(Bytes data);       // NAME.gaps.tsv
-void http(Bytes data);       // requests, up to the HTTP library's end of them
-void json(Bytes data);       // all foreign JSON: checkpoint.json, the store's, a container's
+void http(Bytes data);       // HTTP requests, up to where the HTTP library sees their end
+void json(Bytes data);       // all JSON from outside: checkpoint.json, the store's, a container's
 void log(Bytes data);        // CRIU's log of a failure
 void metadata(Bytes data);   // NAME.meta.json
-void past(Bytes data);       // ranges of a recording, as /api/past is asked for them
-void recover(Bytes data);    // a ring left behind, and the recording that it belongs to
-void ring(Bytes data);       // ring files, looked at from without
+void past(Bytes data);       // requests for a range of a recording, as /api/past gets them
+void recover(Bytes data);    // a ring that was left, and the recording to which it belongs
+void ring(Bytes data);       // ring files, read by another process
 void rule(Bytes data);       // the flight recorder's rules
 void streamer(Bytes data);   // CRIU's requests for images, and compressed images
 void bodies(Bytes data);     // the rows of a store of stack profiles
-void elf(Bytes data);        // programs and libraries, as stacks are unwound and named by them
-void folded(Bytes data);     // folded stacks, and what a reader says of a stack profile
-void pprof(Bytes data);      // profiles in the format of pprof
-void rows(Bytes data);       // what the process says that reads programs for the unwinder
-void symbols(Bytes data);    // perf maps, and the kernel's list of symbols
-void targets(Bytes data);    // whose profiles are pulled, and what was pulled
-void tsv(Bytes data);        // plain recordings
-void zstd(Bytes data);       // compressed ones
+// Programs and libraries, as the unwinder and the symbol reader read them.
+void elf(Bytes data);
+void folded(Bytes data);   // folded stacks, and a reader's answer about a stack profile
+void pprof(Bytes data);    // profiles in the format of pprof
+void rows(Bytes data);     // the answer of the process that reads programs for the unwinder
+void symbols(Bytes data);  // perf maps, and the kernel's list of symbols
+// The list of targets whose profiles are pulled, and the pulled profiles.
+void targets(Bytes data);
+void tsv(Bytes data);   // plain recordings
+void zstd(Bytes data);  // compressed recordings
 
-// Ends the process where `holds` is false.
+// Ends the process if `holds` is false.
 void require(bool holds, const char* what);
 
 inline std::string text_of(Bytes data) {

@@ -6,7 +6,8 @@
 
 namespace kymo::fuzz {
 
-// The file of the targets, or the pods of Kubernetes; the list that a child process makes of them; what a child has pulled.
+// Reads the bytes as the file of targets, as the pods of Kubernetes, as the list that a child process makes of them, and as
+// what a child has pulled.
 void targets(Bytes data) {
   const std::string text = text_of(data);
   if (const auto read = profiles::pull_targets_in(text, "f")) {

@@ -21,12 +21,12 @@ void read_tsv(const std::string& text) {
   const auto ends = static_cast<std::uint64_t>(std::count(text.begin(), text.end(), '\n'));
   const std::uint64_t lines = ends - 1 + (text.back() == '\n' ? 0 : 1);
   const std::uint64_t told = read.rows + read.left_out;
-  // In a log there are others' lines, too.
+  // A recording inside a log also has lines of other programs.
   require(reader->embedded_metadata() == nullptr ? told == lines : told <= lines,
           "every line is a row or left out");
 }
 
-// What rows hold, and what is said of other lines.
+// Returns the values of all rows, and what the parser says about the other lines.
 std::string parsed(std::string_view lines, const analysis::RowKernel* kernel) {
   constexpr std::size_t kColumns = 3;
   analysis::RowParser parser(kColumns, 1, kernel);
@@ -47,9 +47,9 @@ std::string parsed(std::string_view lines, const analysis::RowKernel* kernel) {
 void tsv(Bytes data) {
   const std::string text = text_of(data);
   read_tsv(text);
-  // Most inputs do not reach the rows: behind a header they do.
+  // Most inputs have no header, and do not reach the rows. This header helps.
   read_tsv("Time (ns)\ta\tb\n" + text);
-  // A plain row in front: the first bytes of a text are never scanned.
+  // The first bytes of a text are never scanned, so a plain row comes first.
   const std::string lines = "1234567\t12345678\t1\n" + text + "\n";
   const std::string expected = parsed(lines, nullptr);
   for (const analysis::RowKernel* kernel : analysis::row_kernels()) {

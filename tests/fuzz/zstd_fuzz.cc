@@ -32,7 +32,8 @@ std::string compressed(std::string_view text, std::size_t piece) {
   return frames;
 }
 
-// Frames of `text`: as they are they hold the same rows; damaged, whatever could be read.
+// Compresses `text` in frames. Undamaged, they must give the same rows. Damaged, any readable part
+// is fine.
 void read_frames(std::uint8_t piece, std::uint8_t where, std::uint8_t damage,
                  const std::string& text) {
   std::string frames = compressed(text, std::size_t{piece} + 1);

@@ -1,6 +1,5 @@
 #include "http/server.h"
 
-#include <arpa/inet.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <httplib.h>
@@ -21,6 +20,7 @@
 #include <thread>
 
 #include "base/file.h"
+#include "support/loopback.h"
 #include "support/temporary_directory.h"
 
 namespace kymo::http {
@@ -29,17 +29,9 @@ namespace {
 constexpr const char* kToken = "0123456789abcdef0123456789abcdef";
 const httplib::Headers kBearer{{"Authorization", std::string("Bearer ") + kToken}};
 
+// A client that can receive only a little before it has to read.
 FileDescriptor connect_to(int port) {
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(static_cast<std::uint16_t>(port));
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  FileDescriptor fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  const int small = 4096;
-  setsockopt(fd.get(), SOL_SOCKET, SO_RCVBUF, &small, sizeof(small));
-  EXPECT_EQ(
-      connect(fd.get(), static_cast<sockaddr*>(static_cast<void*>(&address)), sizeof(address)), 0);
-  return fd;
+  return test::connect_to_loopback(port, 4096);
 }
 
 class HttpServerTest : public ::testing::Test {
@@ -72,7 +64,7 @@ class HttpServerTest : public ::testing::Test {
   [[nodiscard]] int port() const {
     return std::stoi(server_.address().substr(server_.address().rfind(':') + 1));
   }
-  // Connections that ask for events and take none.
+  // Opens connections that ask for events and read nothing.
   [[nodiscard]] std::vector<FileDescriptor> stalled_streams(int number) const {
     const std::string request =
         "GET /api/live HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer " +
@@ -85,7 +77,7 @@ class HttpServerTest : public ::testing::Test {
     }
     return stalled;
   }
-  // The status; 0: no answer.
+  // Returns the status, or 0 if there is no answer.
   [[nodiscard]] int get(const std::string& path, const httplib::Headers& headers = {}) const {
     httplib::Client client("127.0.0.1", port());
     const auto response = client.Get(path, headers);
@@ -93,12 +85,12 @@ class HttpServerTest : public ::testing::Test {
   }
 
   std::atomic<int> changes_{0};
-  std::atomic<int> open_{0};    // streams
-  std::atomic<int> opened_{0};  // streams
+  std::atomic<int> open_{0};    // event streams that are open now
+  std::atomic<int> opened_{0};  // event streams that were ever opened
   Server server_{{.token = kToken}};
 };
 
-// As many wait as docs/security.md says.
+// As many requests wait as docs/security.md says.
 TEST(FloodTest, OfManyRequestsAtOnceSomeAreServedSomeWaitAndTheOthersAreClosed) {
   constexpr std::size_t kServedOrWaiting = Server::kMaxThreads + 64;
   constexpr std::size_t kMore = 10;
@@ -132,7 +124,7 @@ TEST(FloodTest, OfManyRequestsAtOnceSomeAreServedSomeWaitAndTheOthersAreClosed) 
     return refused >= kMore;
   }));
   closed.unlock();
-  // More may have been closed while threads were slow to take what waited.
+  // More connections may have been closed, if the threads were slow to take the waiting ones.
   std::size_t served = 0;
   for (const FileDescriptor& one : clients) {
     if (recv(one.get(), text.data(), 12, MSG_WAITALL) <= 0) continue;
@@ -143,7 +135,8 @@ TEST(FloodTest, OfManyRequestsAtOnceSomeAreServedSomeWaitAndTheOthersAreClosed) 
   EXPECT_LE(served, kServedOrWaiting);
 }
 
-// A client that takes nothing is not let go of: what happens beside it does not wait for that.
+// A server that never disconnects a client that reads nothing. So these tests show that other
+// clients do not wait for such a one.
 class PatientServerTest : public HttpServerTest {
  protected:
   PatientServerTest() : HttpServerTest(std::chrono::hours(1)) {}
@@ -174,8 +167,8 @@ TEST_F(HttpServerTest, AnyOtherPathAndMethodIs404) {
   }
 }
 
-// A site's page once could have read the metrics by giving its name the address 127.0.0.1.
-// The token stood in the browser's command line.
+// Before the fix, the page of another site could read the metrics if its name resolved to
+// 127.0.0.1. And the token was visible in the command line of the browser.
 TEST_F(HttpServerTest, AOneTimeLinkLeadsToThePageOnce) {
   const std::string url = server_.url_once("/");
   EXPECT_EQ(url.find(kToken), std::string::npos);
@@ -189,7 +182,8 @@ TEST_F(HttpServerTest, AOneTimeLinkLeadsToThePageOnce) {
   EXPECT_EQ(get("/?ticket="), 401);
   EXPECT_EQ(get("/?ticket=0123456789abcdef"), 401);
   const std::string elsewhere = server_.url_once("/api/echo");
-  EXPECT_EQ(get(elsewhere.substr(elsewhere.find("/api"))), 401) << "not a page";
+  EXPECT_EQ(get(elsewhere.substr(elsewhere.find("/api"))), 401)
+      << "a one-time link opens only a page";
 }
 
 TEST_F(HttpServerTest, AHostThatIsNotThisMachinesLoopbackIsRefused) {
@@ -232,7 +226,7 @@ TEST_F(HttpServerTest, AChangeNeedsTheTokenAndThisOrigin) {
   EXPECT_EQ(changes_, 1);
 }
 
-// What the server sends to these bytes; it closes the connection after its answer.
+// Sends these bytes, and returns all that the server sends until it closes the connection.
 std::string answer_to(int port, const std::string& request) {
   const FileDescriptor fd = connect_to(port);
   std::size_t written = 0;
@@ -245,7 +239,8 @@ std::string answer_to(int port, const std::string& request) {
   return answer;
 }
 
-// As `curl -X POST` sends it without -d: it was answered with 400 and nothing more.
+// This is what `curl -X POST` sends without -d. Before the fix, the answer was 400 without an
+// explanation.
 TEST_F(HttpServerTest, AChangeWithoutABodyIsOneWithAnEmptyBody) {
   const std::string head = "POST /api/change HTTP/1.1\r\nHost: " + server_.address() +
                            "\r\nOrigin: http://" + server_.address() + "\r\n";
@@ -308,7 +303,8 @@ std::size_t resident_bytes() {
   return std::stoul(text->substr(text->find(' '))) * static_cast<std::size_t>(getpagesize());
 }
 
-// Whoever could reach the port ended kymod by memory, without the token.
+// Before the fix, everyone who could reach the port could make kymod use all memory, without the
+// token.
 TEST_F(HttpServerTest, ARequestWithoutEndIsRefusedBeforeItIsMuch) {
   const std::string piece(1 << 20, 'a');
   for (const std::string& begin : {std::string("GET /"), std::string("GET / HTTP/1.1\r\nX: ")}) {
@@ -321,7 +317,7 @@ TEST_F(HttpServerTest, ARequestWithoutEndIsRefusedBeforeItIsMuch) {
       const ssize_t sent = send(fd.get(), piece.data(), piece.size(), MSG_NOSIGNAL);
       error = sent < 0 ? errno : 0;
     }
-    EXPECT_NE(error, 0) << "all was taken";
+    EXPECT_NE(error, 0) << "the server must not accept all of it";
     EXPECT_LT(resident_bytes(), before + (16U << 20U));
   }
   const std::string answer = answer_to(
@@ -331,7 +327,8 @@ TEST_F(HttpServerTest, ARequestWithoutEndIsRefusedBeforeItIsMuch) {
   EXPECT_EQ(get("/healthz"), 200);
 }
 
-// It was decompressed without a bound, or matched as a form by a regular expression.
+// Before the fix, the body was decompressed without a limit, or matched as a form by a regular
+// expression.
 TEST_F(HttpServerTest, ABodyIsNotLookedAt) {
   const std::string head = "POST /api/change?q=1 HTTP/1.1\r\nHost: " + server_.address() +
                            "\r\nOrigin: http://" + server_.address() +
@@ -347,7 +344,7 @@ TEST_F(HttpServerTest, ABodyIsNotLookedAt) {
   EXPECT_EQ(changes_, 4);
 }
 
-// /metrics was compressed as hard as brotli can, for anybody.
+// Before the fix, /metrics was compressed with brotli at its highest level, for every caller.
 TEST_F(HttpServerTest, AnswersAreNotCompressed) {
   const std::string answer = answer_to(
       port(), "GET /healthz HTTP/1.1\r\nHost: localhost\r\naccept-Encoding: br, gzip\r\n\r\n");
@@ -356,7 +353,7 @@ TEST_F(HttpServerTest, AnswersAreNotCompressed) {
   EXPECT_EQ(answer.substr(answer.size() - 7), "\r\n\r\nok\n") << answer;
 }
 
-// 6 KB of ranges made 17 MB of answer.
+// Before the fix, 6 KB of ranges gave an answer of 17 MB.
 TEST_F(HttpServerTest, RangesAreNotServed) {
   std::string ranges = "bytes=0-0";
   for (int i = 0; i < 2700; ++i) ranges += ",0-";
@@ -364,7 +361,7 @@ TEST_F(HttpServerTest, RangesAreNotServed) {
       port(), "GET /healthz HTTP/1.1\r\nHost: localhost\r\nrAnge: " + ranges + "\r\n\r\n");
   EXPECT_EQ(answer.substr(0, 12), "HTTP/1.1 200") << answer.substr(0, 400);
   EXPECT_EQ(answer.substr(answer.size() - 7), "\r\n\r\nok\n") << answer.substr(0, 400);
-  // The library ends a line at LF alone.
+  // The HTTP library ends a line only at LF.
   for (const char* end : {"\n", "\r", "\r\r\n"}) {
     const std::string hidden =
         answer_to(port(), "GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: a" + std::string(end) +
@@ -373,7 +370,8 @@ TEST_F(HttpServerTest, RangesAreNotServed) {
   }
 }
 
-// The library's own answer was 500, for the sake of a select() that nothing here calls.
+// Before the fix, the library answered with 500, because select(2) cannot use such a descriptor.
+// This server does not call select(2).
 TEST(HttpServerDescriptorTest, OneBeyondWhatSelectTakesIsServed) {
   rlimit before{};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
@@ -397,7 +395,7 @@ TEST(HttpServerDescriptorTest, OneBeyondWhatSelectTakesIsServed) {
   EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
-// Seventy of them silenced /healthz, and 1,500 took every descriptor.
+// Before the fix, 70 such callers blocked /healthz, and 1,500 used up all descriptors.
 TEST_F(HttpServerTest, CallersThatDawdleKeepNobodyOutAndAreLetGoOf) {
   std::vector<FileDescriptor> slow;
   for (int i = 0; i < 400; ++i) {
@@ -405,7 +403,7 @@ TEST_F(HttpServerTest, CallersThatDawdleKeepNobodyOutAndAreLetGoOf) {
     std::size_t written = 0;
     ASSERT_EQ(write_all(slow.back().get(), "GET /", &written), 0);
   }
-  // Each of them says a little more all the time.
+  // Each of them sends a little more all the time.
   std::size_t gone = 0;
   while (gone < slow.size()) {
     ASSERT_EQ(get("/healthz"), 200);
@@ -419,7 +417,7 @@ TEST_F(HttpServerTest, CallersThatDawdleKeepNobodyOutAndAreLetGoOf) {
   }
 }
 
-// An exception for want of a thread ended kymod.
+// Before the fix, kymod ended with an exception if the system gave it no more threads.
 TEST(HttpServerThreadsTest, WhereTheSystemGivesNoMoreThreadsThoseThatAreThereServe) {
   if (geteuid() != 0) GTEST_SKIP() << "needs root to become a user without threads";
   const pid_t child = fork();
@@ -451,8 +449,8 @@ TEST_F(HttpServerTest, CallersThatSayNothingDoNotKeepOthersOut) {
   EXPECT_EQ(get("/healthz"), 200);
 }
 
-// Two workers once served everything: two event streams that nobody read starved /healthz. How
-// fast it is beside them is measured by `scripts/bench stalled`.
+// Before the fix, two threads served all connections, so two event streams that nobody read blocked
+// /healthz. `scripts/bench stalled` measures how fast /healthz is beside them.
 TEST_F(PatientServerTest, FiftyStalledStreamsLeaveTheRestAnswering) {
   const auto stalled = stalled_streams(50);
   ASSERT_TRUE(test::eventually([&] { return open_ >= static_cast<int>(Server::kMaxStreams); }));
@@ -474,7 +472,7 @@ TEST_F(HttpServerTest, AStopEndsStreams) {
   reader.join();
 }
 
-// It took as long as the patience with each of them.
+// Before the fix, a stop waited for the patience of each such client, one after the other.
 TEST_F(PatientServerTest, AStopIsNotHeldUpByClientsThatStandStill) {
   const auto stalled = stalled_streams(8);
   ASSERT_TRUE(test::eventually([&] { return open_ == 8; }));

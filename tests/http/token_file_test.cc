@@ -33,7 +33,7 @@ TEST(TokenFileTest, OneThatOthersCanReadIsRefused) {
     ASSERT_FALSE(refused) << mode;
     EXPECT_EQ(refused.error().code, Code::permission_denied);
     EXPECT_NE(refused.error().message.find("0600 or 0640"), std::string::npos);
-    // It said "change it with chmod, and then its content", and not to what.
+    // Before the fix, the message said "change it with chmod, and then its content", but not how.
     EXPECT_NE(refused.error().message.find("write a new token"), std::string::npos);
   }
   for (const unsigned mode : {0600U, 0640U}) {
@@ -43,7 +43,7 @@ TEST(TokenFileTest, OneThatOthersCanReadIsRefused) {
   }
 }
 
-// Who made it knows what is in it.
+// The user who made the file knows the token.
 TEST(TokenFileTest, OneOfAnotherUsersIsRefused) {
   if (geteuid() != 0) GTEST_SKIP() << "needs root to give a file away";
   const test::TemporaryDirectory folder;
@@ -56,7 +56,8 @@ TEST(TokenFileTest, OneOfAnotherUsersIsRefused) {
       << refused.error().message;
 }
 
-// It was looked at by name, and opened by name afterwards: a link could have been changed between.
+// Before the fix, the file was checked by its name and then opened by its name. In between, it
+// could be replaced by a link.
 TEST(TokenFileTest, ALinkIsRefusedAndAPipeIsNotWaitedFor) {
   const test::TemporaryDirectory folder;
   const std::string token = folder.file("token", "0123456789abcdef\n", 0600);

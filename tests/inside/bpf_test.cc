@@ -1,8 +1,11 @@
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -16,7 +19,7 @@ namespace {
 
 using test::eventually;
 
-// A program that this thread has started.
+// A child process that this thread has started.
 class Program {
  public:
   explicit Program(const std::vector<std::string>& words) {
@@ -80,8 +83,9 @@ TEST_F(BpfTest, CountsTheCallsOfWhatAThreadStartsByClassWithTheirBytes) {
   std::uint64_t all_ns = criu.run_ns + criu.runnable_ns;
   for (const std::uint64_t off_ns : criu.off_ns) all_ns += off_ns;
   EXPECT_GE(all_ns, criu.call_ns[KYMO_WRITE] + criu.call_ns[KYMO_READ])
-      << "its calls are in its life";
-  EXPECT_GE(criu.allocated_bytes, kBytes) << "the page cache of the file";
+      << "the times of its system calls cannot exceed its lifetime";
+  EXPECT_GE(criu.allocated_bytes, kBytes)
+      << "the page cache of the file counts as allocated memory";
   EXPECT_GT(criu.user_faults, 0U);
   EXPECT_EQ(view->read(KYMO_TARGET).calls[KYMO_WRITE], 0U);
   EXPECT_EQ(view->left_out(), 0U);
@@ -98,7 +102,7 @@ TEST_F(BpfTest, ALongWaitCountsWhileItLasts) {
   const std::uint64_t before = waited();
   const std::uint64_t switches = view->read(KYMO_TARGET).switches;
   EXPECT_TRUE(eventually([&] { return waited() > before + 20'000'000; }));
-  EXPECT_LE(view->read(KYMO_TARGET).switches, switches + 1) << "it has only slept";
+  EXPECT_LE(view->read(KYMO_TARGET).switches, switches + 1) << "the target only slept";
 }
 
 TEST_F(BpfTest, TellsWhatASignalHasStoppedFromWhatWaits) {
@@ -147,6 +151,42 @@ TEST_F(BpfTest, MoreViewsThanThereIsRoomForAreRefused) {
   EXPECT_EQ(more.error().code, Code::resource_exhausted);
   views.pop_back();
   EXPECT_TRUE(counts_->begin(false, false).ok());
+}
+
+// The files of this process that keep parts of the program in the kernel: the names of what they are, and whether a
+// program that this one starts has them, too.
+std::multimap<std::string, bool> files_of_bpf() {
+  std::multimap<std::string, bool> found;
+  for (const std::filesystem::directory_entry& file :
+       std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code gone;
+    const std::string what = std::filesystem::read_symlink(file.path(), gone);
+    if (what.find("bpf") == std::string::npos) continue;
+    const int number = std::stoi(file.path().filename());
+    found.emplace(what, (::fcntl(number, F_GETFD) & FD_CLOEXEC) == 0);
+  }
+  return found;
+}
+
+TEST_F(BpfTest, IsAttachedOnlyWhileThereIsAViewAndNoOtherProgramHasIt) {
+  const auto links = [] {
+    std::size_t count = 0;
+    for (const auto& [what, inherited] : files_of_bpf()) {
+      EXPECT_FALSE(inherited) << what;
+      if (what.find("link") != std::string::npos) ++count;
+    }
+    return count;
+  };
+  EXPECT_FALSE(files_of_bpf().empty()) << "it is loaded";
+  EXPECT_EQ(links(), 0U);
+  for (int i = 0; i < 2; ++i) {
+    auto one = begin();
+    const auto other = begin();
+    EXPECT_GT(links(), 0U);
+    one.reset();
+    EXPECT_GT(links(), 0U) << "the other looks on";
+  }
+  EXPECT_TRUE(test::eventually([&] { return links() == 0; })) << "it is detached in the background";
 }
 
 TEST_F(BpfTest, OfAContainerOnlyProgramsNamedCriuAreCriu) {

@@ -27,7 +27,7 @@ namespace {
 
 using Values = std::map<std::string, std::uint64_t>;
 
-// Reads a source as often as it takes for all its files to be read anew.
+// Reads a source as many times as it needs to read all its files again.
 Values read(Source& source) {
   std::vector<std::uint64_t> values(source.columns().size());
   for (int i = 0; i < 10; ++i) source.read(monotonic_ns(), values);
@@ -36,7 +36,7 @@ Values read(Source& source) {
   return named;
 }
 
-// A program, for ThreadSanitizer starts a thread in a child that only forks.
+// Runs a program, because ThreadSanitizer starts a thread in a child that only forks.
 class Child {
  public:
   explicit Child(std::vector<std::string> words) {
@@ -153,13 +153,16 @@ TEST(TargetSource, CountsTheCpuTimeFromTheFirstLookOn) {
     ::clock_gettime(clock, &time);
     return to_nanos(time);
   };
-  ASSERT_TRUE(test::eventually([&] { return cpu_ns() > 100'000'000; }));  // not to be counted
-  // It goes on while it is looked at, for how long nobody knows: so its time is taken before and after each look.
+  // The CPU time before the first reading must not count.
+  ASSERT_TRUE(test::eventually([&] { return cpu_ns() > 100'000'000; }));
+  // The child runs during each reading, which takes an unknown time. So the test takes the child's CPU time
+  // before and after each reading.
   const auto source = make_target_source(child.pid());
   const std::uint64_t before_first = cpu_ns();
   read(*source);
   const std::uint64_t after_first = cpu_ns();
-  constexpr std::uint64_t kTick = 10'000'000;  // a running task's schedstat moves at a tick
+  // The kernel updates the schedstat of a running task at each of its ticks, at least every 10 ms.
+  constexpr std::uint64_t kTick = 10'000'000;
   ASSERT_TRUE(test::eventually([&] { return cpu_ns() > after_first + 10 * kTick; }));
   const std::uint64_t before_last = cpu_ns();
   const std::uint64_t counted = read(*source).at("target_cpu_ns");
@@ -169,7 +172,7 @@ TEST(TargetSource, CountsTheCpuTimeFromTheFirstLookOn) {
 }
 
 TEST(TargetSource, AProcessThatBeginsLaterCountsFromItsBirth) {
-  // Its pid is known before, as in a restore: the child forks the process that is looked at.
+  // The pid is known before the process exists, as in a restore, where the watched process is forked later.
   const test::TemporaryDirectory proc;
   const auto source = make_target_source(7, nullptr, proc.path());
   EXPECT_EQ(read(*source).at("target_running"), 0U);
@@ -177,7 +180,8 @@ TEST(TargetSource, AProcessThatBeginsLaterCountsFromItsBirth) {
   write(task + "stat",
         "7 (a b) c) R 1 1 1 0 -1 0 30 0 4 0 1 1 0 0 20 0 1 0 5 1000 25 0 0 0 0 0 0 0 0 0\n");
   write(task + "schedstat", "5000 700 3\n");
-  std::this_thread::sleep_for(std::chrono::milliseconds(11));  // the next look for new tasks
+  // New tasks are looked for every 10 ms.
+  std::this_thread::sleep_for(std::chrono::milliseconds(11));
   const Values values = read(*source);
   EXPECT_EQ(values.at("target_running"), 1U);
   EXPECT_EQ(values.at("target_cpu_ns"), 5000U);
@@ -189,7 +193,7 @@ TEST(TargetSource, AProcessThatBeginsLaterCountsFromItsBirth) {
             25U * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)));
 }
 
-// A process of a /proc that was written by hand.
+// Writes a /proc with one process by hand.
 void write_task(const std::string& proc, char state, const std::string& wchan) {
   const std::string task = proc + "/7/task/7/";
   write(task + "stat", std::string("7 (x) ") + state +
@@ -224,12 +228,12 @@ TEST(TargetSource, AReadingAfterALongTimeIsAWholeOne) {
   source->read(1'000'000'000, values);
   write_task(proc.path(), 't', "");
   source->read(1'001'000'000, values);
-  EXPECT_EQ(values[0], 1U) << "target_running: its state is read every second time";
+  EXPECT_EQ(values[0], 1U) << "target_running: the state is read only every second time";
   source->read(1'002'000'000, values);
   EXPECT_EQ(values[0], 0U);
   write_task(proc.path(), 'S', "");
   source->read(1'050'000'000, values);
-  EXPECT_EQ(values[0], 1U) << "this program had no CPU meanwhile";
+  EXPECT_EQ(values[0], 1U) << "after a long pause of the reader, all files must be read";
 }
 
 TEST(CriuSource, TellsWaitingForDirtyPagesFromWaitingForADisk) {
@@ -285,7 +289,8 @@ TEST(CriuSource, FindsACriuThatAnotherProgramHasStartedAsTheTracer) {
   const auto source = make_criu_source(target, std::make_shared<Subjects>());
   EXPECT_EQ(read(*source).at("criu_tasks"), 0U);
   ASSERT_EQ(::ptrace(PTRACE_SEIZE, child.pid(), nullptr, nullptr), 0);
-  std::this_thread::sleep_for(std::chrono::milliseconds(11));  // the next look
+  // New tasks are looked for every 10 ms.
+  std::this_thread::sleep_for(std::chrono::milliseconds(11));
   EXPECT_GE(read(*source).at("criu_tasks"), 1U) << "this program";
 }
 
@@ -318,9 +323,9 @@ TEST(CriuSource, TheContainerThatIsRestoredIsTheTargetAndNoPartOfCriu) {
   const auto restored = make_target_source(0, subjects, proc.path());
   EXPECT_NE(restored->missing().find("were not found"), std::string::npos);
   read(*source);
-  EXPECT_EQ(read(*source).at("criu_tasks"), 2U) << "9 and 10";
+  EXPECT_EQ(read(*source).at("criu_tasks"), 2U) << "the tasks 9 and 10";
   EXPECT_EQ(subjects->target(), 11);
-  EXPECT_EQ(read(*restored).at("target_running"), 2U) << "11 and 12";
+  EXPECT_EQ(read(*restored).at("target_running"), 2U) << "the tasks 11 and 12";
   EXPECT_EQ(restored->missing(), "");
 }
 
@@ -335,7 +340,7 @@ TEST(TargetSource, ThousandsOfTasksAreBoundedAndSaid) {
   const auto source = make_target_source(1, nullptr, proc.path());
   std::vector<std::uint64_t> values(source->columns().size());
   for (int i = 0; i < 100; ++i) source->read(monotonic_ns(), values);
-  EXPECT_EQ(values.front(), TaskGroup::kMaxTasks) << "each had its turn";
+  EXPECT_EQ(values.front(), TaskGroup::kMaxTasks) << "each task must have been read once";
   EXPECT_EQ(source->missing(), "the tasks of the target: only 256 are looked at, 744 more are not");
 }
 
@@ -358,7 +363,7 @@ TEST(CriuSource, FollowsTheProgramsThatTheThreadStarts) {
   for (const pid_t child : children) ::kill(child, SIGKILL);
 }
 
-// A source of two columns that counts how often it is read.
+// A source with two columns. It counts how often it is read.
 class Counting : public Source {
  public:
   [[nodiscard]] const std::vector<Metric>& columns() const override { return columns_; }
@@ -387,7 +392,7 @@ TEST(Sampler, CountersBeginAtZeroAndGaugesAsTheyAre) {
   EXPECT_TRUE(test::eventually([&] { return looks > 12; }));
   sampler.stop();
   ASSERT_EQ(last.size(), 2U);
-  EXPECT_GT(last[0], 10U) << "it reads on a thread of its own";
+  EXPECT_GT(last[0], 10U) << "the source is read by a thread of its own";
   EXPECT_EQ(last[0] + 1, sampler.readings());
   EXPECT_GT(sampler.cpu_ns(), 0U);
 }

@@ -12,8 +12,9 @@ TEST(Timeline, SaysHowMuchAColumnHasGrownInAWindow) {
   for (std::uint64_t t = 0; t <= 100; ++t) timeline.add(t * 10, std::array{t, 3 * t});
   EXPECT_EQ(timeline.grown(0, 200, 500), 30U);
   EXPECT_EQ(timeline.grown(1, 200, 500), 90U);
-  EXPECT_EQ(timeline.grown(0, 0, 100'000), 100U) << "as far as it was looked at";
-  EXPECT_EQ(timeline.grown(0, 205, 495), 30U) << "the readings around the window";
+  EXPECT_EQ(timeline.grown(0, 0, 100'000), 100U) << "up to the last reading";
+  EXPECT_EQ(timeline.grown(0, 205, 495), 30U)
+      << "interpolated between the readings around the window";
 }
 
 TEST(Timeline, IsBoundedAndStaysRight) {
@@ -36,8 +37,9 @@ TEST(Timeline, SaysHowLongTheReaderDidNotRun) {
   const std::vector<std::uint64_t> value{0};
   constexpr std::uint64_t kMs = 1'000'000;
   for (const std::uint64_t ms : {0U, 50U, 149U, 400U, 450U, 1450U}) timeline.add(ms * kMs, value);
-  EXPECT_EQ(timeline.gaps_ns(0, 2000 * kMs), (251 + 1000) * kMs) << "99 ms are none";
-  EXPECT_EQ(timeline.gaps_ns(200 * kMs, 500 * kMs), (200 + 50) * kMs) << "of this time alone";
+  EXPECT_EQ(timeline.gaps_ns(0, 2000 * kMs), (251 + 1000) * kMs) << "a pause of 99 ms is not a gap";
+  EXPECT_EQ(timeline.gaps_ns(200 * kMs, 500 * kMs), (200 + 50) * kMs)
+      << "only the part inside this time counts";
 }
 
 }  // namespace

@@ -7,7 +7,7 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 prefix="$scratch/prefix"
 
-# The demo builds some of the targets: what was not built stopped the installation half-way.
+# The demo builds only some targets. Before the fix, the installation stopped half-way at a target that was not built.
 if [ "$way" = unbuilt ]; then
   source=$(sed -n 's/^CMAKE_HOME_DIRECTORY:INTERNAL=//p' "$build/CMakeCache.txt")
   cmake -S "$source" -B "$scratch/build" -G Ninja -DCMAKE_CXX_COMPILER="$cxx" -DKYMO_BUILD_TESTS=OFF >"$scratch/cmake.log" ||
@@ -18,13 +18,13 @@ if [ "$way" = unbuilt ]; then
     grep -q "Not built, so not installed: $name.*--target" "$scratch/install.log" ||
       { cat "$scratch/install.log"; echo "it does not say that $name is not installed"; exit 1; }
   done
-  # Headers and packages without their library would be found and not do.
+  # Headers and package files without their library must not be installed: other builds would find them and fail.
   found=$(find "$prefix" -type f -not -path '*/share/*' 2>/dev/null || true)
   [ -z "$found" ] || { echo "installed without being built: $found"; exit 1; }
   exit 0
 fi
 
-# Who had the package alone had no alerts, no dashboard and no scripts.
+# Before the fix, the package had no alerts, no dashboard and no scripts.
 if [ "$way" = data ]; then
   cmake --install "$build" --prefix "$prefix" >"$scratch/install.log" 2>&1 || { cat "$scratch/install.log"; exit 1; }
   for file in alerts.yml grafana/kymo.json scripts/kymo_recording.py; do
@@ -34,7 +34,7 @@ if [ "$way" = data ]; then
     help=$(cd / && "$prefix/share/kymo/scripts/$name.py" --help) || { echo "$name.py does not run where it is installed"; exit 1; }
     [[ "$help" == usage:* ]] || { echo "$name.py --help: $help"; exit 1; }
   done
-  # What the documents call them.
+  # The paths must be those that the documents name.
   source=$(sed -n 's/^CMAKE_HOME_DIRECTORY:INTERNAL=//p' "$build/CMakeCache.txt")
   grep -q 'PREFIX/share/kymo/alerts.yml' "$source/docs/monitoring.md"
   grep -q 'PREFIX/share/kymo/scripts' "$source/docs/scripts.md"
@@ -62,7 +62,7 @@ configure_consumer() {
     cmake --build "$scratch/build" >>"$scratch/cmake.log" || { cat "$scratch/cmake.log"; exit 1; }
 }
 
-# links_only FILE NAME...: what the loader brings in for FILE is these and the kernel's own.
+# links_only FILE NAME...: checks that FILE needs only these libraries and the kernel's own.
 links_only() {
   local file=$1 allowed loaded
   shift
@@ -88,7 +88,7 @@ case "$way" in
     "$cxx" -std=c++20 -O2 -o "$scratch/consumer" "$consumer/consumer.cc" $(pkg-config --cflags --libs kymo)
     links_only "$scratch/consumer" libkymo libzstd
     LD_LIBRARY_PATH="$libdir" "$scratch/consumer" "$scratch/run.tsv"
-    # The standard is the user's choice: the flags of kymo.pc, which come last, changed it.
+    # The user chooses the C++ standard. The flags of kymo.pc come last, so they would override the choice.
     case "$(pkg-config --cflags kymo)" in *-std=*) echo "kymo.pc sets the standard"; exit 1 ;; esac
     for header in "$prefix"/include/kymo/*.h; do
       case "$header" in */version.h | */prometheus.h) continue ;; esac
@@ -106,7 +106,8 @@ case "$way" in
   bridge)
     configure_consumer -DWITH_BRIDGE=ON
     "$scratch/build/bridge"
-    # Where prometheus-cpp is not found: libkymo is there all the same, and who asks for the bridge is told what to do.
+    # If prometheus-cpp is not found, libkymo is installed without the bridge. A project that needs the bridge gets an
+    # error that says what to do.
     no_prometheus=(-DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_CXX_COMPILER="$cxx" -DCMAKE_DISABLE_FIND_PACKAGE_prometheus-cpp=ON)
     cmake -S "$consumer" -B "$scratch/without" -G Ninja "${no_prometheus[@]}" >"$scratch/cmake.log" 2>&1 ||
       { cat "$scratch/cmake.log"; exit 1; }

@@ -6,7 +6,7 @@ source=$1 cxx=$2 way=$3
 here=$(dirname "$(realpath "$0")")
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
-# Somebody else's build is compared with nothing, so it may be quick.
+# Speed does not matter here, so the build is a quick one.
 quick=(-G Ninja -DCMAKE_CXX_COMPILER="$cxx" -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=-O0
   -DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=16)
 
@@ -19,7 +19,7 @@ links_libkymo() { ldd "$1" | grep -q 'libkymo\.so'; }
 case "$way" in
   fetch)
     run_or_show cmake -S "$here/fetch" -B "$scratch/build" "${quick[@]}" -DKYMO_SOURCE="$source"
-    # A warning of a newer compiler must not end the build of somebody else.
+    # A warning of a newer compiler must not stop another project's build.
     if grep -q -e -Werror "$scratch/build/build.ninja"; then echo "its warnings are errors"; exit 1; fi
     run_or_show cmake --build "$scratch/build"
     links_libkymo "$scratch/build/consumer" || { echo "it is not linked with libkymo.so"; exit 1; }
@@ -36,7 +36,8 @@ case "$way" in
     run_or_show cmake --install "$scratch/build" --prefix "$scratch/prefix"
     shared=$(find "$scratch/prefix" -name '*.so*')
     [ -z "$shared" ] || { echo "shared libraries are installed: $shared"; exit 1; }
-    # Where a program finds what the archive needs: by CMake and by pkg-config.
+    # A program must find the libraries that the static archive needs, both by CMake and by
+    # pkg-config.
     run_or_show cmake -S "$here/consumer" -B "$scratch/consumer" "${quick[@]}" -DCMAKE_PREFIX_PATH="$scratch/prefix"
     run_or_show cmake --build "$scratch/consumer" --target consumer
     "$scratch/consumer/consumer" "$scratch/cmake.tsv"
@@ -45,13 +46,13 @@ case "$way" in
     # shellcheck disable=SC2046  # flags are words
     run_or_show "$cxx" -std=c++20 -o "$scratch/by-pkg-config" "$here/consumer/consumer.cc" $(pkg-config --cflags --libs kymo)
     "$scratch/by-pkg-config" "$scratch/pkg-config.tsv"
-    # The Python module, and the line of the documents that says where it is.
+    # Loads the Python module from the folder that the documents name.
     run_or_show env PYTHONPATH="$scratch/prefix/share/kymo/scripts" python3 -c 'import importlib.util, sys
 sys.exit(importlib.util.find_spec("kymo_recording") is None)'
     grep -q 'PYTHONPATH=PREFIX/share/kymo/scripts' "$source/docs/scripts.md" "$source/docs/library.md"
     ;;
   tools)
-    # What a kymo without gRPC is built of: none of what CRIU, gRPC and BPF need.
+    # A kymo without gRPC must build without the packages that CRIU, gRPC and BPF need.
     without=()
     for package in Protobuf gRPC LibArchive prometheus-cpp LibLZMA BZip2; do
       without+=("-DCMAKE_DISABLE_FIND_PACKAGE_$package=ON")

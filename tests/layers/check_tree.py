@@ -1,6 +1,6 @@
-"""Holds the tree against the rules of docs/architecture.md: what may include what (by the page's own table), public
-headers that stand alone, the size of files, words that must not be in them, and atomic operations without a memory
-order. Prints one line a fault; exit 1 if any."""
+"""Checks the tree against the rules of docs/architecture.md: what may include what (by the table of that page), public
+headers that compile alone, the size of files, forbidden words, and atomic operations without a memory order. Prints one
+line for each fault. Exits with 1 if there is any."""
 
 import argparse
 import pathlib
@@ -9,8 +9,8 @@ import subprocess
 import sys
 import tempfile
 
-# A folder may include itself and the folders of lower floors: the table of docs/architecture.md. Folders inside a
-# folder have floors inside its floor, such as 2.1.
+# The rows of the table in docs/architecture.md. A folder may include itself and the folders of lower floors. A
+# folder inside another has a floor inside that one's floor, such as 2.1.
 ROW = re.compile(r"^\| (\d+)(?:\.(\d+))? \| `src/([\w/]+)/` \|", re.M)
 
 
@@ -20,9 +20,9 @@ def floors_of(document):
 
 
 FLOORS = floors_of(pathlib.Path(__file__).resolve().parents[2] / "docs/architecture.md")
-# On the same floor, and allowed all the same: the document names them as well.
+# Includes on the same floor that are permitted. docs/architecture.md names them, too.
 EXCEPTIONS = {("daemon", "report"), ("export", "report")}
-# The folder that each public header is the face of; one that is not listed is a fault.
+# The folder to which each public header belongs. A header that is not listed is a fault.
 PUBLIC = {
     "version.h": "base", "export.h": "base", "result.h": "base",
     "metric.h": "metrics", "counter.h": "metrics", "counter_file.h": "metrics", "registry.h": "metrics",
@@ -33,10 +33,10 @@ PUBLIC = {
     "prometheus.h": "prometheus",
 }
 MOST_LINES = 600
-MOST_LINES_OF_API = 750  # clients are promised one file that imports nothing
+MOST_LINES_OF_API = 750  # clients are promised an API in one file without imports
 SOURCES = (".h", ".cc", ".c", ".py", ".sh", ".bats", ".cmake", ".proto", ".js", ".css", ".html")
 
-# In pieces, so that this file does not hold what it looks for.
+# Split into pieces, so that this file itself does not contain the forbidden words.
 FORBIDDEN = [".".join(parts) for parts in (
     ("deb", "debian", "org"), ("snapshot", "debian", "org"), ("security", "debian", "org"),
     ("registry", "npmjs", "org"), ("registry", "yarnpkg", "com"), ("pypi", "org"),
@@ -44,12 +44,12 @@ FORBIDDEN = [".".join(parts) for parts in (
     ("crates", "io"), ("index", "docker", "io"), ("quay", "io"), ("ghcr", "io"))]
 FORBIDDEN += ["/".join(parts) for parts in (("", "work", "main"), ("", "work", "shared"), ("", "tmp", "wt"))]
 
-# Calls of a member function of std::atomic. `load` and `store` are also names of other functions: those have
-# arguments, or none.
+# Calls of a member function of std::atomic. Other functions are also named `load` and `store`. A `load` with
+# arguments, or a `store` without, is one of those.
 ATOMIC_CALL = re.compile(r"(?:\.|->)\s*(load|store|exchange|fetch_\w+|compare_exchange_\w+|test_and_set)\s*\(")
 ATOMIC_NAME = re.compile(r"std::atomic<(?:[^<>;]|<[^<>;]*>)*>&?\s+(\w+)\s*[{;=]")
-# An atomic without a call, which has the default order, seq_cst. Other things may have the name of a field without a
-# trailing underscore, so an assignment to such a field or a look at it is not found.
+# An atomic that is used without a call, with the default order seq_cst. Names without a trailing underscore may
+# belong to something else. So assignments to them, and reads of them, are not found.
 ATOMIC_OPERATOR = (r"(?:\+\+|--)(?:[\w.]|->)*\b{0}\b|(?<![.>])\b{0}\b(?:\+\+|--|\s*[-+|&^]=)|\b{0}(?<=_)\s*=(?!=)"
                    r"|\b(?:return|if|while) \(?!?{0}(?<=_)[;)]")
 
@@ -69,7 +69,7 @@ def includes(path):
 
 
 def folder_of(name):
-    """The folder of src/ that an include names, None if it names none, "?" for an unlisted public header."""
+    """The folder of src/ to which an included file belongs. None if there is none, "?" for an unlisted public header."""
     first, _, rest = name.partition("/")
     if first == "kymo":
         return "api" if rest.startswith("v1/") else PUBLIC.get(rest, "?")
@@ -164,7 +164,7 @@ def check_words(root, files):
 
 
 def arguments_at(text, begin):
-    """What is between the parenthesis that ends before `begin` and the one that closes it."""
+    """The arguments of a call: the text from `begin` to the closing parenthesis."""
     depth = 1
     for i in range(begin, len(text)):
         depth += {"(": 1, ")": -1}.get(text[i], 0)
@@ -174,7 +174,7 @@ def arguments_at(text, begin):
 
 
 def atomics_near(path, text):
-    """The atomics that a file or a header beside it declares."""
+    """The atomics that this file, or a header in the same folder, declares."""
     texts = [text, *(header.read_text(errors="replace") for header in path.parent.glob("*.h"))]
     return sorted({name for one in texts for name in ATOMIC_NAME.findall(one)})
 
@@ -202,7 +202,7 @@ def check_headers_alone(root, files, compiler, generated):
         unit = pathlib.Path(scratch) / "unit.cc"
         for path in headers:
             line = f'#include "kymo/{path.name}"\n'
-            unit.write_text(line + line)  # twice: the guard is part of standing alone
+            unit.write_text(line + line)  # twice, to check the include guard
             command = [compiler, "-std=c++20", "-fsyntax-only", "-Wall", "-Wextra", "-Wpedantic", "-Werror",
                        "-I", str(root / "include"), "-I", str(generated or root / "include"), str(unit)]
             result = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -211,7 +211,7 @@ def check_headers_alone(root, files, compiler, generated):
 
 
 def check_tree(root, compiler=None, generated=None):
-    """Every fault of the tree at `root`; headers are compiled where a compiler is given."""
+    """All faults of the tree at `root`. The headers are compiled only if a compiler is given."""
     files = tracked(root)
     faults = [*check_includes(root, files), *check_sizes(root, files), *check_words(root, files),
               *check_memory_orders(root, files)]

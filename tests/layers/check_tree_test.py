@@ -1,4 +1,4 @@
-"""Each rule of check_tree.py is broken once, in a tree made for it, and must be reported."""
+"""Breaks each rule of check_tree.py once, in a temporary tree, and expects a report."""
 
 import math
 import os
@@ -95,7 +95,7 @@ class CheckTreeTest(unittest.TestCase):
             self.expect_fault("src/base/a.cc", declared + line + "\n", "src/base/a.cc:2: x_ is used without")
         self.assertEqual(self.faults_of("src/base/a.cc", declared + "y_ = x_.load(std::memory_order_relaxed);\n"), [])
         self.assertEqual(self.faults_of("src/base/a.h", declared), [])
-        self.expect_fault("src/base/a.cc", "++x_;\n", "x_ is used without")  # the header declares it
+        self.expect_fault("src/base/a.cc", "++x_;\n", "x_ is used without")  # x_ is declared in the header
 
     def test_an_atomic_operation_with_a_memory_order(self):
         for line in ("x.store(f(1),\n  std::memory_order_release);", "x.load(std::memory_order_relaxed);",

@@ -27,7 +27,7 @@ std::vector<std::uint64_t> sample(const Sampler& sampler) {
 
 using Row = std::vector<std::uint64_t>;
 
-// It ended the program by std::terminate().
+// Before the fix, the exception ended the program through std::terminate().
 TEST(Callback, OneThatThrowsIsCountedAndItsColumnKeepsItsLastValue) {
   Registry registry;
   bool fails = true;
@@ -37,7 +37,7 @@ TEST(Callback, OneThatThrowsIsCountedAndItsColumnKeepsItsLastValue) {
   }));
   ASSERT_TRUE(registry.callback(gauge("steady"), [] { return 3U; }));
   const auto sampler = registry.sampler({}).value();
-  EXPECT_EQ(sample(*sampler), (Row{0, 3})) << "it never had a value";
+  EXPECT_EQ(sample(*sampler), (Row{0, 3})) << "a callback that never returned has the value 0";
   EXPECT_EQ(registry.callback_errors().size(), 1U);
   fails = false;
   EXPECT_EQ(sample(*sampler), (Row{7, 3}));
@@ -67,7 +67,7 @@ TEST(Callback, AFamilyThatThrowsHalfwayKeepsAllItsValues) {
   EXPECT_EQ(registry.callback_errors().at(0).what, "not a std::exception");
 }
 
-// A scrape ran them on its own thread while the collector did.
+// Before the fix, a scrape ran the callbacks on its own thread while the collector ran them, too.
 TEST(Callback, NeverRunsTwiceAtOnce) {
   Registry registry;
   std::atomic<int> inside = 0;
@@ -120,7 +120,8 @@ TEST(Callback, AForkedChildDoesNotWaitForAThreadThatItDoesNotHave) {
   ASSERT_TRUE(registry.callback(gauge("child"), [&]() -> std::uint64_t {
     const pid_t child = ::fork();
     if (child == 0) {
-      // This thread holds the turn of the parent.
+      // This thread was running the parent's callbacks when it forked. The child must be able to
+      // run them, too.
       ::_exit(sample(*registry.sampler({"forks"}).value()) == Row{4} ? 0 : 1);
     }
     int ended = 0;
@@ -132,7 +133,7 @@ TEST(Callback, AForkedChildDoesNotWaitForAThreadThatItDoesNotHave) {
   EXPECT_EQ(status, 0);
 }
 
-// The child was aborted, or waited for ever.
+// Before the fix, the child was aborted or waited for ever.
 TEST(Callback, AForkedChildReadsASamplerOfItsParentWhileAnotherThreadWasInACallback) {
   Registry registry;
   std::atomic<bool> waits = true;
@@ -159,7 +160,7 @@ TEST(Callback, AForkedChildReadsASamplerOfItsParentWhileAnotherThreadWasInACallb
   EXPECT_EQ(sample(*sampler), Row{5});
 }
 
-// The child waited for ever for a mutex that the recorder's writer held.
+// Before the fix, the child waited for ever for a mutex that the parent's writer thread had held.
 TEST(Callback, AForkedChildUsesARegistryThatAThreadAsksForErrors) {
   Registry registry;
   ASSERT_TRUE(registry.callback(gauge("queued"), [] { return 5U; }));
@@ -183,7 +184,8 @@ TEST(Callback, AForkedChildUsesARegistryThatAThreadAsksForErrors) {
   EXPECT_EQ(failed, 0);
 }
 
-// The cells were given back: five became the 1,000,005 of another registry.
+// Before the fix, the registry gave its cells back when it was destroyed. The sampler then read
+// 1,000,005 from another registry instead of 5.
 TEST(Registry, ASamplerThatOutlivesItShowedTheCountersOfAnotherRegistry) {
   auto registry = std::make_unique<Registry>();
   const Metric metric{"steps", "help", Kind::counter, Unit::count, {}};
@@ -203,7 +205,7 @@ TEST(Registry, ACopyIsTheSameMetrics) {
   ASSERT_TRUE(copy.callback(gauge("queued"), [] { return 2U; }));
   steps.add(4);
   EXPECT_EQ(sample(*registry.sampler({}).value()), (Row{4, 2}));
-  EXPECT_FALSE(registry.callback(gauge("queued"), [] { return 2U; })) << "the name is taken";
+  EXPECT_FALSE(registry.callback(gauge("queued"), [] { return 2U; })) << "the name is already used";
   copy = Registry();
   EXPECT_EQ(copy.columns().size(), 0U);
   EXPECT_EQ(registry.columns().size(), 2U);

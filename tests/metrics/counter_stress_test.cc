@@ -9,8 +9,8 @@
 namespace kymo {
 namespace {
 
-// Threads come and go and add to two counters; a reader checks that no value ever falls, and the
-// sums at the end are exact.
+// Threads start, add to two counters, and exit. A reader checks that no value ever decreases, and
+// that the sums at the end are exact.
 TEST(CounterStress, NoReadEverFallsAndNothingIsLost) {
   Registry registry;
   const Counter a = registry.counter({"a", "help", Kind::counter, Unit::count, {}}).value();

@@ -61,8 +61,8 @@ TEST(Counter, CountsInAThreadLocalDestructorThatRunsAfterItsOwn) {
     ~AddsAtExit() { counter.add(5); }
   };
   std::thread([] {
-    // Constructed before the thread's first add, so destroyed after the thread's cells are handed
-    // on.
+    // This object is constructed before the thread's first add. So it is destroyed after the thread
+    // has handed its cells on.
     thread_local AddsAtExit late;
     static_cast<void>(&late);
     counter.add(1);
@@ -86,7 +86,7 @@ TEST(Counter, WrapsAtTwoToTheSixtyFour) {
   counter.add(UINT64_MAX);
   counter.add(2);
   EXPECT_EQ(read(registry), std::vector<std::uint64_t>{1});
-  counter.add(UINT64_MAX);  // leave the cell as it was found
+  counter.add(UINT64_MAX);  // the cell must be 0 again for other tests
 }
 
 }  // namespace

@@ -9,7 +9,7 @@ namespace {
 TEST(ProfilingCounter, SwitchedOnItCounts) {
   Registry registry;
   ProfilingCounter steps;
-  steps.add();  // not registered yet: nothing
+  steps.add();  // has no effect, because it is not registered yet
   ASSERT_TRUE(steps.register_in(registry, "inner_steps", "Steps"));
   steps.add(3);
   std::uint64_t value = 0;

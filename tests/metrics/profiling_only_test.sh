@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# With KYMO_PROFILING 0 a program holds no instruction and no name of its profiling metrics; with 1 it holds them.
-#   profiling_only_test.sh SOURCE_DIR LEVELS CXX FLAG...     (LEVELS: "-O1 -O2": what to compile it with)
+# With KYMO_PROFILING=0 a program must have no instruction and no name of its profiling metrics. With 1 it must
+# have them.
+#   profiling_only_test.sh SOURCE_DIR LEVELS CXX FLAG...     (LEVELS: optimisation levels, such as "-O1 -O2")
 set -euo pipefail
 source=$1 levels=$2 cxx=$3
 shift 3

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# What would be recorded wrongly in silence does not compile, and the compiler says what to write instead.
+# Code that would record wrong values without an error must not compile, and the compiler must say what to
+# write instead.
 #   refused_programs_test.sh CXX FLAG...
 set -euo pipefail
 scratch=$(mktemp -d)
@@ -7,7 +8,7 @@ trap 'rm -rf "$scratch"' EXIT
 compiler=("$@")
 first=10  # the line of the first statement
 
-compile() {  # STATEMENT...: each on a line of its own; the messages are in $scratch/said
+compile() {  # STATEMENT...: puts each on a line of its own; the compiler's messages are in $scratch/said
   cat >"$scratch/program.cc" <<PROGRAM
 #include <kymo/registry.h>
 #include <atomic>
@@ -24,7 +25,7 @@ PROGRAM
   "${compiler[@]}" -std=c++20 -fsyntax-only "$scratch/program.cc" 2>"$scratch/said"
 }
 fail() { cat "$scratch/said" >&2; echo "$1" >&2; exit 1; }
-refuses() {  # TEXT STATEMENT...: the compiler says TEXT about each statement
+refuses() {  # TEXT STATEMENT...: the compiler must refuse each statement with TEXT
   local text=$1 line=$first statement
   shift
   compile "$@" && fail "accepted: $*"

@@ -95,7 +95,7 @@ TEST(Registry, RefusesMoreColumnsThanThereAreCells) {
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, Code::resource_exhausted);
   EXPECT_NE(refused.error().message.find("'wide' has 4097 columns"), std::string::npos);
-  // Refused before a million million columns are made.
+  // The registry must refuse this before it makes 10^12 columns.
   EXPECT_FALSE(registry.counter_family(
       metric("vast", Unit::count,
              {{"f", numbers(10'000)}, {"g", numbers(10'000)}, {"h", numbers(10'000)}})));
@@ -177,7 +177,8 @@ TEST(Registry, AFamilyOfCallbacksFillsAColumnForEachCombination) {
     }
   }));
   ASSERT_TRUE(registry.callback({"last", "Help", Kind::gauge, Unit::count, {}}, [] { return 9U; }));
-  EXPECT_FALSE(registry.callback_family(family, [](std::uint64_t*) {})) << "the name is taken";
+  EXPECT_FALSE(registry.callback_family(family, [](std::uint64_t*) {}))
+      << "the name is already used";
   const auto sampler = registry.sampler({}).value();
   ASSERT_EQ(sampler->columns().size(), 6U);
   EXPECT_EQ(sampler->columns()[2].name, "jobs[new,l]");

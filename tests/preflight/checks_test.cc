@@ -1,4 +1,4 @@
-// Checks of what not every machine has, on trees that are written by hand.
+// Checks for features that not every machine has. The process trees are built by hand.
 #include "preflight/checks.h"
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 namespace kymo::preflight {
 namespace {
 
-// A tree of one process, whose own namespaces are this program's.
+// A tree of one process that has the same namespaces as this program.
 Tree tree_of_one() {
   Tree tree;
   tree.proc = "/nonexistent";
@@ -146,8 +146,10 @@ TEST(PreflightChecks, ObjectsAreRefusedIfCriuHasNeverSavedThem) {
   for (const char* name : {"[eventfd]", "[timerfd]", "[signalfd]", "inotify", "[fanotify]"}) {
     EXPECT_TRUE(found(object(name)).empty()) << name;
   }
-  EXPECT_TRUE(found(object("[pidfd]", "Pid:\t12\n")).empty()) << "of the tree itself";
-  EXPECT_TRUE(found(object("[pidfd]", "Pid:\t-1\n")).empty()) << "of a process that has ended";
+  EXPECT_TRUE(found(object("[pidfd]", "Pid:\t12\n")).empty())
+      << "a pidfd of a process in the tree is permitted";
+  EXPECT_TRUE(found(object("[pidfd]", "Pid:\t-1\n")).empty())
+      << "a pidfd of a process that has ended is permitted";
   EXPECT_TRUE(found(object("[eventpoll]", "tfd:        4 events: 19\n")).empty());
 }
 
@@ -181,7 +183,7 @@ TEST(CriuConfig, OptionsAreReadAsCriuReadsThem) {
       folder.file("other.conf",
                   "ghost-limit none\ntcp-close\nallow-uprobes\nskip-in-flight\nshell-job"),
       options);
-  EXPECT_EQ(options.ghost_limit_bytes, 512U << 20U) << "that is no size";
+  EXPECT_EQ(options.ghost_limit_bytes, 512U << 20U) << "a limit that is no size is ignored";
   EXPECT_TRUE(options.tcp_established && options.skip_in_flight && options.shell_job);
   EXPECT_TRUE(options.allow_uprobes);
   add_configured(folder.path() + "/none", options);

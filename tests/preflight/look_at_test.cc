@@ -1,4 +1,4 @@
-// What is found of real processes, each of which holds one thing that CRIU cannot dump.
+// What the check finds in real processes. Each has one thing that CRIU cannot dump.
 #include <gtest/gtest.h>
 #include <stdlib.h>
 #include <sys/ptrace.h>
@@ -48,13 +48,13 @@ std::vector<std::string> python(const char* program, const char* what, const std
   return {"/usr/bin/python3", program, what, folder};
 }
 
-// A process that holds what the failure is about.
+// A process that has what the failure is about.
 struct Case {
   const char* program;
   const char* what;
   Grade grade;
   const char* failure;
-  const char* evidence;  // part of what the finding says
+  const char* evidence;  // a part of the evidence of the finding
   Options options{};
 };
 
@@ -98,7 +98,8 @@ const std::vector<Case>& cases() {
       {kStubborn, "bpf", kWarns, "bpf", "anon_inode:bpf-map"},
       {kStubborn, "pidfd", kRefuses, "pidfd", "pidfd of process 1)"},
       {kStubborn, "pipe-packet", kWarns, "pipe-packet", "pipe:["},
-      // Of the sizes only the first digits: the blocks with which the disk finds a file count, too.
+      // Only the first digits of each size are compared, because the size includes the blocks with
+      // which the file system finds the data.
       {kStubborn, "ghost-big", kRefuses, "ghost-big", "ghost (deleted), 2048"},
       {kStubborn, "link-remap", kRefuses, "link-remap", "first (deleted)"},
       {kStubborn, "fsnotify", kWarns, "fsnotify", "on sysfs"},
@@ -139,9 +140,10 @@ TEST_P(FoundTest, IsFoundWithEvidenceAndRemedy) {
   const std::string line = line_of(*finding);
   EXPECT_NE(line.find(of.evidence), std::string::npos) << line;
   EXPECT_NE(line.find("(failure " + std::string(of.failure) + ")"), std::string::npos) << line;
-  EXPECT_EQ(failures::entry_of(finding->failure).id, of.failure) << "it is in the catalogue";
+  EXPECT_EQ(failures::entry_of(finding->failure).id, of.failure)
+      << "the catalogue must have this failure";
   EXPECT_EQ(report.not_seen, std::vector<std::string>());
-  // Nothing else is said of it, but for a ring of io_uring, whose file is open as well.
+  // There must be no other finding, except for a ring of io_uring, whose file is open, too.
   for (const Finding& other : report.findings) {
     EXPECT_TRUE(other.failure == of.failure || other.failure == "io-uring-fd") << line_of(other);
   }
@@ -298,7 +300,7 @@ TEST_F(LookAtTest, RefusesWhatIsNoProcessToDump) {
   EXPECT_NE(zombie.error().message.find("has ended"), std::string::npos) << zombie.error().message;
 }
 
-// A tree in which processes begin and end all the time.
+// A tree in which processes start and end all the time.
 TEST_F(LookAtTest, ProcessesMayEndWhileItLooks) {
   const Target target({"/bin/sh", "-c", "echo ready; while :; do /bin/true & /bin/true; done"});
   ASSERT_TRUE(target.is_ready());
@@ -382,7 +384,8 @@ TEST(PreflightLimits, ALookThatTakesTooLongGivesUp) {
                        "time.sleep(600)"});
   ASSERT_TRUE(target.is_ready());
   const Result<Report> late =
-      look_at(target.pid(), {}, {.time = std::chrono::milliseconds(-1)});  // over already
+      // The time is over already.
+      look_at(target.pid(), {}, {.time = std::chrono::milliseconds(-1)});
   ASSERT_FALSE(late.ok());
   EXPECT_EQ(late.error().code, Code::resource_exhausted) << late.error().message;
   EXPECT_TRUE(look_at(target.pid(), {}, {.time = std::chrono::minutes(5)}).ok());
@@ -401,7 +404,8 @@ TEST(PreflightReports, AReportIsTheSameBehindTheApi) {
   EXPECT_EQ(text_of(report_of(to_api(report))), text_of(report));
 }
 
-// The claim of docs/preflight.md. It is about time of a CPU, so that a busy machine does not fail it.
+// docs/preflight.md makes this claim. The test measures CPU time, so that a busy machine does not
+// make it fail.
 TEST(PreflightTime, AnOrdinaryProcessTakesAtMostFiveMilliseconds) {
   const test::TemporaryDirectory folder;
   const Target target(python(kTarget, "ordinary", folder.path()));

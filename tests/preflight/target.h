@@ -15,12 +15,13 @@
 
 namespace kymo::test {
 
-// A child of the target, which leads the session: "ready" and its pid are printed.
+// The command of a target that has a child in its session. It prints "ready" and the pid of the
+// child.
 inline const std::vector<std::string> kInASession{"/bin/sh", "-c",
                                                   "sleep 600 & echo ready $!; wait"};
 
-// A real process that a test looks at. It leads a session, has no terminal, and prints into a file.
-// It ends with its children when this object does.
+// A real process that a test checks. It leads a session, has no terminal, and writes into a file.
+// It and its children are killed with this object.
 class Target {
  public:
   explicit Target(const std::vector<std::string>& words,
@@ -52,12 +53,12 @@ class Target {
     const Result<std::string> text = read_file(output_path());
     return text ? *text : "";
   }
-  // Waits for its first line, and returns whether that begins with "ready".
+  // Waits for the first line, and returns whether it begins with "ready".
   [[nodiscard]] bool is_ready() const {
     EXPECT_TRUE(eventually([&] { return printed().find('\n') != std::string::npos; }));
     return printed().starts_with("ready");
   }
-  // The pid that its first line has behind "ready "; 0: none.
+  // The pid after "ready " in the first line, or 0 if there is none.
   [[nodiscard]] pid_t child() const {
     const std::string text = printed();
     constexpr std::size_t kReady = 6;

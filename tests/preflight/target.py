@@ -1,5 +1,6 @@
-"""Programs that hold what CRIU cannot dump, beside those of tests/e2e/stubborn.py: target.py WHAT [FOLDER]. It prints
-`ready` once it holds it (with a pid, if a child does), or `cannot: WHY` if this machine does not allow it, and then sleeps until it is killed."""
+"""More programs that have what CRIU cannot dump, besides those of tests/e2e/stubborn.py: target.py WHAT [FOLDER].
+Prints `ready` (with a pid if a child has it) when it is set up, or `cannot: WHY` if this machine does not permit it.
+Then it sleeps until it is killed."""
 
 import ctypes
 import mmap
@@ -27,14 +28,14 @@ def path(name):
 
 
 def give_away(fd):
-    """Only a process outside of the tree holds it once this one closes it."""
+    """Gives the file to a process outside of the tree. Only that process has it when this one closes it."""
     subprocess.Popen(["setsid", "--fork", "sleep", "60"], stdin=fd, stdout=subprocess.DEVNULL,
                      stderr=subprocess.DEVNULL,
                      env={"PATH": os.environ["PATH"]}).wait()
 
 
 def plain(threads=100):
-    """Files, pipes, listening and connected sockets, watches and threads, as many programs have them."""
+    """Opens files, pipes, listening and connected sockets and watches, and starts threads, as many programs do."""
     held = [open("/dev/null"), open("/dev/urandom", "rb"), open("/etc/passwd"), os.pipe(), socket.socketpair(),
             socket.create_server(("127.0.0.1", 0)), socket.socket(socket.AF_INET, socket.SOCK_DGRAM),
             socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0), mmap.mmap(-1, 1 << 20), os.memfd_create("memory"),
@@ -44,7 +45,7 @@ def plain(threads=100):
     small.write(bytes(4096))
     os.unlink(path("small"))
     os.ftruncate(held[-4], 8 << 20)
-    os.write(held[-4], bytes(4 << 20))  # memory is no deleted file, however large it is
+    os.write(held[-4], bytes(4 << 20))  # a memfd must not count as a deleted file, however large it is
     for _ in range(threads):
         threading.Thread(target=time.sleep, args=(600,), daemon=True).start()
     return held, small
@@ -71,7 +72,7 @@ def main_thread_ends():
         while True:
             time.sleep(1)
     threading.Thread(target=go_on).start()
-    LIBC.syscall(60, 0)  # exit(2) of this thread alone
+    LIBC.syscall(60, 0)  # exit(2), which ends only this thread
 
 
 def nested_names():
@@ -94,7 +95,7 @@ def reopen():
 def own_mounts():
     call("unshare", NEW_MOUNTS)
     call("mount", None, b"/", None, RECURSIVE | PRIVATE, None)
-    # What other file systems are mounted is no business of the test's.
+    # Unmounts the file systems that this test does not need.
     points = [line.split()[4] for line in open("/proc/self/mountinfo")]
     for point in sorted(points, key=len, reverse=True):
         if point not in ("/", "/proc", "/dev"):
@@ -103,7 +104,7 @@ def own_mounts():
 
 
 def inherited_files():
-    os.dup2(0, 100)  # of a mount of before
+    os.dup2(0, 100)  # a file that was opened in the old mount namespace
     own_mounts()
 
 
@@ -131,7 +132,7 @@ def slave_mount():
     call("mount", b"shared", path("shared").encode(), b"tmpfs", 0, None)
     call("mount", None, path("shared").encode(), None, SHARED, None)
     if os.fork() == 0:
-        call("prctl", 1, 9)  # PR_SET_PDEATHSIG: it leads a session of its own
+        call("prctl", 1, 9)  # PR_SET_PDEATHSIG: it has a session of its own, so it would live on
         os.setsid()
         call("unshare", NEW_MOUNTS)
         reopen()
@@ -147,7 +148,7 @@ def chrooted():
 
 
 def place_in_file(function):
-    """The file of a function of a library, and where the function is in it."""
+    """The file of a function in a library, and the offset of the function in that file."""
     address = ctypes.cast(function, ctypes.c_void_p).value
     for line in open("/proc/self/maps"):
         span, _, offset, _, _, *name = line.split()
@@ -158,7 +159,7 @@ def place_in_file(function):
 
 
 def probed():
-    """A process outside of the tree holds a probe in the code of this one."""
+    """A process outside of the tree has a uprobe on code of this process."""
     kind = int(open("/sys/bus/event_source/devices/uprobe/type").read())
     file, offset = place_in_file(LIBC.getppid)
     name = ctypes.create_string_buffer(file.encode())
@@ -169,17 +170,17 @@ def probed():
         raise OSError(ctypes.get_errno(), "perf_event_open")
     give_away(probe)
     os.close(probe)
-    os.getppid()  # the first hit makes the mapping
+    os.getppid()  # the kernel makes the mapping at the first hit
 
 
 def netlink_unread():
     link = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0)
-    link.send(b"\x20\x00\x00\x00\x12\x00\x01\x03" + bytes(24))  # RTM_GETLINK, all of them
+    link.send(b"\x20\x00\x00\x00\x12\x00\x01\x03" + bytes(24))  # RTM_GETLINK for all links
     return link
 
 
 def epoll_closed():
-    """Only a process outside of the tree has the watched pipe open still."""
+    """Only a process outside of the tree still has the watched pipe open."""
     watch = select.epoll()
     ends = os.pipe()
     watch.register(ends[0], select.EPOLLIN)
@@ -221,7 +222,7 @@ def own_net_unix_pair():
 
 
 def forking_pairs():
-    """Starts child after child, and has a connection to each and a pidfd of it."""
+    """Starts one child after the other. Has a connection to each, and a pidfd of it."""
     print("ready", flush=True)
     while True:
         ours, theirs = socket.socketpair()

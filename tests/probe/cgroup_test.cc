@@ -9,7 +9,7 @@ namespace {
 
 class CgroupTest : public ::testing::Test {
  protected:
-  // The line or lines of /proc/42/cgroup, and that cgroup's files below sys.
+  // Writes these lines to /proc/42/cgroup, and opens that cgroup, whose files are below sys.
   Cgroup open(const std::string& lines) {
     root_.folder("42");
     root_.file("42/cgroup", lines);

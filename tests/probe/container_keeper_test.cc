@@ -47,7 +47,7 @@ TEST_F(ContainerKeeperTest, WhatIsAboutToBecomeOneIsLookedAtAgain) {
   process(6, "bash", {"bash"});
   EXPECT_TRUE(keeper_.look().empty());
   process(5, "conmon", {"conmon", "-c", "web"});
-  process(6, "conmon", {"conmon", "-c", "web"});  // a shell does not become one
+  process(6, "conmon", {"conmon", "-c", "web"});  // does not count, because it was a shell before
   EXPECT_EQ(keeper_.look(), (std::vector<pid_t>{5}));
 }
 

@@ -13,7 +13,7 @@
 namespace kymo::probe {
 namespace {
 
-// What a watcher has reported so far.
+// The totals that a watcher has reported so far.
 class Totals {
  public:
   DirectoryBytesWatcher::Report report() {

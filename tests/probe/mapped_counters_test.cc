@@ -44,7 +44,7 @@ class MappedCountersTest : public ::testing::Test {
   ~MappedCountersTest() override { end(); }
 
  protected:
-  // Starts the publisher and waits until it is ready; false where it refused.
+  // Starts the publisher and waits until it is ready. Returns false if it ended.
   bool start(const std::string& threads = "8") {
     int ends[2];
     EXPECT_EQ(::pipe(ends), 0);
@@ -89,16 +89,17 @@ TEST_F(MappedCountersTest, ShowsWhatTheProgramCounts) {
   const auto counters = MappedCounters::open(path_).value();
   EXPECT_EQ(counters->pid(), pid_);
   Values values = read(*counters);
-  EXPECT_EQ(values["steps"], (std::vector<std::uint64_t>{0, 8000})) << "a child's are its own";
+  EXPECT_EQ(values["steps"], (std::vector<std::uint64_t>{0, 8000}))
+      << "the counts of a child are not included";
   const std::uint64_t before = values["ticks"][0];
   EXPECT_TRUE(test::eventually([&] { return read(*counters)["ticks"][0] > before; }));
   EXPECT_EQ(counters->unlisted(), 0U);
 }
 
-// It forks before it says that it is ready: what the child adds and registers stays with the child,
-// and the parent's counters go on.
+// The program forks before it says that it is ready. What the child adds and registers is only in
+// the child. The counters of the parent continue.
 TEST_F(MappedCountersTest, AForkedChildCountsForItself) {
-  for (const char* threads : {"8", "1"}) {  // "1": they share a block, the child's too
+  for (const char* threads : {"8", "1"}) {  // "1": the threads, and the child, share a block
     ASSERT_TRUE(start(threads)) << said_;
     const auto counters = MappedCounters::open(path_).value();
     EXPECT_EQ(counters->pid(), pid_);
@@ -173,7 +174,7 @@ TEST_F(MappedCountersTest, PublishingComesBeforeTheFirstAdd) {
             std::string::npos);
 }
 
-// A counter file of this process, mapped by it as the check asks for, to be damaged.
+// A counter file of this process, mapped in the way of the check, so that the test can damage it.
 class DamagedCountersTest : public MappedCountersTest {
  protected:
   void SetUp() override {
@@ -220,7 +221,7 @@ TEST_F(DamagedCountersTest, ForeignTruncatedAndOfAnotherVersion) {
   EXPECT_NE(refusal().find("No such file"), std::string::npos);
 }
 
-// The whole file was called damaged.
+// Before the fix, such a file was called damaged.
 TEST_F(DamagedCountersTest, NamesThatAnEarlierLibraryAcceptedAreRead) {
   std::string_view directory(memory_ + header()->directory_offset, header()->directory_bytes);
   for (const auto& [now, earlier] : {std::pair{"ticks", "t__ms"}, {"steps", "st_us"}}) {
@@ -241,7 +242,8 @@ TEST_F(DamagedCountersTest, NamesThatAnEarlierLibraryAcceptedAreRead) {
   const Result<void> again =
       RegistryAccess::add_foreign(registry, metrics[0].metric, [](std::uint64_t*) {});
   EXPECT_EQ(again.error().code, Code::already_exists);
-  EXPECT_FALSE(registry.callback(metrics[0].metric, [] { return 1U; })) << "its own program's";
+  EXPECT_FALSE(registry.callback(metrics[0].metric, [] { return 1U; }))
+      << "the program itself must not register this name";
 }
 
 TEST_F(DamagedCountersTest, ADamagedDirectoryIsSaidSoAndNeverReadPast) {

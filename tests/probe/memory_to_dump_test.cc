@@ -12,8 +12,8 @@ namespace {
 constexpr std::size_t kMebibyte = std::size_t{1} << 20;
 constexpr std::size_t kMib = 32;
 
-// A process that has so much memory filled in, and waits to be killed. The kernel fills it: a write
-// of our own would fill a sanitizer's shadow memory, too.
+// Starts a process with kMib MiB of memory, which waits to be killed. The kernel fills the memory,
+// because writes of the process would also fill the shadow memory of a sanitizer.
 pid_t start_with(int kind_of_mapping) {
   int ready[2];
   if (pipe(ready) != 0) return -1;
@@ -39,15 +39,16 @@ void end(pid_t pid) {
 
 TEST(MemoryToDumpTest, CountsWhatIsWrittenPrivateOrShared) {
   for (const int kind : {MAP_PRIVATE, MAP_SHARED}) {
-    const std::uint64_t before = memory_to_dump(getpid());  // the child's own beginnings are ours
+    // A new child has the same memory as this process.
+    const std::uint64_t before = memory_to_dump(getpid());
     const pid_t pid = start_with(kind);
     const std::uint64_t bytes = memory_to_dump(pid);
     EXPECT_GE(bytes, kMib * kMebibyte);
     EXPECT_LE(bytes, kMib * kMebibyte + before + kMebibyte);
-    EXPECT_GE(memory_to_dump(getpid()), bytes);  // the tree's
+    EXPECT_GE(memory_to_dump(getpid()), bytes);  // that of the whole tree
     end(pid);
   }
-  EXPECT_EQ(memory_to_dump(1 << 22), 0U);  // nobody
+  EXPECT_EQ(memory_to_dump(1 << 22), 0U);  // a pid that does not exist
 }
 
 }  // namespace

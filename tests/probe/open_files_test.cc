@@ -56,8 +56,8 @@ TEST(OpenFilesTest, WhoWritesToTheTargetOfALinkIsNotFound) {
   EXPECT_TRUE(processes_writing(path).empty());
 }
 
-// In a mount namespace of its own, a process had another file at this path. Its path and inode were taken
-// for the file.
+// A process in another mount namespace had a different file with the same path and inode. Before the fix,
+// it was taken for the file.
 TEST(OpenFilesTest, AFileOfThisPathInAnotherMountNamespaceIsAnotherOne) {
   if (geteuid() != 0) GTEST_SKIP() << "needs root to mount";
   const test::TemporaryDirectory folder;
@@ -84,7 +84,7 @@ TEST(OpenFilesTest, AFileOfThisPathInAnotherMountNamespaceIsAnotherOne) {
   if (other != 0) {
     ASSERT_TRUE(mounted());
     const FileDescriptor here(open(path.c_str(), O_RDONLY | O_CREAT | O_CLOEXEC, 0600));
-    EXPECT_EQ(inode(here.get()), other) << "the first file of a tmpfs";
+    EXPECT_EQ(inode(here.get()), other) << "the first files of two tmpfs must have the same inode";
     EXPECT_TRUE(processes_writing(path).empty());
     umount2(place.c_str(), MNT_DETACH);
   }
@@ -94,7 +94,7 @@ TEST(OpenFilesTest, AFileOfThisPathInAnotherMountNamespaceIsAnotherOne) {
   if (other == 0) GTEST_SKIP() << "no mount namespace can be made here";
 }
 
-// One dump on a disk that stalled kept kymod from ending the CRIU of any other dump.
+// Before the fix, one dump to a stalled disk kept kymod from ending the CRIU of any other dump.
 TEST(OpenFilesTest, AFileOfThisNameOnADiskThatStallsHoldsNobodyUp) {
   const test::TemporaryDirectory folder;
   const test::MoodyDisk disk(folder);
@@ -104,9 +104,9 @@ TEST(OpenFilesTest, AFileOfThisNameOnADiskThatStallsHoldsNobodyUp) {
   ASSERT_TRUE(there.valid());
   const std::string path = folder.file("dump.log", "");
   const FileDescriptor writer(open(path.c_str(), O_WRONLY | O_CLOEXEC));
-  std::this_thread::sleep_for(1100ms);  // what the kernel remembers of the file is forgotten
+  std::this_thread::sleep_for(1100ms);  // the kernel forgets what it has cached of the file
   disk.stop();
-  // If each waited for the disk, they would together take longer than a test may.
+  // If each call waited for the disk, all of them would take longer than the limit of a test.
   for (int i = 0; i < 200; ++i) EXPECT_EQ(processes_writing(path), std::vector<pid_t>{getpid()});
   disk.go_on();
 }

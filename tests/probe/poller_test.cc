@@ -14,7 +14,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// The reading once it has come that `is_it` looks for.
+// Waits for a reading for which `is_it` is true, and returns it.
 template <class Condition>
 Poller::Reading wait_for(Poller& poller, Condition is_it) {
   Poller::Reading reading = poller.take();
@@ -51,7 +51,7 @@ TEST(Poller, ReadsAgainAndAgain) {
   poller.stop();
 }
 
-// A sample waited for the file for as long as the file took: 6.6 ms were seen.
+// Before the fix, a sample waited as long as the read of the file: up to 6.6 ms.
 TEST(Poller, ASampleTookAsLongAsTheSlowFile) {
   std::promise<void> is_reading;
   std::promise<void> may_go_on;
@@ -65,7 +65,7 @@ TEST(Poller, ASampleTookAsLongAsTheSlowFile) {
   });
   poller.start();
   is_reading.get_future().wait();
-  const Poller::Reading reading = poller.take();  // while the file stands still
+  const Poller::Reading reading = poller.take();  // the file does not answer meanwhile
   EXPECT_EQ(reading.words[0], 1U);
   EXPECT_LT(reading.at_ns, monotonic_ns());
   may_go_on.set_value();
@@ -74,7 +74,8 @@ TEST(Poller, ASampleTookAsLongAsTheSlowFile) {
   poller.stop();
 }
 
-// Whole readings alone, never an older one, with both sides as fast as they can.
+// The reader must see only complete readings, and never an older one, while both threads run as
+// fast as they can.
 TEST(Poller, ARacingTakerNeverSeesHalfAReading) {
   constexpr std::size_t kWords = 16;
   std::uint64_t number = 0;

@@ -16,7 +16,7 @@
 namespace kymo::probe {
 namespace {
 
-// A stat line of process 42 with this name, state and flags.
+// The stat line of process 42 with this name, state and flags.
 std::string stat_line(const std::string& name, char state, const std::string& flags) {
   return "42 (" + name + ") " + state + " 1 42 40 0 -1 " + flags +
          " 1 2 3 4 5 6 7 8 20 0 1 0 987654 1000000 25 18446744073709551615 1 1 0 0 0 0 0 0\n";
@@ -39,7 +39,7 @@ TEST(ProcessTest, ReadsItself) {
   EXPECT_FALSE(process_lives(getpid(), self->start_ticks + 1));
 }
 
-// It was taken for the end of the process.
+// Before the fix, a lack of descriptors was taken for the end of the process.
 TEST(ProcessTest, WithoutADescriptorItIsNotKnownWhetherAProcessRuns) {
   const std::uint64_t start_ticks = read_process(getpid())->start_ticks;
   const test::NoDescriptors none;
@@ -47,7 +47,7 @@ TEST(ProcessTest, WithoutADescriptorItIsNotKnownWhetherAProcessRuns) {
   EXPECT_EQ(life_of(getpid(), start_ticks), Life::unknown);
   EXPECT_TRUE(process_lives(getpid(), start_ticks));
   EXPECT_EQ(process_tree(getpid()), std::vector<pid_t>{getpid()});
-  // Children were missing in silence.
+  // Before the fix, children were left out without an error.
   EXPECT_EQ(children_of(getpid()).error().errno_value, EMFILE);
   EXPECT_EQ(whole_process_tree(getpid()).error().errno_value, EMFILE);
   EXPECT_EQ(stopped_threads(getpid()), std::vector<pid_t>{getpid()});
@@ -81,18 +81,19 @@ TEST(ProcessTest, KnowsAKernelThread) {
   EXPECT_TRUE(process->command.empty());
 }
 
-// A dump's images were once thrown away: CRIU was gone, the process it had killed not yet.
+// Before the fix, the images of a dump were removed: CRIU had killed the process and ended, but the
+// process did not yet count as ended.
 TEST(ProcessTest, AKilledProcessDoesNotLiveThoughItIsNotYetGone) {
   const test::TemporaryDirectory root;
   root.folder("42");
   root.file("42/stat", stat_line("prog", 'S', "4194560"));
   root.file("42/status", "SigPnd:\t0000000000000000\nShdPnd:\t0000000000004000\n");
-  EXPECT_TRUE(process_lives(42, 0, root.path())) << "SIGTERM alone may be handled";
+  EXPECT_TRUE(process_lives(42, 0, root.path())) << "a process may handle SIGTERM and live on";
   root.file("42/status", "SigPnd:\t0000000000000000\nShdPnd:\t0000000000000100\n");
   EXPECT_FALSE(process_lives(42, 0, root.path()));
   root.file("42/status", "SigPnd:\t0000000000000000\nShdPnd:\t0000000000000000\n");
   root.file("42/stat", stat_line("prog", 'R', "4194564"));
-  EXPECT_FALSE(process_lives(42, 0, root.path())) << "it is on its way out";
+  EXPECT_FALSE(process_lives(42, 0, root.path())) << "the process is ending";
   EXPECT_FALSE(read_process(42, root.path())->zombie());
 }
 
@@ -107,7 +108,8 @@ TEST(ProcessTest, RefusesTextThatIsNoStat) {
 }
 
 TEST(ProcessTest, SeesChildrenStopsAndTheEnd) {
-  // Another program, because a forked copy of a sanitized program also has the threads of the sanitizer.
+  // Starts another program, because a forked copy of a program with a sanitizer also has the sanitizer's
+  // threads.
   std::array<char, 6> program{"sleep"};
   std::array<char, 4> seconds{"600"};
   const std::array<char*, 3> command{program.data(), seconds.data(), nullptr};

@@ -17,14 +17,14 @@ struct Fake {
   pid_t pid = 0;
   pid_t parent = 1;
   std::string children{};
-  std::uint64_t ticks = 0;         // user; system is twice that
-  std::uint64_t waited_ticks = 0;  // user, of children waited for
+  std::uint64_t ticks = 0;         // of user time; system time is twice that
+  std::uint64_t waited_ticks = 0;  // user time of children that were waited for
   std::uint64_t read = 0;
   std::uint64_t switches = 0;
   char state = 'S';
 };
 
-// A /proc that is written and rewritten by the test, in place as the kernel's is.
+// A /proc that the test writes. It changes files in place, like the kernel.
 class ProcessTreeTest : public ::testing::Test {
  protected:
   void set(const Fake& f) {
@@ -42,7 +42,7 @@ class ProcessTreeTest : public ::testing::Test {
                                                      std::to_string(f.switches) +
                                                      "\nnonvoluntary_ctxt_switches:\t3\n");
   }
-  // The kernel's files of a process that is gone read as nothing through a descriptor kept open.
+  // If a process has ended, the kernel lets a descriptor that is still open read nothing.
   void end(pid_t pid) {
     const std::string path = root_.path() + "/" + std::to_string(pid);
     const std::string task = path + "/task/" + std::to_string(pid);
@@ -94,7 +94,7 @@ TEST_F(ProcessTreeTest, AChildThatEndsTakesNothingAway) {
   const TreeTotals before = read(tree);
   end(200);
   set({.pid = 100, .ticks = 1, .read = 1000, .switches = 8});
-  const TreeTotals between = read(tree);  // ended, and not waited for yet
+  const TreeTotals between = read(tree);  // the child has ended, and was not waited for yet
   EXPECT_EQ(between.user_us, before.user_us);
   EXPECT_EQ(between.read_bytes, before.read_bytes);
   EXPECT_EQ(between.voluntary_switches, before.voluntary_switches);
@@ -137,7 +137,7 @@ TEST(ProcessTreeOfTheKernelTest, SeesAChildWorkWriteAndStop) {
   ASSERT_EQ(::pipe(pipe_ends), 0);
   const pid_t pid = ::fork();
   if (pid == 0) {
-    if (::fork() == 0) {  // the grandchild works
+    if (::fork() == 0) {  // the grandchild uses CPU time
       timespec used{};
       do {
         ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
@@ -160,7 +160,7 @@ TEST(ProcessTreeOfTheKernelTest, SeesAChildWorkWriteAndStop) {
     return totals.written_bytes >= 10 && totals.processes == 1;
   }));
   EXPECT_EQ(highest, 2U);
-  EXPECT_GE(totals.cpu_ns, 60'000'000U) << "70 ms, less a clock tick of 10";
+  EXPECT_GE(totals.cpu_ns, 60'000'000U) << "70 ms less one clock tick of 10 ms";
   EXPECT_GT(totals.minor_faults, 0U);
   EXPECT_GT(totals.resident_bytes, 0U);
   ::kill(pid, SIGSTOP);

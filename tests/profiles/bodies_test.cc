@@ -32,11 +32,12 @@ TEST(BodiesTest, WhatIsCutOffIsDamaged) {
   }
   EXPECT_FALSE(function_in(function + "x"));
   EXPECT_FALSE(stack_in("\x03we"));
-  EXPECT_FALSE(stack_in(std::string("\x00\x00\xff", 3)));  // a number without its end
+  // The bytes of a number without its last byte.
+  EXPECT_FALSE(stack_in(std::string("\x00\x00\xff", 3)));
   EXPECT_FALSE(stack_in(std::string(12, '\xff')));
 }
 
-// The test values of its authors: http://www.isthe.com/chongo/tech/comp/fnv/
+// The test values are those of the authors of FNV: http://www.isthe.com/chongo/tech/comp/fnv/
 TEST(BodiesTest, TheHashIsFnv1a) {
   EXPECT_EQ(static_cast<std::uint64_t>(hash_of("")), 0xcbf29ce484222325U);
   EXPECT_EQ(static_cast<std::uint64_t>(hash_of("a")), 0xaf63dc4c8601ec8cU);

@@ -18,7 +18,7 @@ TEST(CgroupRuleTest, AFolderIsOfItsHierarchy) {
   };
   EXPECT_TRUE(matches("/sys/fs/cgroup/pids/docker"));
   EXPECT_TRUE(matches("/sys/fs/cgroup/pids/docker/0123/"));
-  EXPECT_FALSE(matches("/sys/fs/cgroup/pids/docker/012")) << "a part of a name";
+  EXPECT_FALSE(matches("/sys/fs/cgroup/pids/docker/012")) << "only a part of the name matches";
   EXPECT_FALSE(matches("/sys/fs/cgroup/pids/docker/0123/nested"));
   EXPECT_TRUE(matches("/sys/fs/cgroup/unified/docker/0123/nested"));
   EXPECT_TRUE(matches("/sys/fs/cgroup/cpuacct/user.slice"));
@@ -48,7 +48,8 @@ TEST(CgroupRuleTest, TheRootAndOtherTextsAreNone) {
     EXPECT_FALSE(cgroup_rule(text, true)) << text;
     EXPECT_FALSE(cgroup_rule(text, false)) << text;
   }
-  EXPECT_FALSE(cgroup_rule("/sys/fs/cgroup/pids", false)) << "the root of a hierarchy";
+  EXPECT_FALSE(cgroup_rule("/sys/fs/cgroup/pids", false))
+      << "the root of a hierarchy cannot be chosen";
 }
 
 TEST(CgroupRuleTest, TheCgroupOfAProcessIsThatOfVersion2UnlessItIsTheRoot) {

@@ -1,6 +1,7 @@
 // Writes a store of stack profiles for the tests of kymo profiles: make_profiles FILE.
-// In each minute from 2025-03-04 03:00 to 03:09 UTC: job "web" has 60 samples in read() and 20 in write(), both
-// called by main(); the processes "sh" have 20 in main(); a container named as the job has one.
+// Each minute from 2025-03-04 03:00 to 03:09 UTC has these samples: of the job "web", 60 in read() and 20 in
+// write(), both called by main(); of the processes "sh", 20 in main(); of a container that also has the name
+// "web", one.
 #include <sys/stat.h>
 
 #include <cstdio>
@@ -11,7 +12,7 @@
 int main(int argc, char** argv) {
   using kymo::profiles::SomeMinute;
   if (argc != 2) return 2;
-  ::umask(0077);  // as of kymod
+  ::umask(0077);  // as kymod sets it
   const auto store = kymo::profiles::SqliteStore::open(argv[1]);
   if (!store) {
     std::fprintf(stderr, "%s\n", store.error().message.c_str());

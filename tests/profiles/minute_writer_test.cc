@@ -19,7 +19,7 @@
 namespace kymo::profiles {
 namespace {
 
-// Minutes whose frames are in no module are written without names, and need no program to look at.
+// The frames of these minutes are in no module. So they are written without names, and no program is read.
 class MinuteWriterTest : public ::testing::Test {
  protected:
   static TakenMinute taken(std::int64_t minute, std::uint64_t samples) {
@@ -34,7 +34,7 @@ class MinuteWriterTest : public ::testing::Test {
     taken.traces[trace] = {samples, 10 * samples};
     return taken;
   }
-  // Writes what waits, as far as that is possible now.
+  // Writes the minutes that wait, if that is possible now.
   void write() {
     EXPECT_TRUE(test::eventually([&] {
       writer_.look();
@@ -54,15 +54,15 @@ class MinuteWriterTest : public ::testing::Test {
   MinuteWriter writer_{order_, pipe_.to.get()};
 };
 
-// The process that reads the names was taken over: it answers with what it likes. What it can do beside that is tested in
-// tests/stacks/taken_over_test.cc.
+// Stands in for a process that reads names and is controlled by an attacker: it answers with nonsense.
+// tests/stacks/taken_over_test.cc tests what else it can do.
 Result<std::string> nonsense(const stacks::Profile& /*profile*/) {
   return std::string("nonsense\n\x1b[2J of many\nlines");
 }
 Result<std::string> nothing(const stacks::Profile& /*profile*/) {
   return std::string();
 }
-// Files of pprof that are right, but of another quantity, of another service, and with more samples than were taken.
+// Returns valid pprof files, but with another quantity, for another service, or with more samples than were taken.
 Result<std::string> lie(stacks::Quantity quantity, const char* service, std::uint64_t samples) {
   stacks::NamedProfile said;
   said.quantity = quantity;
@@ -104,7 +104,7 @@ TEST_F(MinuteWriterTest, AReaderOfNamesThatWasTakenOverIsNotBelieved) {
   }
   writer_.add(taken(11, 3));
   write();
-  EXPECT_EQ(answer(), "kept 3 0") << "the store is as it was";
+  EXPECT_EQ(answer(), "kept 3 0") << "the store must be unchanged";
 }
 
 TEST_F(MinuteWriterTest, AMinuteIsWrittenAndSaid) {
@@ -120,10 +120,11 @@ TEST_F(MinuteWriterTest, AMinuteIsWrittenAndSaid) {
 TEST_F(MinuteWriterTest, OneThatCouldNotBeWrittenIsTriedAgainWithTheNext) {
   writer_.add(taken(10, 3));
   write();
-  EXPECT_TRUE(answer().starts_with("failed 0 cannot open the file")) << "there is no folder";
+  EXPECT_TRUE(answer().starts_with("failed 0 cannot open the file")) << "the folder does not exist";
   std::filesystem::create_directory(order_.directory);
   write();
-  EXPECT_EQ(extent().minutes, 0U) << "not at once, which could be for ever";
+  EXPECT_EQ(extent().minutes, 0U)
+      << "the writer must try again only with the next minute, and not without end";
   writer_.add(taken(11, 4));
   write();
   EXPECT_EQ(answer(), "kept 7 0");
@@ -131,7 +132,7 @@ TEST_F(MinuteWriterTest, OneThatCouldNotBeWrittenIsTriedAgainWithTheNext) {
   EXPECT_EQ(extent().newest, 11);
 }
 
-// As by another program that looks at the file.
+// The store is locked, as by another program that reads the file.
 TEST_F(MinuteWriterTest, AStoreThatIsLockedIsSaidAndNothingIsLost) {
   std::filesystem::create_directory(order_.directory);
   writer_.add(taken(10, 3));
@@ -150,7 +151,7 @@ TEST_F(MinuteWriterTest, AStoreThatIsLockedIsSaidAndNothingIsLost) {
   EXPECT_EQ(extent().samples, 12U);
 }
 
-// The writer waits for room in the pipe, to say what it has written.
+// The writer is stopped while it waits for room in the pipe, to report what it has written.
 TEST_F(MinuteWriterTest, AMinuteWhoseWriterIsKilledBeforeItCouldSayItCountsOnce) {
   std::filesystem::create_directory(order_.directory);
   ::fcntl(pipe_.to.get(), F_SETFL, O_NONBLOCK);
@@ -173,7 +174,7 @@ TEST_F(MinuteWriterTest, AMinuteWhoseWriterIsKilledBeforeItCouldSayItCountsOnce)
 }
 
 TEST_F(MinuteWriterTest, TheOldestAreGivenUpAndCounted) {
-  for (std::size_t i = 0; i < MinuteWriter::kMostMinutes + 2; ++i) {
+  for (std::size_t i = 0; i < MinuteWriter::kMaxMinutes + 2; ++i) {
     writer_.add(taken(static_cast<std::int64_t>(100 + i), 10 + i));
   }
   EXPECT_EQ(answer(), "failed 10 it has waited too long");
@@ -181,7 +182,7 @@ TEST_F(MinuteWriterTest, TheOldestAreGivenUpAndCounted) {
   std::filesystem::create_directory(order_.directory);
   write();
   EXPECT_EQ(extent().oldest, 102);
-  EXPECT_EQ(extent().minutes, MinuteWriter::kMostMinutes);
+  EXPECT_EQ(extent().minutes, MinuteWriter::kMaxMinutes);
 }
 
 TEST_F(MinuteWriterTest, WhatIsNotWrittenAtTheEndIsCounted) {
@@ -219,7 +220,7 @@ TEST(KeeperTextTest, AnOrderIsReadAgain) {
 
 TEST(KeeperTextTest, AClockThatGoesBackIsSaid) {
   EXPECT_EQ(clock_note(100, 101), "");
-  EXPECT_EQ(clock_note(100, 99), "") << "a correction by seconds";
+  EXPECT_EQ(clock_note(100, 99), "") << "a correction by a few seconds gets no note";
   EXPECT_TRUE(clock_note(100, 40).starts_with("the clock of the machine went back by 60 minutes"));
 }
 
@@ -240,7 +241,7 @@ TEST(ServiceFinderTest, AJobComesBeforeAContainerAndThatBeforeTheName) {
   trace.container = "0123456789ab";
   EXPECT_EQ(all.of(trace, 7), "container:0123456789ab");
   EXPECT_EQ(all.of(trace, 100), "job:web");
-  EXPECT_EQ(all.leader_of(100, 7), 100) << "a job that leads no session";
+  EXPECT_EQ(all.leader_of(100, 7), 100) << "a job that is not the leader of a session";
   EXPECT_EQ(all.leader_of(101, 100), 100);
   const ServiceFinder only({"process:nginx"});
   EXPECT_EQ(only.of(trace, 100), "");
@@ -249,7 +250,8 @@ TEST(ServiceFinderTest, AJobComesBeforeAContainerAndThatBeforeTheName) {
   EXPECT_EQ(only.of(trace, 100, true), "process:nginx");
   trace.process = "sh";
   EXPECT_EQ(only.of(trace, 100), "");
-  EXPECT_EQ(only.of(trace, 100, true), "process:sh") << "its cgroup was asked for";
+  EXPECT_EQ(only.of(trace, 100, true), "process:sh")
+      << "it must be kept, because its cgroup was chosen";
 }
 
 TEST(ServiceFinderTest, CgroupsAndContainersAreKeptWithAllThatIsInThem) {
@@ -262,12 +264,14 @@ TEST(ServiceFinderTest, CgroupsAndContainersAreKeptWithAllThatIsInThem) {
   EXPECT_TRUE(finder.keeps(in("/system.slice/nginx.service/one")));
   EXPECT_FALSE(finder.keeps(in("/system.slice")));
   EXPECT_FALSE(finder.keeps(in("/machine.slice/libpod-0.scope")));
-  EXPECT_EQ(finder.of({}, 1), "") << "a container that is not found yet does not mean all";
+  EXPECT_EQ(finder.of({}, 1), "")
+      << "while the chosen container is not found, other processes must not be kept";
   finder.set_containers({"/machine.slice/libpod-0.scope"});
   EXPECT_TRUE(finder.keeps(in("/machine.slice/libpod-0.scope/container")));
   finder.set_containers({});
   EXPECT_FALSE(finder.keeps(in("/machine.slice/libpod-0.scope/container")));
-  EXPECT_FALSE(ServiceFinder({}).keeps(in("/x"))) << "nothing is chosen: all is kept anyway";
+  EXPECT_FALSE(ServiceFinder({}).keeps(in("/x")))
+      << "without a choice, all processes are kept anyway";
 }
 
 }  // namespace

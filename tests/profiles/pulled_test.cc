@@ -15,7 +15,7 @@ using stacks::NamedProfile;
 
 using Weights = std::map<std::string, std::pair<std::uint64_t, std::uint64_t>>;
 
-// Each stack is one function.
+// A profile in which each stack is one function.
 NamedProfile counted(const Weights& stacks) {
   NamedProfile profile;
   profile.quantity = stacks::Quantity::alloc;
@@ -56,7 +56,7 @@ TEST(DifferenceTest, AProgramThatWasStartedAgainHasCountedFromZero) {
   const Weights now{{"f", {2, 20}}, {"g", {5, 5}}};
   EXPECT_EQ(weights_in(difference(before, counted(now))), now);
   EXPECT_EQ(weights_in(difference(before, counted({{"g", {5, 5}}}))), (Weights{{"g", {5, 5}}}))
-      << "a stack that is gone";
+      << "a stack that is gone also shows that the program was started again";
 }
 
 TEST(PullTargetsTest, AreLines) {
@@ -75,9 +75,9 @@ TEST(PullTargetsTest, AWrongLineIsNamed) {
            {"web", "give NAME and http://HOST:PORT"},
            {"web http://a http://b", "give NAME and http://HOST:PORT"},
            {"web ftp://a", "its address does not begin with http://"},
-           {"web http://a:0", "its port is none"},
-           {"web http://a:65536", "its port is none"},
-           {"web http://a:x", "its port is none"},
+           {"web http://a:0", "its port is not a number from 1 to 65535"},
+           {"web http://a:65536", "its port is not a number from 1 to 65535"},
+           {"web http://a:x", "its port is not a number from 1 to 65535"},
            {"web http://:80", "its address has no host"}}) {
     const auto read = pull_targets_in("good http://a\n" + line + "\n", "f");
     ASSERT_FALSE(read) << line;
@@ -85,7 +85,7 @@ TEST(PullTargetsTest, AWrongLineIsNamed) {
   }
 }
 
-// A pod with these annotations.
+// The JSON of a pod with these annotations.
 std::string pod(const std::string& name, const std::string& annotations, const std::string& ip) {
   return R"({"metadata":{"namespace":"shop","name":")" + name + R"(","annotations":)" +
          annotations + R"(},"status":{"podIP":")" + ip + R"("}})";
@@ -119,7 +119,7 @@ TEST(PullTargetsTest, ArePods) {
   EXPECT_TRUE(port->all.empty());
 }
 
-// Whoever writes it may have been taken over.
+// An attacker may control the process that writes the list.
 TEST(PullTargetsTest, AListIsCheckedWhenItIsRead) {
   const PullTargets targets{{{"pod:shop/a", "10.0.0.1", 7070, ""}}, "one is left out"};
   const auto same = listed_in(list_text(targets), "http://api");

@@ -19,15 +19,16 @@ TEST(NextTurnTest, EachTargetIsAskedOnceInEachRoundAlwaysAtTheSameInstantInIt) {
     const std::uint64_t first = next_turn(target(i), kEveryNs, 1000 * kEveryNs);
     EXPECT_GT(first, 1000 * kEveryNs);
     EXPECT_LE(first, 1001 * kEveryNs);
-    EXPECT_EQ(next_turn(target(i), kEveryNs, first), first + kEveryNs) << "not twice in a round";
+    EXPECT_EQ(next_turn(target(i), kEveryNs, first), first + kEveryNs)
+        << "a target must not be asked twice in a round";
     EXPECT_EQ(next_turn(target(i), kEveryNs, first - 1), first);
-    // Whoever asks late keeps the instants.
+    // If a pull is late, the times of the next ones must not change.
     EXPECT_EQ(next_turn(target(i), kEveryNs, first + 7 * kNanosPerSecond), first + kEveryNs);
     EXPECT_EQ(next_turn(target(i), kEveryNs, first + 2 * kEveryNs + 1), first + 3 * kEveryNs);
   }
 }
 
-// Also those of one machine, whose addresses differ in the port alone.
+// This also holds for targets on one machine, whose addresses differ only in the port.
 TEST(NextTurnTest, TheInstantsOfManyTargetsFillTheRound) {
   constexpr int kTargets = 600;
   std::array<int, 60> in_second{};

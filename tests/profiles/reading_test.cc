@@ -28,7 +28,7 @@ TEST(StepsTest, AStepIsAtLeastAMinute) {
   EXPECT_EQ(steps_of({10, 11}, 1, {}, {}).steps.size(), 1U);
 }
 
-// A profile of a dump: CRIU, and the target, whose process is "web".
+// A profile of a dump with samples of CRIU and of the target, which is the process "web".
 stacks::NamedProfile divided_profile() {
   stacks::NamedProfile profile;
   profile.functions = {{"f", "m", true}};

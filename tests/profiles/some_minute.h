@@ -9,7 +9,7 @@
 
 namespace kymo::profiles {
 
-// A minute of samples at 100 a second.
+// A minute of a profile with 100 samples a second.
 class SomeMinute {
  public:
   explicit SomeMinute(std::int64_t minute, Type type = Type::cpu) {
@@ -21,7 +21,7 @@ class SomeMinute {
     minute_.profile.duration_ns = kNanosPerMinute;
   }
 
-  // `names`: the functions, innermost first.
+  // `names` are the functions, the innermost one first.
   SomeMinute& stack(const std::string& service, const std::vector<std::string>& names,
                     std::uint64_t samples, bool truncated = false) {
     stacks::NamedProfile::Stack stack{"process", {}, truncated, {samples, samples * kPeriodNs}};
@@ -37,7 +37,7 @@ class SomeMinute {
     minute_.profile.lost = samples;
     return *this;
   }
-  // It was taken later, as a second part is.
+  // Makes it begin half a minute later, like the second part of a minute.
   SomeMinute& later() {
     minute_.begin_unix_ns += kNanosPerMinute / 2;
     return *this;

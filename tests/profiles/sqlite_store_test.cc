@@ -40,7 +40,7 @@ class SqliteStoreTest : public ::testing::Test {
     ASSERT_TRUE(kept) << kept.error().message;
   }
   [[nodiscard]] Extent extent() { return store_->extent().value(); }
-  // The samples of each stack, "f<g": g calls f.
+  // The samples of each stack. "f<g" means that g calls f.
   std::map<std::string, std::uint64_t> stacks(const Query& query) {
     const Result<NamedProfile> profile = store_->profile(query);
     EXPECT_TRUE(profile) << (profile ? "" : profile.error().message);
@@ -54,7 +54,7 @@ class SqliteStoreTest : public ::testing::Test {
     }
     return found;
   }
-  // Runs a statement in the file, by SQLite alone.
+  // Runs a statement on the file, without the store.
   void change(const std::string& sql) {
     sqlite3* db = nullptr;
     ASSERT_EQ(sqlite3_open(path_.c_str(), &db), SQLITE_OK);
@@ -108,7 +108,8 @@ TEST_F(SqliteStoreTest, ARangeHasItsMinutesAndATypeItsOwn) {
   EXPECT_EQ(store_->totals({Type::cpu, {}, kAll})->at(0).weight.samples, 11U);
   const auto services = store_->services({10, 12});
   ASSERT_EQ(services->size(), 3U);
-  EXPECT_EQ(text_of(services->at(0).service), "process:a");  // the hottest
+  // The service with the most samples is the first one.
+  EXPECT_EQ(text_of(services->at(0).service), "process:a");
   EXPECT_EQ(services->at(0).type, Type::off_cpu);
   EXPECT_EQ(services->at(1).weight.samples, 20U);
 }
@@ -138,7 +139,8 @@ TEST_F(SqliteStoreTest, WhatIsTooMuchForAnAnswerIsOneStackAndTheSumStays) {
   const auto bounded = store_->profile(query);
   ASSERT_TRUE(bounded) << bounded.error().message;
   EXPECT_LT(bounded->stacks.size(), 20U);
-  EXPECT_EQ(bounded->stacks.front().weight.samples, 100U) << "the hottest stay";
+  EXPECT_EQ(bounded->stacks.front().weight.samples, 100U)
+      << "the stacks with the most samples must be kept";
   EXPECT_EQ(bounded->stacks.back().process, kRareStacks);
   EXPECT_EQ(bounded->sum().samples, whole->sum().samples);
 }
@@ -189,7 +191,7 @@ TEST_F(SqliteStoreTest, AFileOfVersionOneIsUpdated) {
       "minutes; DROP TABLE minutes; ALTER TABLE before RENAME TO minutes; "
       "PRAGMA user_version = 1");
   const auto reader = SqliteStore::open_to_read(path_);
-  ASSERT_TRUE(reader) << "also while no kymod has updated it";
+  ASSERT_TRUE(reader) << "a reader must be able to open it before a kymod has updated it";
   EXPECT_EQ((*reader)->profile({Type::cpu, {}, kAll})->lost, 1U);
   open();
   add(SomeMinute(10).stack("process:a", {"f"}, 4).lost(1).later());
@@ -197,7 +199,7 @@ TEST_F(SqliteStoreTest, AFileOfVersionOneIsUpdated) {
   EXPECT_EQ(store_->profile({Type::cpu, {}, kAll})->lost, 2U);
 }
 
-// What there was is no sum over time.
+// Memory in use cannot be added over time. So the store returns the average.
 TEST_F(SqliteStoreTest, OfALevelTheAverageIsFound) {
   add(SomeMinute(10, Type::go_heap).stack("target:a", {"f"}, 30).stack("target:b", {"f"}, 7));
   add(SomeMinute(11, Type::go_heap).stack("target:a", {"f"}, 20).stack("target:a", {"g"}, 5));
@@ -222,7 +224,7 @@ TEST_F(SqliteStoreTest, WhatIsTooOldIsRemoved) {
   EXPECT_EQ(extent().oldest, 600);
   EXPECT_EQ(extent().newest, 900);
   EXPECT_EQ(extent().rows, 8U);
-  EXPECT_EQ(extent().stacks, 5U) << "f, and those of four minutes";
+  EXPECT_EQ(extent().stacks, 5U) << "f and one stack for each of the four minutes";
   EXPECT_EQ(store_->services(kAll)->size(), 5U);
   EXPECT_EQ(stacks({Type::cpu, {}, kAll}).at("f"), 4U);
   keep({4, 0}, 10'000);
@@ -231,7 +233,7 @@ TEST_F(SqliteStoreTest, WhatIsTooOldIsRemoved) {
   EXPECT_EQ(stacks({Type::cpu, {}, kAll}), Stacks());
 }
 
-// What is seen in each minute is marked only now and then.
+// The store notes only now and then that a stack was seen again.
 TEST_F(SqliteStoreTest, WhatIsStillSeenStays) {
   for (std::int64_t minute = 0; minute < 150; ++minute) {
     add(SomeMinute(minute).stack("process:a", {"f"}, 1));
@@ -256,7 +258,7 @@ TEST_F(SqliteStoreTest, ItStaysWithinItsSpace) {
   EXPECT_EQ(extent().newest, 299);
   EXPECT_GT(extent().minutes, 3U);
   store_.reset();
-  EXPECT_LE(fs::file_size(path_), kLimit) << "the file itself";
+  EXPECT_LE(fs::file_size(path_), kLimit) << "the limit holds for the size of the file";
 }
 
 // The clock was wrong for a minute, or the machine was off for years.
@@ -278,7 +280,7 @@ TEST_F(SqliteStoreTest, AMinuteFarAwayDoesNotCostTheOthers) {
   EXPECT_EQ(extent().newest, kFar);
 }
 
-// Each minute is there as a whole, or not at all.
+// A minute must be in the store completely or not at all.
 TEST_F(SqliteStoreTest, AWriterThatIsKilledLeavesNoHalfMinute) {
   const pid_t writer = fork();
   if (writer == 0) {

@@ -19,7 +19,7 @@ TEST(PrometheusName, UsesBaseUnitsAndTotal) {
             "image_bytes_total");
 }
 
-// It was kymo_requests_total_total.
+// Before the fix, the name was kymo_requests_total_total.
 TEST(PrometheusName, SomebodysCounterNamedTotalGotAPrefixAndASecondTotal) {
   const Metric requests{"requests_total", "", Kind::counter, Unit::count, {}};
   EXPECT_EQ(prometheus_name(requests), "requests_total");
@@ -54,7 +54,7 @@ TEST(PrometheusCollectable, SerializesCountersGaugesAndLabels) {
   EXPECT_NE(text.find("kymo_phase 4\n"), std::string::npos) << text;
 }
 
-// It was a segmentation fault.
+// Before the fix, this was a segmentation fault.
 TEST(PrometheusCollectable, OutlivesItsRegistry) {
   auto registry = std::make_unique<Registry>();
   registry->counter({"steps", "", Kind::counter, Unit::count, {}}).value().add(5);
@@ -66,7 +66,7 @@ TEST(PrometheusCollectable, OutlivesItsRegistry) {
   EXPECT_NE(text.find("steps_total 5\n"), std::string::npos) << text;
 }
 
-// The program ended by std::terminate().
+// Before the fix, the exception ended the program through std::terminate().
 TEST(PrometheusCollectable, ACallbackThatThrowsKeepsItsLastValueAndIsCounted) {
   Registry registry;
   bool fails = false;

@@ -43,7 +43,7 @@ class RecordTest : public ::testing::Test {
  protected:
   Result<Outcome> record(const std::string& script, bool realtime = true) {
     Options options;
-    ++runs_;  // a recording is never written over
+    ++runs_;  // another name each time, because a recording is never overwritten
     options.output = output();
     options.realtime = realtime;
     return record_command({"/bin/sh", "-c", script}, options);
@@ -57,7 +57,8 @@ class RecordTest : public ::testing::Test {
   int runs_ = 0;
 };
 
-// The tree is read by another thread than samples it; the last row has a reading of its own.
+// Another thread than the sampling one reads the process tree. The last row gets a reading of its
+// own.
 TEST_F(RecordTest, TheLastRowHasAllThatTheCommandDidAndEachRowTheAgeOfItsFigures) {
   const Result<Outcome> outcome = record("sleep 0.2; head -c 3000000 /dev/zero >/dev/null; exit 3");
   ASSERT_TRUE(outcome) << outcome.error().message;
@@ -73,10 +74,10 @@ TEST_F(RecordTest, TheLastRowHasAllThatTheCommandDidAndEachRowTheAgeOfItsFigures
   EXPECT_GE(columns.at("tree_processes").front(), 1U);
 }
 
-// A command ran with what its recorder had, where it was started after that.
+// Before the fix, a command that was started after the recorder got its priority inherited it.
 TEST_F(RecordTest, TheCommandInheritsNoPriority) {
   for (const bool realtime : {true, false}) {
-    // Fields 19 and 41 of proc(5): the nice value and the policy, of the shell itself.
+    // Fields 19 and 41 of the shell's own stat file are the nice value and the policy (proc(5)).
     const Result<Outcome> outcome =
         record("read -r line </proc/$$/stat; set -- ${line##*) }; test ${17} -eq " +
                    std::to_string(::getpriority(PRIO_PROCESS, 0)) + " && test ${39} -eq 0",

@@ -33,7 +33,8 @@ CheckpointStats one(std::uint32_t frozen_us, std::uint64_t heap_pages) {
 TEST(CheckpointDiffTest, WhatChangedMostComesFirstAndTimesBeforeSizes) {
   const auto differences = compare(one(1000, 256), one(1500, 512));
   ASSERT_EQ(differences.size(), 7U);
-  for (std::size_t i = 0; i < 3; ++i) {  // frozen time, the memory's phase, all phases
+  // The frozen time, the phase of the memory, and the sum of all phases.
+  for (std::size_t i = 0; i < 3; ++i) {
     EXPECT_EQ(differences[i].unit, Unit::microseconds);
     EXPECT_EQ(differences[i].change(), 500);
   }

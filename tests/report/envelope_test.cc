@@ -8,7 +8,7 @@
 namespace kymo::report {
 namespace {
 
-// Rows of a time, a counter and a gauge.
+// Rows with a time, a counter and a gauge.
 Rows rows_of(const std::vector<std::uint64_t>& words) {
   return {words.data(), words.size() / 3, 3};
 }

@@ -8,8 +8,8 @@
 
 namespace kymo::tests {
 
-// Holds a text against tests/report/golden/NAME, to the letter. What differs is left beside the
-// test as NAME.seen, to be looked at and, where it is meant, copied there.
+// Compares a text with tests/report/golden/NAME. If they differ, the text is written to NAME.seen
+// next to the test. If the change is intended, copy that file to golden/.
 inline void expect_golden(const std::string& text, const std::string& name) {
   std::ifstream file(std::string(KYMO_SOURCE_DIR) + "/tests/report/golden/" + name);
   std::stringstream wanted;

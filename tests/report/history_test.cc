@@ -21,7 +21,7 @@ HistoryRun one(std::uint64_t duration_ms, std::uint64_t writing_ms = 0) {
   return run;
 }
 
-// So many runs about so many milliseconds, give or take a twentieth.
+// `count` runs that take about `ms` milliseconds, with a deviation of up to 5 %.
 std::vector<HistoryRun> about(std::size_t count, double ms, std::uint64_t seed = 7) {
   std::mt19937_64 random(seed);
   std::normal_distribution<double> normal(1, 0.03);
@@ -88,7 +88,7 @@ TEST(HistoryTest, AChangeSaysFirstWhichPhaseMadeItAndWhatCriuDidThen) {
   EXPECT_NE(text.find("    Most of it: memory: writing pages"), std::string::npos) << text;
   EXPECT_EQ(json_of(history)["changes"][0]["because"].size(), 2U);
   EXPECT_FALSE(json_of(history)["runs"][0]["phases_ns"].contains("CRIU: waited for a CPU"));
-  // Runs of an older kymod do not have these states: then nothing is said of them.
+  // Runs of an older kymod do not have these states. The report must then not mention them.
   runs.front().phases.resize(2);
   history = analyse_history(runs, {});
   ASSERT_EQ(history.changes.size(), 1U);

@@ -20,7 +20,7 @@ TEST(Human, TellsTheTimeInUtc) {
 
 TEST(Human, NothingThatATerminalObeysIsLeft) {
   EXPECT_EQ(printable("a\x1b[31m\n\x7f"), "a?[31m??");
-  EXPECT_EQ(printable("\xc2\x9b[31m"), "?[31m");  // U+009B, an escape of one character
+  EXPECT_EQ(printable("\xc2\x9b[31m"), "?[31m");  // U+009B is an escape sequence of one character
   EXPECT_EQ(printable("a\u202e"
                       "b\u2066"
                       "c\u200f"
@@ -32,7 +32,8 @@ TEST(Human, NothingThatATerminalObeysIsLeft) {
   EXPECT_EQ(printable("\xc3\x9b \xc2\xb5s"), "\xc3\x9b \xc2\xb5s");
 }
 
-// Terminals of eight bits, and some that decode loosely, obey these bytes.
+// Some terminals obey these single bytes, because they use 8-bit characters or decode UTF-8
+// loosely.
 TEST(Human, BytesThatAreNoUtf8AreNotLeft) {
   EXPECT_EQ(printable("\x9b[31m"), "?[31m");
   EXPECT_EQ(printable("\xe2\x80"), "??") << "cut short";
@@ -47,7 +48,8 @@ TEST(Human, BytesThatAreNoUtf8AreNotLeft) {
   EXPECT_EQ(printable("caf\xe9"), "caf?") << "Latin-1";
 }
 
-// "\xc2" at the end of one piece and "\x9b" at the start of the next commanded the terminal.
+// Before the fix, "\xc2" at the end of one piece and "\x9b" at the start of the next reached the
+// terminal as one control character.
 TEST(Human, AFilterOfAStreamKnowsWhatCameBefore) {
   const std::string text =
       "a\xc2\x9b[31m\n\tb\r\nc\r\u20ac\U0001f600\xf0\x9f\x98 \xe2\x82\x82\x9b\xc2";

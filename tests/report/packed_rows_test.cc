@@ -27,7 +27,7 @@ std::string inflated(const std::string& bytes) {
   return out;
 }
 
-// The column again, as the page makes it, but in whole numbers.
+// Unpacks the column in the way of the page, but in whole numbers.
 std::vector<std::uint64_t> unpacked(const PackedColumn& column, std::size_t rows) {
   const std::string outline = inflated(column.outline);
   std::vector<std::string> planes;
@@ -85,7 +85,8 @@ TEST_F(PackedRowsTest, EveryValueComesBack) {
     columns[0].push_back(time += random() % 2'000'000);
     columns[1].push_back(row * 3);
     columns[2].push_back(random() % 256);
-    columns[3].push_back(random() >> 12U);  // up to 2^52: a block's first value is a double
+    // Up to 2^52, because the first value of a block is a double.
+    columns[3].push_back(random() >> 12U);
     columns[4].push_back(row % kBlock == 0 ? 5 : random());
   }
   const auto packed = pack_rows(summary_of(columns), {{{0, UINT64_MAX}}});
@@ -97,8 +98,8 @@ TEST_F(PackedRowsTest, EveryValueComesBack) {
   }
 }
 
-// Differences whose bytes are random, evenly or not, and some that repeat: each plane takes about
-// what its bytes say, in pieces that suit them.
+// The bytes of the differences are random, either all of them or in a part of the rows. Each plane
+// of bytes must be compressed nearly to its information content.
 TEST_F(PackedRowsTest, PlanesOfRandomBytesTakeNoMoreThanTheySay) {
   std::mt19937_64 random(2);
   Columns columns(3);
@@ -118,15 +119,15 @@ TEST_F(PackedRowsTest, PlanesOfRandomBytesTakeNoMoreThanTheySay) {
     return static_cast<double>(bytes) / static_cast<double>(columns[0].size());
   };
   EXPECT_LT(bytes_a_row(packed->columns[0]), 0.03);
-  EXPECT_LT(bytes_a_row(packed->columns[1]), 2.1);         // 16 bits
-  EXPECT_LT(bytes_a_row(packed->columns[2]), 0.5 * 0.66);  // 4 bits of two rows in three
+  EXPECT_LT(bytes_a_row(packed->columns[1]), 2.1);         // 16 random bits per row
+  EXPECT_LT(bytes_a_row(packed->columns[2]), 0.5 * 0.66);  // 4 random bits in two of three rows
 }
 
 TEST_F(PackedRowsTest, TheOutlineHoldsExtremesAndRatesAcrossBlocks) {
   Columns columns(2);
   for (std::size_t row = 0; row < 3 * kBlock; ++row) {
     columns[0].push_back(row * 1000);
-    columns[1].push_back(row < kBlock ? 10 : 1010);  // one step, from the first block to the second
+    columns[1].push_back(row < kBlock ? 10 : 1010);  // one step at the end of the first block
   }
   columns[1][2 * kBlock + 5] = 7;
   const auto packed = pack_rows(summary_of(columns), {{{0, UINT64_MAX}}});
@@ -142,10 +143,10 @@ TEST_F(PackedRowsTest, TheOutlineHoldsExtremesAndRatesAcrossBlocks) {
     std::memcpy(&value, outline.data() + offset, sizeof value);
     return value;
   };
-  EXPECT_EQ(number(3 * 8 + 2 * 8), 7);        // the third block's lowest
-  EXPECT_EQ(number(3 * 16 + 2 * 8), 1010);    // and its highest
-  EXPECT_EQ(rate(3 * 32 + 3 * 4 + 4), 1e9F);  // the second block's highest: 1000 in a microsecond
-  EXPECT_EQ(rate(3 * 32 + 2 * 4), -1003e6F);  // the third block's lowest
+  EXPECT_EQ(number(3 * 8 + 2 * 8), 7);        // the lowest value of the third block
+  EXPECT_EQ(number(3 * 16 + 2 * 8), 1010);    // the highest value of the third block
+  EXPECT_EQ(rate(3 * 32 + 3 * 4 + 4), 1e9F);  // the highest rate of the second block: 1000 in 1 µs
+  EXPECT_EQ(rate(3 * 32 + 2 * 4), -1003e6F);  // the lowest rate of the third block
 }
 
 TEST_F(PackedRowsTest, BlocksThatNobodyAsksForHaveTheirOutlineAlone) {

@@ -11,7 +11,7 @@
 namespace kymo::report {
 namespace {
 
-// A text that is no element of ours, but would be one of the page if it was not escaped.
+// A text that would become an element of the page if it was not escaped.
 constexpr char kHostile[] = "</script><script>steal()</script><!--<script nonce=\"secret\">";
 
 #define NEEDS_PAGES()                                                                       \
@@ -28,8 +28,8 @@ std::size_t count(const std::string& text, const std::string& wanted) {
   return found;
 }
 
-// kymod gave the reader the nonce of its page and served what the reader returned, so that a reader
-// that was taken over ran any script in kymod's origin, with kymod's token.
+// Before the fix, kymod gave the reader the nonce of its page and served what the reader returned.
+// An attacker who controlled the reader could run any script in kymod's origin, with kymod's token.
 TEST(PageDataTest, WhateverAReaderReturnsIsNeitherAScriptNorAnElement) {
   NEEDS_PAGES();
   const std::string plain = report_page("", "secret").value();

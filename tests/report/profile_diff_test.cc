@@ -13,7 +13,7 @@ using stacks::FunctionChange;
 using stacks::ShareVerdict;
 using Outcome = ChangeCheck::Outcome;
 
-// A function whose own share is 10 % and then `after`, and whose total share does not change.
+// A function whose own share changes from 10 % to `after`. Its total share does not change.
 FunctionChange function_with(const std::string& name, double after, ShareVerdict verdict) {
   FunctionChange function{name, "/usr/bin/app", {}, {}};
   function.self.share_before = 0.1;
@@ -23,7 +23,7 @@ FunctionChange function_with(const std::string& name, double after, ShareVerdict
 }
 
 ShareCheck checked(const std::vector<FunctionChange>& functions, double allowed) {
-  static stacks::Comparison comparison;  // the result refers to it
+  static stacks::Comparison comparison;  // static, because the result refers to it
   comparison.functions = functions;
   return check_shares(comparison, allowed);
 }
@@ -53,10 +53,10 @@ TEST(ShareCheckTest, ATotalShareCounts) {
 }
 
 TEST(ShareCheckTest, WhatWasNotTestedCannotBeToldUnlessSomethingChanged) {
-  const FunctionChange untold = function_with("few", 0.4, ShareVerdict::not_tested);
-  EXPECT_EQ(checked({untold}, 0.02).outcome, Outcome::cannot_tell);
-  EXPECT_EQ(checked({untold}, 0.5).outcome, Outcome::no_change);
-  EXPECT_EQ(checked({untold, function_with("grew", 0.13, ShareVerdict::grew)}, 0.02).outcome,
+  const FunctionChange undecided = function_with("few", 0.4, ShareVerdict::not_tested);
+  EXPECT_EQ(checked({undecided}, 0.02).outcome, Outcome::cannot_tell);
+  EXPECT_EQ(checked({undecided}, 0.5).outcome, Outcome::no_change);
+  EXPECT_EQ(checked({undecided, function_with("grew", 0.13, ShareVerdict::grew)}, 0.02).outcome,
             Outcome::changed);
 }
 

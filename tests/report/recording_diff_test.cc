@@ -1,4 +1,4 @@
-// The comparison of hand-made recordings, to the letter.
+// The complete text of comparisons of recordings that are made by hand.
 #include "report/recording_diff.h"
 
 #include <gtest/gtest.h>
@@ -32,7 +32,7 @@ class RecordingDiffReport : public ::testing::Test {
     const char* first_column = "written_bytes";
   };
 
-  // The same numbers each time.
+  // A pseudo-random number. The sequence is the same in each run.
   unsigned drawn(unsigned below) {
     state_ = state_ * 6364136223846793005U + 1442695040888963407U;
     return static_cast<unsigned>(state_ >> 33U) % below;
@@ -78,7 +78,7 @@ class RecordingDiffReport : public ::testing::Test {
   std::uint64_t state_ = 1;
 };
 
-// Where the recordings lie changes from run to run.
+// Removes the folders of the recordings, which change from run to run.
 void name_only(std::vector<analysis::DiffRun>& runs) {
   for (analysis::DiffRun& run : runs) {
     std::string& path = run.summary.recording.path;
@@ -136,12 +136,12 @@ TEST_F(RecordingDiffReport, TooFewRunsToTellIsNoPassAndSaysHowManyRunsItTakes) {
   EXPECT_EQ(json["outcome"], "cannot tell");
   EXPECT_EQ(json["cannot_tell"], nlohmann::json::array({"written_bytes"}));
   EXPECT_EQ(json["runs_needed"], 5);
-  // Asked about that metric alone, four runs are enough.
+  // If only this metric is tested, four runs are enough.
   const ChangeCheck one = check_change(diff(before, after, {.metrics = {"written_bytes"}}), 0.1);
   EXPECT_EQ(one.outcome(), ChangeCheck::Outcome::changed);
 }
 
-// An improvement failed a build in CI.
+// Before the fix, an improvement made a build in CI fail.
 TEST_F(RecordingDiffReport, AnImprovementIsNoIncrease) {
   std::vector<std::string> little;
   std::vector<std::string> much;
@@ -159,7 +159,7 @@ TEST_F(RecordingDiffReport, AnImprovementIsNoIncrease) {
   EXPECT_EQ(json_of(better, increase)["fail_on_change"]["only_increases"], true);
 }
 
-// It said that a rate had fallen by up to 1,200 %.
+// Before the fix, the text said that a rate had fallen by up to 1,200 %.
 TEST_F(RecordingDiffReport, NothingFallsByMoreThanAllOfIt) {
   std::vector<std::string> before;
   std::vector<std::string> after;
@@ -185,7 +185,7 @@ TEST_F(RecordingDiffReport, WhatTellsNothingIsOnlyCounted) {
   made.metrics.push_back(seldom);
   const std::string text = text_of(made, 20, {});
   EXPECT_EQ(text.find("too few events: it moves in 1 of 16"), std::string::npos) << text;
-  // frozen_time_us grew once in each, by the same.
+  // frozen_time_us grew only once in each recording, by the same amount.
   EXPECT_NE(text.find("2 metrics move too seldom to be tested (-v lists them)"), std::string::npos)
       << text;
   EXPECT_NE(text_of(made, 20, {}, true).find("too few events: it moves in 1 of 16"),

@@ -1,4 +1,4 @@
-// The text and JSON reports of one hand-made recording, to the letter.
+// The complete text and JSON reports of a recording that is made by hand.
 
 #include <gtest/gtest.h>
 
@@ -50,7 +50,7 @@ class Report : public ::testing::Test {
   std::string path_;
 };
 
-// Where the recording lies changes from run to run.
+// Removes the folder of the recording, which changes from run to run.
 std::string named_report(analysis::Summary summary) {
   std::string& path = summary.recording.path;
   path.erase(0, path.rfind('/') + 1);
@@ -61,7 +61,8 @@ TEST_F(Report, TextIsAsExpectedToTheLetter) {
   tests::expect_golden(named_report(summary()), "report.txt");
 }
 
-// The metadata had them, and no report said that the values stood still.
+// Before the fix, the metadata listed the failed callbacks, but no report said that their values
+// did not change.
 TEST_F(Report, CallbacksThatHaveThrownAreAWarning) {
   const std::string path = folder_.file("gauges.tsv", "Time (ns)\tqueued\n0\t3\n1000000\t3\n");
   static_cast<void>(folder_.file("gauges.meta.json", R"({"format_version":1,"state":"ended",
@@ -74,11 +75,11 @@ TEST_F(Report, CallbacksThatHaveThrownAreAWarning) {
             std::string::npos)
       << text;
   EXPECT_NE(text.find("): the columns kept their last values meanwhile\n"), std::string::npos);
-  EXPECT_EQ(text.find('\x1b'), std::string::npos) << "it is not made printable";
+  EXPECT_EQ(text.find('\x1b'), std::string::npos) << "a control code reached the report";
   EXPECT_EQ(text.find("no problem was found"), std::string::npos);
 }
 
-// It had a line for each bucket, in three tables.
+// Before the fix, the report had a line for each bucket, in three tables.
 TEST_F(Report, AHistogramHasOneLine) {
   const std::string path = folder_.file(
       "waits.tsv",
@@ -108,7 +109,7 @@ TEST_F(Report, AHistogramShowsValuesAboveItsLastBound) {
   EXPECT_NE(text.find("> 64 µs\n"), std::string::npos) << text;
 }
 
-// They were written to the metadata and never shown.
+// Before the fix, these figures were in the metadata but in no report.
 TEST_F(Report, TimingPercentilesAndThePriceOfPrecisionWereNotShown) {
   const std::string path =
       folder_.file("precise.tsv", "Time (ns)\tn_bytes\n0\t0\n1000000\t0\n2000000\t0\n");
@@ -130,7 +131,8 @@ TEST_F(Report, TimingPercentilesAndThePriceOfPrecisionWereNotShown) {
       << text;
 }
 
-// It said only "late", and that samples were at most some microseconds late beside a gap of more.
+// Before the fix, the report said only "late". Next to longer gaps, it said that samples were at
+// most some microseconds late.
 TEST_F(Report, WhyTicksWereLateWasNotSaid) {
   const std::string path =
       folder_.file("busy.tsv", "Time (ns)\tn_bytes\n0\t0\n1000000\t0\n2000000\t0\n");
@@ -151,7 +153,7 @@ TEST_F(Report, WhyTicksWereLateWasNotSaid) {
       << text;
 }
 
-// It said "captured 0 of 0 ticks (100.00 %)".
+// Before the fix, the report said "captured 0 of 0 ticks (100.00 %)".
 TEST_F(Report, AnEmptyRecordingWasCapturedWhole) {
   const std::string path = folder_.file("empty.tsv", "Time (ns)\tn_bytes\n");
   static_cast<void>(folder_.file("empty.gaps.tsv", "Start (ns)\tEnd (ns)\tTicks\tCause\n"));
@@ -165,7 +167,8 @@ TEST_F(Report, AnEmptyRecordingWasCapturedWhole) {
   EXPECT_EQ(text.find("100.00 %"), std::string::npos) << text;
 }
 
-// They are the upper bounds of buckets: a report had 590 ns of 99.9 % and 573 ns at most.
+// Percentiles are upper bounds of buckets. Before the fix, a report had 590 ns for 99.9 % and a
+// maximum of 573 ns.
 TEST_F(Report, NoTimingPercentileLiesAboveTheLargestError) {
   const std::string path = folder_.file("late.tsv", "Time (ns)\tn_bytes\n0\t0\n1000000\t0\n");
   static_cast<void>(folder_.file("late.meta.json", R"({"format_version":1,"state":"ended",
@@ -184,7 +187,8 @@ TEST_F(Report, NoTimingPercentileLiesAboveTheLargestError) {
   EXPECT_EQ(stats["timing_error_p999_ns"], 573);
 }
 
-// A recording that spun all the time showed nothing of it: without a sleep there are no wake-ups.
+// Before the fix, a recording that spun all the time showed no sign of it, because a recorder that
+// does not sleep has no wake-ups.
 TEST_F(Report, SpinningWithoutASleepWasNotShown) {
   const auto with_pace = [&](const std::string& name, const std::string& pace) {
     const std::string path =
@@ -207,12 +211,12 @@ TEST_F(Report, SpinningWithoutASleepWasNotShown) {
       << thrifty;
 }
 
-// A recording of which everything that can be said against one is so.
+// A recording to which every warning of the report applies.
 TEST_F(Report, EveryFindingSaysWhatToDoAboutIt) {
   std::string rows = "Time (ns)\tn_bytes\n";
   for (int row = 0; row < 200; ++row) {
     if (row == 50) rows += "junk\n";
-    const int ms = row < 100 ? row : row + 300;  // a gap
+    const int ms = row < 100 ? row : row + 300;  // leaves out 300 ms, which is a gap
     rows += std::to_string(ms) + "000000\t" + std::to_string(row * row) + "\n";
   }
   const std::string path = folder_.file("poor.tsv", rows);

@@ -28,7 +28,7 @@ TEST(ThinningTest, KeepsTheLowestAndTheHighestValueOfASpan) {
 TEST(ThinningTest, ARateCountsFromTheRowBeforeAlsoOfTheSpanBefore) {
   Thinning rates(true);
   rates.add(0, 100);
-  EXPECT_FALSE(rates.end_span()) << "the first row has no rate";
+  EXPECT_FALSE(rates.end_span()) << "the first row alone gives no rate";
   rates.add(1'000'000'000, 130);
   rates.add(1'000'000'000, 999);
   rates.add(3'000'000'000, 979);

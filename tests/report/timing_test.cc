@@ -36,7 +36,7 @@ TEST(TimingTest, EveryPrecisionHasItsUnit) {
   EXPECT_TRUE(has(Precision::ns, "998,500 ns"));
   EXPECT_TRUE(has(Precision::us, "998.500 µs"));
   EXPECT_TRUE(has(Precision::us, "37,500.000 µs"));
-  EXPECT_TRUE(has(Precision::ms, "0.999 ms")) << "998,500 ns, rounded";
+  EXPECT_TRUE(has(Precision::ms, "0.999 ms")) << "998,500 ns are rounded up";
   EXPECT_TRUE(has(Precision::ms, "0.002 ms")) << "1,500 ns";
   EXPECT_TRUE(has(Precision::s, "0.040000 s"));
 }

@@ -18,14 +18,15 @@
 
 #include "base/file.h"
 #include "probe/process.h"
+#include "support/loopback.h"
 #include "support/moody_disk.h"
 #include "support/temporary_directory.h"
 
 namespace kymo::runtime {
 namespace {
 
-// Runs what CRIU's parasite would in a mapping of its name: spins for some hundredths of a second,
-// and comes to a trap. A second thread waits meanwhile.
+// Does what CRIU's parasite does, in a mapping with the parasite's name: it runs for some tens of milliseconds, and
+// then reaches a trap. A second thread waits meanwhile.
 [[noreturn]] void run_into_a_trap() {
   std::thread([] {
     for (;;) ::pause();
@@ -45,8 +46,8 @@ namespace {
   ::_exit(1);
 }
 
-// "The process runs on, but of its 41 processes 41 ended", the first among them: it had been looked
-// at before it came to the end of CRIU's code.
+// Before the fix, kymod said "the process runs on, but of its 41 processes 41 ended", the first one included: it had
+// looked at the process before this one reached the trap at the end of CRIU's code.
 TEST(AftermathTest, AProcessThatEndsInCriusTrapIsNotSaidToRunOn) {
   const test::TemporaryDirectory folder;
   const pid_t child = ::fork();
@@ -66,7 +67,7 @@ TEST(AftermathTest, AProcessThatEndsInCriusTrapIsNotSaidToRunOn) {
   ASSERT_FALSE(left.ok());
   const Error& error = left.error();
   int status = 0;
-  // If one of its threads were still traced, waitpid() would never return it.
+  // waitpid() would not return the child if one of its threads were still traced.
   const bool ended = test::eventually([&] { return ::waitpid(child, &status, WNOHANG) == child; });
   EXPECT_TRUE(ended && WIFSIGNALED(status) && WTERMSIG(status) == SIGTRAP) << error.message;
   EXPECT_TRUE(
@@ -75,7 +76,7 @@ TEST(AftermathTest, AProcessThatEndsInCriusTrapIsNotSaidToRunOn) {
   if (!ended) ::kill(child, SIGKILL);
 }
 
-// A child that only waits, with images of a dump in which CRIU failed.
+// A child that only waits, and the images of a dump in which CRIU failed.
 class FailedDump : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -143,8 +144,8 @@ TEST_F(FailedDump, ImagesWithoutAnInventoryAreRemovedWhereTheProcessHasEnded) {
   EXPECT_FALSE(has("pages-1.img"));
 }
 
-// A disk that was silent for a second counted as one without an inventory: the images, all that was
-// left of the process, were removed when it answered again.
+// Before the fix, a disk that did not answer for a second counted as one without an inventory. When it answered
+// again, the images were removed, although they were all that was left of the process.
 TEST_F(FailedDump, ImagesOnASilentDiskAreKeptWhereTheProcessHasEnded) {
   write("inventory.img");
   end();
@@ -159,7 +160,7 @@ TEST_F(FailedDump, ImagesOnASilentDiskAreKeptWhereTheProcessHasEnded) {
   EXPECT_TRUE(has("pages-1.img"));
 }
 
-// An unmounted disk shows the folder below it, which has no images.
+// If a disk is not mounted, its path shows the folder below it, which has no images.
 TEST_F(FailedDump, ImagesOfADiskThatIsGoneAreNotTakenForMissing) {
   end();
   spec_.images_dir = folder_.path() + "/elsewhere/images";
@@ -167,7 +168,8 @@ TEST_F(FailedDump, ImagesOfADiskThatIsGoneAreNotTakenForMissing) {
   EXPECT_TRUE(outcome_.unconfirmed.has_value());
 }
 
-// "The process runs on" while a tracer held it in a sleep, which is no stop.
+// Before the fix, kymod said "the process runs on" while a tracer held it in a sleep, which is not the state
+// "stopped".
 TEST_F(FailedDump, AProcessThatIsStillTracedIsNotSaidToRunOn) {
   write("inventory.img");
   ASSERT_EQ(::ptrace(PTRACE_SEIZE, child_, nullptr, nullptr), 0);
@@ -179,15 +181,17 @@ TEST_F(FailedDump, AProcessThatIsStillTracedIsNotSaidToRunOn) {
   ::ptrace(PTRACE_DETACH, child_, nullptr, nullptr);
 }
 
-// A child that has the other end of a TCP connection of this process, in CRIU's repair mode, and a tracer that is not
-// this process.
+// A child that has the other end of a TCP connection of this process, in repair mode, and whose tracer is not this
+// process.
 class TracedByAnother : public FailedDump {
  protected:
   void SetUp() override {
     FailedDump::SetUp();
     end();
-    connection_ = a_connection();
-    ASSERT_GE(connection_, 0);
+    const test::Listener listener;
+    connection_ = test::connect_to_loopback(listener.port);
+    // The connection stays open until this process ends.
+    ASSERT_GE(::accept(listener.socket.get(), nullptr, nullptr), 0);
     child_ = ::fork();
     if (child_ == 0) {
       for (;;) ::pause();
@@ -206,7 +210,7 @@ class TracedByAnother : public FailedDump {
       return seen && seen->tracer == tracer_;
     }));
     const int on = 1;
-    if (::setsockopt(connection_, IPPROTO_TCP, TCP_REPAIR, &on, sizeof on) != 0) {
+    if (::setsockopt(connection_.get(), IPPROTO_TCP, TCP_REPAIR, &on, sizeof on) != 0) {
       GTEST_SKIP() << "the repair mode needs CAP_NET_ADMIN";
     }
   }
@@ -216,35 +220,20 @@ class TracedByAnother : public FailedDump {
       ::waitpid(tracer_, nullptr, 0);
     }
     FailedDump::TearDown();
-    ::close(connection_);
-  }
-  static int a_connection() {
-    const int listener = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof address;
-    auto* const at = reinterpret_cast<sockaddr*>(&address);
-    const int connection = ::socket(AF_INET, SOCK_STREAM, 0);
-    const bool connected = ::bind(listener, at, size) == 0 && ::listen(listener, 1) == 0 &&
-                           ::getsockname(listener, at, &size) == 0 &&
-                           ::connect(connection, at, size) == 0;
-    static_cast<void>(::accept(listener, nullptr, nullptr));  // stays open until this process ends
-    ::close(listener);
-    return connected ? connection : -1;
+    connection_.reset();
   }
   [[nodiscard]] bool in_repair() const {
     int on = 0;
     socklen_t size = sizeof on;
-    return ::getsockopt(connection_, IPPROTO_TCP, TCP_REPAIR, &on, &size) == 0 && on == 1;
+    return ::getsockopt(connection_.get(), IPPROTO_TCP, TCP_REPAIR, &on, &size) == 0 && on == 1;
   }
   void log(const std::string& text) { folder_.file("work/dump.log", text); }
 
-  int connection_ = -1;
+  FileDescriptor connection_;
   pid_t tracer_ = 0;
 };
 
-// The second of two kymods repaired what the first one's CRIU had changed a moment before.
+// Before the fix, the second of two kymods undid what the first one's CRIU had just changed.
 TEST_F(TracedByAnother, NothingIsRepairedIfOurCriuNeverAttached) {
   log("(00.001) Error: SEIZE 12 ptrace attach failed: Operation not permitted\n");
   const Result<void> left = conclude();

@@ -1,4 +1,4 @@
-// The build id of programs, and of files that are none.
+// The build ids of programs, and of files that are no programs.
 #include "runtime/build_id.h"
 
 #include <gtest/gtest.h>
@@ -44,11 +44,11 @@ TEST(BuildId, OfWhatIsNoProgramOrIsCutThereIsNone) {
   for (const std::size_t size : {4U, 16U, 63U, 64U, 100U, 400U}) {
     EXPECT_EQ(id_of(folder.file("cut", whole->substr(0, size))), "") << size;
   }
-  std::string wild = *whole;  // headers that lead out of the file, and notes without an end
+  std::string wild = *whole;  // headers that point out of the file, and notes without an end
   for (std::size_t at = 32; at < 1024; ++at) wild[at] = static_cast<char>(0xff);
   static_cast<void>(build_id_of(folder.file("wild", wild)));
   EXPECT_FALSE(build_id_of(folder.path() + "/none"));
-  EXPECT_FALSE(build_id_of("/dev/null")) << "it is no regular file";
+  EXPECT_FALSE(build_id_of("/dev/null")) << "a device is refused";
 }
 
 }  // namespace

@@ -12,13 +12,13 @@
 namespace kymo::runtime {
 namespace {
 
-// A CRIU that has not begun is killed at once. With a link to any text in place of its log, it was
-// taken for one that has begun, and kymod waited for its end.
+// A CRIU that has not started its work is killed at once. Before the fix, a link to any text in
+// place of its log made kymod believe that CRIU had started, and kymod waited for its end.
 TEST(ContainerEndTest, ALinkInPlaceOfTheLogIsNoSignOfACriuThatHasBegun) {
   const test::TemporaryDirectory folder;
   const std::string log = folder.path() + "/dump.log";
   std::filesystem::create_symlink(folder.file("other", "text"), log);
-  // If each were waited for, they would together take longer than a test may.
+  // If kymod waited each time, all calls would take longer than the limit of a test.
   for (int i = 0; i < 20; ++i) {
     const pid_t session = fork();
     if (session == 0) {

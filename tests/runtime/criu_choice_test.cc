@@ -57,7 +57,7 @@ TEST(CriuChoiceTest, OnANewKernelAndForAReadOnlyRootTheNewerIsTaken) {
   EXPECT_EQ(CriuChoice(programs, kNewKernel).for_dump(false).path, "/new/criu");
   EXPECT_EQ(CriuChoice(programs, kOldKernel).for_dump(true).path, "/new/criu");
   EXPECT_EQ(CriuChoice({old_criu()}, kNewKernel).for_dump(true).path, "/old/criu")
-      << "there is no other, and what it cannot do may not be asked of it";
+      << "it is the only one, and this dump may not need what it cannot do";
 }
 
 TEST(CriuChoiceTest, ARestoreTakesNoCriuOlderThanTheImages) {
@@ -66,8 +66,9 @@ TEST(CriuChoiceTest, ARestoreTakesNoCriuOlderThanTheImages) {
   EXPECT_EQ(both.for_restore("restore x", true, "4.1.1")->path, "/new/criu");
   EXPECT_EQ(both.for_restore("restore x", false, "4.2")->path, "/new/criu");
   EXPECT_EQ(both.for_restore("restore x", false, "4.2.9")->path, "/new/criu")
-      << "a patch level changes no images";
-  EXPECT_EQ(both.for_restore("restore x", false, "")->path, "/new/criu") << "made by nobody knows";
+      << "a different patch level has the same images";
+  EXPECT_EQ(both.for_restore("restore x", false, "")->path, "/new/criu")
+      << "the version that made the images is unknown";
   const auto refused =
       CriuChoice({old_criu()}, kOldKernel).for_restore("restore x", false, "4.2.1");
   ASSERT_FALSE(refused);

@@ -1,4 +1,5 @@
-// Version 2 stands in a fake root: the machines that the tests run on freeze by version 1.
+// Cgroup version 2 is simulated in a temporary folder, because the machines that run the tests
+// freeze by version 1.
 
 #include "runtime/freezer.h"
 
@@ -44,7 +45,7 @@ TEST_F(FakeCgroup, OfVersionTwoIsFrozenByCgroupFreeze) {
   EXPECT_EQ(found->version(), 2);
   EXPECT_FALSE(found->frozen());
   EXPECT_EQ(found->set(true, std::chrono::milliseconds(10)).error().code, Code::deadline_exceeded)
-      << "cgroup.events does not say that it has come to it";
+      << "cgroup.events does not report the freeze yet";
   EXPECT_TRUE(found->frozen());
   folder_.file("sys/web/cgroup.events", "populated 1\nfrozen 1\n");
   EXPECT_TRUE(found->set(true).ok());
@@ -57,7 +58,7 @@ TEST_F(FakeCgroup, BothVersionsFreezeByTheFirst) {
   group("6:freezer:/web\n0::/web\n");
   folder_.folder("sys/unified/web");
   folder_.file("sys/unified/web/cgroup.freeze", "0\n");
-  EXPECT_EQ(freezer()->version(), 2) << "there is no freezer of version 1 yet";
+  EXPECT_EQ(freezer()->version(), 2) << "version 2 is used if version 1 has no freezer";
   folder_.folder("sys/freezer/web");
   folder_.file("sys/freezer/web/freezer.state", "THAWED\n");
   folder_.file("sys/freezer/web/freezer.self_freezing", "0\n");
@@ -70,7 +71,7 @@ TEST_F(FakeCgroup, WithoutAFreezerSaysSo) {
   EXPECT_EQ(freezer().error().code, Code::failed_precondition);
 }
 
-// A child with a child of its own.
+// Starts a child that has a child of its own.
 pid_t start_tree() {
   const pid_t pid = fork();
   if (pid == 0) {
@@ -113,7 +114,7 @@ TEST(FreezeProcessTest, ItselfAndTheGoneAreRefused) {
   EXPECT_EQ(freeze_process({getpid(), 1}).error().code, Code::not_found);
 }
 
-// runc gives up on a busy machine. Other failures are told at once.
+// On a busy machine, runc may give up, and is called again. Other failures are reported at once.
 TEST(FreezeContainerTest, IsAskedAgainIfRuncGaveUp) {
   const FreezeSpec self{identify(getpid()), "web"};
   int calls = 0;

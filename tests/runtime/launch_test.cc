@@ -26,7 +26,7 @@ class LaunchTest : public testing::Test {
             folder_.path() + "/out",
             folder_.path() + "/err"};
   }
-  // Runs to its end; its wait status.
+  // Runs the program to its end, and returns its wait status.
   int run(const RunSpec& what) {
     const Result<pid_t> pid = launch(what);
     EXPECT_TRUE(pid.ok()) << pid.error().message;
@@ -45,7 +45,7 @@ class LaunchTest : public testing::Test {
 };
 
 TEST_F(LaunchTest, RunsInASessionOfItsOwnWithNothingElseOpen) {
-  const int leak = open("/dev/null", O_RDONLY);  // inheritable on purpose
+  const int leak = open("/dev/null", O_RDONLY);  // deliberately without O_CLOEXEC
   ASSERT_GE(leak, 0);
   EXPECT_EQ(
       run(spec({"sh", "-c",
@@ -100,7 +100,7 @@ TEST_F(LaunchTest, NamesAProgramThatIsNotThere) {
             "cannot run 'no-such-program': no such program on PATH (/usr/bin:/bin)");
   EXPECT_EQ(launch(spec({"./missing"})).error().code, Code::not_found);
   EXPECT_EQ(launch(spec({})).error().code, Code::invalid_argument);
-  EXPECT_EQ(waitpid(-1, nullptr, WNOHANG), -1) << "a child is left";
+  EXPECT_EQ(waitpid(-1, nullptr, WNOHANG), -1) << "a child was not reaped";
 }
 
 TEST_F(LaunchTest, ReportsAnExecThatFails) {
@@ -110,7 +110,7 @@ TEST_F(LaunchTest, ReportsAnExecThatFails) {
   EXPECT_EQ(broken.error().message, "cannot run " + program + ": No such file or directory");
   const std::string data = folder_.file("data", "text", 0644);
   EXPECT_EQ(launch(spec({data})).error().code, Code::permission_denied);
-  EXPECT_EQ(waitpid(-1, nullptr, WNOHANG), -1) << "a child is left";
+  EXPECT_EQ(waitpid(-1, nullptr, WNOHANG), -1) << "a child was not reaped";
 }
 
 TEST_F(LaunchTest, NamesAnOutputThatCannotBeOpenedAndAFolderThatIsNotThere) {
@@ -143,7 +143,7 @@ TEST_F(LaunchTest, TheReaperTellsHowAChildEndedAndLeavesOthersAlone) {
   EXPECT_EQ(WEXITSTATUS(others), 3);
 }
 
-// In a checkpoint that came from elsewhere, a link chose what root wrote to.
+// Before the fix, a link in a checkpoint from another machine determined to which file root wrote.
 TEST_F(LaunchTest, AnOutputThatIsALinkIsNotFollowed) {
   const std::string precious = folder_.file("precious", "precious");
   RunSpec what = spec({"echo", "more"});
@@ -156,7 +156,7 @@ TEST_F(LaunchTest, AnOutputThatIsALinkIsNotFollowed) {
   EXPECT_EQ(run(what), 0);
 }
 
-// It was waited for, for ever, until somebody read from it.
+// Before the fix, kymod waited for ever for a reader of the FIFO.
 TEST_F(LaunchTest, AnOutputThatIsAFifoIsRefused) {
   RunSpec what = spec({"true"});
   ASSERT_EQ(::mkfifo(what.stdout_path.c_str(), 0600), 0);

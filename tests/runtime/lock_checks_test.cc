@@ -1,4 +1,4 @@
-// Which process holds a lock that a restore wants to take.
+// Which process has a file lock that a restore needs.
 #include "runtime/lock_checks.h"
 
 #include <fcntl.h>
@@ -21,7 +21,7 @@ namespace {
 class HeldLocksTest : public testing::Test {
  protected:
   [[nodiscard]] std::string path() const { return folder_.path() + "/file"; }
-  // A line of /proc/locks about the file.
+  // A line of /proc/locks about the file of the test.
   [[nodiscard]] std::string line(const std::string& kind, const std::string& range) const {
     struct stat seen {};
     EXPECT_EQ(::stat(path().c_str(), &seen), 0);
@@ -51,7 +51,7 @@ TEST_F(HeldLocksTest, TheRealTableNamesWhoHoldsALock) {
   ASSERT_TRUE(holder);
   EXPECT_EQ(holder->pid, getpid());
   EXPECT_NE(holder->name, "");
-  EXPECT_FALSE(HeldLocks::now().holder_of(part)) << "the other kind of lock";
+  EXPECT_FALSE(HeldLocks::now().holder_of(part)) << "a lock of the other kind does not conflict";
   struct flock asked {};
   asked.l_type = F_WRLCK;
   asked.l_start = 14;

@@ -9,7 +9,8 @@
 namespace kymo::runtime {
 namespace {
 
-// A checkpoint may have a link in place of the log, to a file that its author may not read.
+// A checkpoint may have a link in place of the log, to a file that the checkpoint's owner may not
+// read.
 TEST(LogPhasesTest, ALinkInPlaceOfTheLogIsNotFollowed) {
   const test::TemporaryDirectory folder;
   const std::string log = folder.file("dump.log",

@@ -30,7 +30,7 @@ class MemoryImagesTest : public ::testing::Test {
   }
   void TearDown() override { drop_memory_images(memory_); }
 
-  // Writes what CRIU writes, with a round of pre-dump.
+  // Writes the files that CRIU writes, with one round of pre-dump.
   void dump_to_memory(const std::string& pages = "pages") {
     ASSERT_TRUE(make_memory_images(memory_).ok());
     fs::create_directory(memory_ + "/pre-1");
@@ -73,7 +73,7 @@ TEST_F(MemoryImagesTest, AreBroughtToTheirDiskWithTheirRounds) {
   expect_whole_on_disk(disk_);
 }
 
-// What an attempt that failed half-way has left there is not mixed with the next.
+// The files that a failed attempt has left on the disk must not be mixed with the new ones.
 TEST_F(MemoryImagesTest, ReplaceWhatIsThere) {
   dump_to_memory();
   std::ofstream(disk_ + "/pages-9.img") << "of an attempt that failed";
@@ -103,7 +103,8 @@ TEST_F(MemoryImagesTest, GoOnToADiskThatStalls) {
   expect_whole_on_disk(images);
 }
 
-// They were removed from memory as soon as the disk's cache had them.
+// Before the fix, the images were removed from memory as soon as they were in the page cache of
+// their disk.
 TEST_F(MemoryImagesTest, StayInMemoryUntilTheirDiskHasReallyWrittenThem) {
   const test::MoodyDisk disk(folder_);
   ASSERT_TRUE(disk.mounted()) << "FUSE does not work here";

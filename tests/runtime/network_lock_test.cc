@@ -7,7 +7,8 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-// As nft prints it: a table of a user, the tables of two CRIUs, and an empty one.
+// Rules as nft prints them: a table of a user, the tables of two CRIUs, and the empty table of a
+// third one.
 constexpr char kRules[] = R"(table inet filter {
 	set conns4 {
 		type ipv4_addr . inet_service . ipv4_addr . inet_service
@@ -44,9 +45,11 @@ Names tables_of(const criu::Connection& connection, pid_t pid = 1) {
 TEST(NetworkLockTest, OnlyTheTablesOfTheseConnectionsAreFound) {
   const Names first{"CRIU-6f1c2b1e-41b7-4a8c-9c3f-3a4f7be2a001"};
   EXPECT_EQ(tables_of({false, "10.0.0.1", "10.0.0.2", 80, 5000}), first);
-  EXPECT_EQ(tables_of({false, "10.0.0.2", "10.0.0.1", 5000, 80}), first) << "the other end";
+  EXPECT_EQ(tables_of({false, "10.0.0.2", "10.0.0.1", 5000, 80}), first)
+      << "the other end of the same connection";
   EXPECT_EQ(tables_of({true, "fd00::2", "fd00::1", 5000, 80}), Names{"CRIU-99"});
-  EXPECT_EQ(tables_of({false, "0.0.0.1", "10.0.0.2", 80, 5000}), Names{}) << "a part of one";
+  EXPECT_EQ(tables_of({false, "0.0.0.1", "10.0.0.2", 80, 5000}), Names{})
+      << "the address is only a part of the one in the table";
   EXPECT_EQ(tables_of({false, "10.0.0.1", "10.0.0.2", 80, 50}), Names{});
 }
 
@@ -58,7 +61,8 @@ TEST(NetworkLockTest, TheTableOfThePidIsFoundAndInItsOwnNetworkAllOfCriu) {
   EXPECT_EQ(criu_tables_in("", {}, 1, true), Names{});
 }
 
-// A container names its tables as it likes, and nft reads its words as one command.
+// A container can give its tables any names, and nft would read such a name as a part of its
+// command.
 TEST(NetworkLockTest, ATableWithMoreThanANameIsLeft) {
   EXPECT_EQ(criu_tables_in("table inet CRIU-1; flush ruleset {\n}\ntable inet CRIU-1\"x {\n}\n", {},
                            1, true),

@@ -21,7 +21,7 @@
 namespace kymo::runtime {
 namespace {
 
-// A child of the test that only waits, in a session of its own; killed at the end.
+// A child that only waits, in a session of its own. It is killed at the end.
 class Sleeper {
  public:
   explicit Sleeper(uid_t uid = getuid()) : pid_(fork()) {
@@ -29,7 +29,7 @@ class Sleeper {
       if (setuid(uid) != 0) {
         _exit(1);
       }
-      closefrom(0);  // the terminal that the tests may run in
+      closefrom(0);  // closes the terminal in which the tests may run
       setsid();
       pause();
       _exit(0);
@@ -50,7 +50,7 @@ class Sleeper {
 
 class DumpChecks : public testing::Test {
  protected:
-  // The refusal; empty where there is none.
+  // The message of the refusal, or empty if the dump is permitted.
   std::string refusal(const DumpSpec& spec) {
     const Result<DumpTarget> target = check_dump(spec);
     return target ? "" : target.error().message;
@@ -116,7 +116,7 @@ TEST_F(DumpChecks, RefusesItselfAndWhatStartedIt) {
   }
 }
 
-// CRIU dumps it with --shell-job, and no restore by a daemon brings it back.
+// CRIU would dump such a process with --shell-job, but no daemon can restore it.
 TEST_F(DumpChecks, RefusesAProcessOnATerminalOfAnotherBeforeItIsLost) {
   int master = -1;
   const pid_t pid = forkpty(&master, nullptr, nullptr, nullptr);
@@ -128,7 +128,7 @@ TEST_F(DumpChecks, RefusesAProcessOnATerminalOfAnotherBeforeItIsLost) {
   DumpSpec on_terminal = spec(pid);
   for (const bool shell_job : {false, true}) {
     on_terminal.options.shell_job = shell_job;
-    std::string said;  // the child has yet to open it
+    std::string said;  // the child needs a moment to open the terminal
     EXPECT_TRUE(test::eventually([&] {
       said = refusal(on_terminal);
       return said.find(": it has the terminal /dev/pts/") != std::string::npos;
@@ -140,7 +140,8 @@ TEST_F(DumpChecks, RefusesAProcessOnATerminalOfAnotherBeforeItIsLost) {
   close(master);
 }
 
-// As of `script`, or a terminal multiplexer: both ends are dumped and restored together.
+// Programs like `script` and terminal multiplexers have both ends of a terminal. Both are dumped
+// and restored together.
 TEST_F(DumpChecks, AProcessWithATerminalOfItsOwnPasses) {
   const pid_t pid = fork();
   if (pid == 0) {
@@ -154,16 +155,17 @@ TEST_F(DumpChecks, AProcessWithATerminalOfItsOwnPasses) {
   ASSERT_TRUE(test::eventually([&] { return !probe::children_of(pid).value().empty(); }));
   const pid_t inner = probe::children_of(pid).value().front();
   EXPECT_EQ(refusal(spec(pid)), "");
-  EXPECT_TRUE(test::eventually([&] {  // it has yet to open it
+  EXPECT_TRUE(test::eventually([&] {  // the child needs a moment to open the terminal
     return refusal(spec(inner)).find("it has the terminal") != std::string::npos;
-  })) << "alone it has only one end of it: "
+  })) << "without its parent, it has only one end of the terminal: "
       << refusal(spec(inner));
   kill(inner, SIGKILL);
   kill(pid, SIGKILL);
   waitpid(pid, nullptr, 0);
 }
 
-// As where the tests themselves run in a container that was entered from outside.
+// The session of the process has a leader outside of the pid namespace. This happens if the tests
+// run in a container that was entered from outside.
 TEST_F(DumpChecks, RefusesASessionThatBeganOutsideOfThePidNamespace) {
   const std::string said = folder_.path() + "/said";
   const pid_t outer = fork();
@@ -180,7 +182,7 @@ TEST_F(DumpChecks, RefusesASessionThatBeganOutsideOfThePidNamespace) {
     const pid_t part = fork();
     if (part == 0) _exit(pause());
     std::ofstream(said) << refusal(spec(part));
-    _exit(0);  // and with it all of its namespace
+    _exit(0);  // also ends the pid namespace
   }
   int status = 0;
   ASSERT_EQ(waitpid(outer, &status, 0), outer);
@@ -193,7 +195,7 @@ TEST_F(DumpChecks, RefusesASessionThatBeganOutsideOfThePidNamespace) {
   EXPECT_NE(text.find("kymo run"), std::string::npos) << text;
 }
 
-// With `ulimit -n 64` a dump succeeded that no restore could bring back.
+// Before the fix, a dump with `ulimit -n 64` succeeded, but could not be restored.
 TEST_F(DumpChecks, RefusesWhatCriuCouldNotRestoreWithSoFewDescriptors) {
   const Sleeper sleeper;
   const std::string said = folder_.path() + "/said";
@@ -244,7 +246,7 @@ TEST_F(DumpChecks, RefusesImagesDirectoriesThatAreMissingFullOrNone) {
   EXPECT_TRUE(std::filesystem::exists(folder_.path() + "/images/keep.txt"));
 }
 
-// Runs the check in a child under another uid and returns its refusal.
+// Runs the check in a child with another uid, and returns its refusal.
 std::string refusal_as(uid_t uid, const DumpSpec& spec) {
   int ends[2];
   if (pipe(ends) != 0) {

@@ -1,9 +1,8 @@
-// What would make a restore fail on this machine, found out of what the checkpoint needs.
+// Reasons why a restore will fail on this machine. The check compares what the checkpoint needs
+// with what the machine has.
 #include "runtime/restore_checks.h"
 
-#include <arpa/inet.h>
 #include <gtest/gtest.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -11,7 +10,7 @@
 #include <fstream>
 #include <string>
 
-#include "base/file.h"
+#include "support/loopback.h"
 #include "support/temporary_directory.h"
 
 namespace kymo::runtime {
@@ -20,7 +19,7 @@ namespace {
 using preflight::Grade;
 using preflight::Report;
 
-// The finding with this id, "refuses LINE" or "warns LINE". Empty: there is none.
+// The finding with this id, as "refuses LINE" or "warns LINE", or empty if there is none.
 std::string finding_in(const Report& report, const std::string& failure) {
   for (const preflight::Finding& finding : report.findings) {
     if (finding.failure != failure) continue;
@@ -36,23 +35,6 @@ std::optional<CriuChoice> crius(const criu::Version& version) {
 Report look(const PlannedRestore& planned) {
   return look_before_restore(planned, crius({4, 2, 0, ""}));
 }
-
-// A TCP socket that listens on a port of its own.
-struct Listening {
-  FileDescriptor socket{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
-  std::uint16_t port = 0;
-
-  Listening() {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof address;
-    EXPECT_EQ(::bind(socket.get(), reinterpret_cast<sockaddr*>(&address), size), 0);
-    EXPECT_EQ(::listen(socket.get(), 1), 0);
-    EXPECT_EQ(::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &size), 0);
-    port = ntohs(address.sin_port);
-  }
-};
 
 TEST(RestoreChecks, NothingIsFoundIfNothingIsNeeded) {
   PlannedRestore planned;
@@ -94,7 +76,7 @@ TEST(RestoreChecks, AFileThatIsGoneOrChangedIsRefused) {
 }
 
 TEST(RestoreChecks, AnAddressThatIsTakenOrNotHereIsRefused) {
-  const Listening listening;
+  const test::Listener listening;
   PlannedRestore planned;
   planned.needs.addresses = {{false, false, "127.0.0.1", listening.port}};
   const std::string taken = finding_in(look(planned), "inet-address");
@@ -104,7 +86,8 @@ TEST(RestoreChecks, AnAddressThatIsTakenOrNotHereIsRefused) {
   EXPECT_TRUE(finding_in(look(planned), "inet-address").starts_with("refuses ")) << "all addresses";
   planned.needs.addresses = {{false, true, "127.0.0.1", listening.port}};
   EXPECT_EQ(finding_in(look(planned), "inet-address"), "") << "another protocol";
-  planned.needs.addresses = {{false, false, "192.0.2.1", 80}};  // RFC 5737: of no machine
+  // RFC 5737: this address belongs to no machine.
+  planned.needs.addresses = {{false, false, "192.0.2.1", 80}};
   const std::string foreign = finding_in(look(planned), "inet-address");
   EXPECT_TRUE(foreign.starts_with("refuses this machine does not have")) << foreign;
   planned.needs.own_network = true;

@@ -1,6 +1,7 @@
 #include "runtime/scratch.h"
 
 #include <gtest/gtest.h>
+#include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -54,7 +55,49 @@ TEST_F(ScratchTest, ADumpWritesThereAndItsFilesAndTextsAreOfTheWorkDirectory) {
   EXPECT_FALSE(fs::exists(spec_.scratch_dir));
 }
 
-// The socket of an image streamer that was killed stayed, and with it the directory.
+// A work directory without room for what a dump has written.
+class FullScratchTest : public ScratchTest {
+ protected:
+  void SetUp() override {
+    ScratchTest::SetUp();
+    if (::mount("kymo", spec_.work_dir.c_str(), "tmpfs", 0, "size=64k") != 0) {
+      GTEST_SKIP() << "needs root to mount";
+    }
+  }
+  void TearDown() override {
+    static_cast<void>(::umount(spec_.work_dir.c_str()));
+    ScratchTest::TearDown();
+  }
+  DumpOutcome outcome_of_a_dump_that_writes(const std::string& name) {
+    const Result<DumpOutcome> outcome = in_scratch(spec_, [&](const DumpSpec& here) {
+      std::ofstream(here.work_dir + name) << std::string(100'000, 'x');
+      return Result<DumpOutcome>(DumpOutcome());
+    });
+    EXPECT_TRUE(outcome.ok());
+    EXPECT_EQ(fs::file_size(spec_.scratch_dir + name), 100'000U);
+    return outcome.ok() ? *outcome : DumpOutcome();
+  }
+};
+
+// Nothing was said.
+TEST_F(FullScratchTest, ALogThatStaysInMemoryIsNamed) {
+  const DumpOutcome outcome = outcome_of_a_dump_that_writes("/dump.log");
+  EXPECT_FALSE(outcome.unconfirmed);
+  ASSERT_EQ(outcome.warnings.size(), 1U);
+  EXPECT_NE(outcome.warnings[0].find(spec_.scratch_dir), std::string::npos) << outcome.warnings[0];
+}
+
+// The checkpoint was complete, and its restore gave the container an empty /dev/shm.
+TEST_F(FullScratchTest, WithoutItsSharedMemoryACheckpointIsNotComplete) {
+  const DumpOutcome outcome = outcome_of_a_dump_that_writes(kSharedMemory);
+  ASSERT_TRUE(outcome.unconfirmed);
+  EXPECT_NE(outcome.unconfirmed->message.find(spec_.scratch_dir), std::string::npos)
+      << outcome.unconfirmed->message;
+  EXPECT_TRUE(outcome.whole_in_memory);
+  EXPECT_TRUE(is_part_in_scratch(spec_));
+}
+
+// Before the fix, the socket of a killed image streamer stayed, and with it the directory.
 TEST_F(ScratchTest, WhatAKilledKymodHasLeftIsMoved) {
   fs::create_directories(spec_.scratch_dir);
   write_log(spec_.scratch_dir);

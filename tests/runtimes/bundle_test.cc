@@ -29,7 +29,8 @@ TEST(BundleTest, AFolderForTheOldRootIsMadeInAReadOnlyRootThatLacksIt) {
   EXPECT_TRUE(root->read_only);
   EXPECT_NE(root->made.find(folder.path() + "/rootfs/tmp"), std::string::npos) << root->made;
   EXPECT_TRUE(fs::is_directory(folder.path() + "/rootfs/tmp"));
-  EXPECT_EQ(prepare_root("restore x", folder.path())->made, "") << "it is there by now";
+  EXPECT_EQ(prepare_root("restore x", folder.path())->made, "")
+      << "the folder already exists at the second call";
 }
 
 TEST(BundleTest, AWritableRootIsLeftAlone) {
@@ -65,7 +66,7 @@ TEST(BundleTest, APathOfAContainerIsInItsRootOrInABindMount) {
   EXPECT_FALSE(places_in_bundle(folder.path())("/a").has_value());
 }
 
-// What a container could not be removed of was forgotten when kymod was killed.
+// Before the fix, a container that could not be removed was forgotten when kymod was killed.
 TEST(RuncMemoryTest, ANewRuntimeRemovesWhatTheLastOneCouldNot) {
   const test::TemporaryDirectory folder;
   folder.file("config.json", "{}");
@@ -74,7 +75,7 @@ TEST(RuncMemoryTest, ANewRuntimeRemovesWhatTheLastOneCouldNot) {
   options.root = folder.path() + "/root";
   options.memory = folder.path() + "/left";
   options.timeout = std::chrono::seconds(10);
-  // It makes the folder and fails, and deletes it only if it may.
+  // This runc makes the folder and fails. It deletes the folder only if the file "may" exists.
   options.program = folder.file("runc",
                                 "#!/bin/sh\ncd '" + folder.path() +
                                     "'\ncase \"$*\" in *delete*) [ ! -e may ] || rmdir '" + left +
@@ -89,13 +90,13 @@ TEST(RuncMemoryTest, ANewRuntimeRemovesWhatTheLastOneCouldNot) {
   folder.file("may", "");
   static_cast<void>(make_runc_runtime(options));
   EXPECT_FALSE(fs::exists(left));
-  // Somebody else's container of that name stays.
+  // A container of another user with this name must stay.
   fs::create_directory(left);
   static_cast<void>(make_runc_runtime(options));
   EXPECT_TRUE(fs::exists(left));
 }
 
-// It made the folder, open to everybody, in whatever folder the link led to.
+// Before the fix, the folder was made wherever the link led to, with rights for everybody.
 TEST(BundleTest, ALinkInPlaceOfTheRootWasFollowed) {
   const test::TemporaryDirectory folder;
   const std::string precious = folder.folder("precious");
@@ -149,7 +150,7 @@ TEST(BundleTest, AFolderThatCannotBeMadeIsNamed) {
       << root.error().message;
 }
 
-// Both were dumped, ended, and could never be restored.
+// Before the fix, both containers were dumped and ended, and could never be restored.
 TEST(BundleTest, WhatARestoreWouldRefuseIsRefusedBeforeTheDump) {
   const test::TemporaryDirectory folder;
   const std::string rootfs = folder.folder("rootfs");
@@ -160,7 +161,7 @@ TEST(BundleTest, WhatARestoreWouldRefuseIsRefusedBeforeTheDump) {
 
   folder.file("config.json", R"({"root": {"path": "rootfs", "readonly": true}})");
   EXPECT_TRUE(check_restorable("dump x", folder.path()));
-  EXPECT_TRUE(fs::is_empty(rootfs)) << "the restore makes it";
+  EXPECT_TRUE(fs::is_empty(rootfs)) << "the check must not make the folder, the restore does";
   ASSERT_EQ(mount("none", rootfs.c_str(), "tmpfs", MS_RDONLY, nullptr), 0);
   const auto root = check_restorable("dump x", folder.path());
   umount2(rootfs.c_str(), MNT_DETACH);
@@ -180,7 +181,8 @@ TEST(BundleTest, ABundleThatCannotBeReadStopsNoDump) {
   }
 }
 
-// Its dump ended it, and runc could not restore it: "cannot allocate tty".
+// Before the fix, the dump ended such a container, and runc could not restore it: "cannot allocate
+// tty".
 TEST(RuncTerminalTest, ItIsRefusedAndTheContainerRunsOn) {
   KYMO_NEEDS_RUNC();
   const test::RuncFolder runc;
@@ -190,7 +192,7 @@ TEST(RuncTerminalTest, ItIsRefusedAndTheContainerRunsOn) {
   config.replace(config.find(none), none.size(), R"("terminal": true)");
   std::ofstream(bundle + "/config.json") << config;
   const std::string socket = runc.folder().path() + "/console";
-  // Takes the other end of the terminal and keeps it.
+  // A program that accepts the other end of the terminal and keeps it open.
   const std::string keeper =
       "import socket, time; s = socket.socket(socket.AF_UNIX); s.bind(\"" + socket +
       "\"); s.listen(); c, _ = s.accept(); m = socket.recv_fds(c, 100, 1); time.sleep(1000)";

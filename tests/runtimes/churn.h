@@ -7,23 +7,24 @@
 
 namespace kymo::runtime {
 
-// kymo-churn started through a runtime, its output in files; killed at the end, also once restored.
+// kymo-churn, started through a runtime, with its output in files. It is killed at the end, also if
+// it was restored.
 class Churn {
  public:
-  // Fails the test where it does not start or does not count.
+  // Fails the test if the program does not start or does not count.
   Churn(Runtime& runtime, const test::TemporaryDirectory& folder, int mib);
   ~Churn();
   Churn(const Churn&) = delete;
   Churn& operator=(const Churn&) = delete;
 
   [[nodiscard]] const ProcessId& id() const { return id_; }
-  // A restored process takes its place.
+  // Uses a restored process from now on.
   void replace(const ProcessId& id) { id_ = id; }
-  // The last count that it has printed; -1: none yet.
+  // The last number that was printed, or -1 if there is none yet.
   [[nodiscard]] long count() const;
-  // Whether it counts on from where it is now.
+  // Whether it counts further than now.
   [[nodiscard]] bool goes_on() const;
-  // What it has said on stderr.
+  // What it has printed on stderr.
   [[nodiscard]] std::string errors() const;
 
  private:

@@ -1,4 +1,4 @@
-// containerd behind the interface, with a real one.
+// containerd through the interface Runtime, with a real containerd.
 
 #include "support/containerd.h"
 
@@ -25,7 +25,7 @@ class ContainerdTest : public ServerRuntimeTest<test::Containerd> {
     server_.emplace(criu_.folder());
     runtime_ = make_containerd_runtime({.timeout = seconds(60)});
   }
-  // Starts a container that counts.
+  // Starts a container whose program counts.
   ProcessId start(const std::string& id) {
     RunSpec spec;
     spec.container = id;
@@ -52,7 +52,7 @@ TEST_F(ContainerdTest, IsDumpedAndRestored) {
   ASSERT_TRUE(dumped->stats.has_value());
   EXPECT_GT(dumped->stats->pages_written, 0U);
   EXPECT_GT(dumped->image_bytes, 0U);
-  EXPECT_FALSE(seen.empty()) << "no phase was seen in CRIU's log";
+  EXPECT_FALSE(seen.empty()) << "kymod found no phase in CRIU's log";
   EXPECT_EQ(server_->status("web"), "");
   EXPECT_FALSE(runtime_->process_of("default/web").has_value());
 
@@ -68,11 +68,11 @@ TEST_F(ContainerdTest, IsDumpedAndRestored) {
   EXPECT_TRUE(counts_on(restored->process));
 }
 
-// runc, which containerd calls, would not restore it.
+// containerd calls runc, which cannot restore a container with a terminal.
 TEST_F(ContainerdTest, AContainerWithATerminalIsRefusedAndRunsOn) {
   const std::string command = "ctr --address " + server_->socket() + " run -d -t " +
                               test::Containerd::image() + " web sleep 1000";
-  // ctr needs a terminal itself.
+  // ctr needs a terminal itself, which script(1) gives it.
   const auto [said, good] = test::shell("script -qec \"" + command + "\" /dev/null 2>&1");
   ASSERT_EQ(server_->status("web"), "RUNNING") << said;
   const Result<DumpOutcome> dumped = runtime_->dump(spec("web"), {});
@@ -122,7 +122,7 @@ TEST_F(ContainerdTest, AContainerdThatHangsHoldsNobodyUp) {
   expect_a_hanging_server_holds_nobody_up("default/web");
 }
 
-// As the tests of runc and podman do it.
+// The same test as for runc and podman.
 TEST_F(ContainerdTest, AtWhateverStepItsDumpIsEndedTheContainerRunsOn) {
   expect_it_runs_on_at_whatever_step(start("web"), "RUNNING");
 }
@@ -141,7 +141,7 @@ TEST_F(ContainerdTest, WhatItCannotDoIsOneClearLine) {
   EXPECT_EQ(runtime_->find("nobody").error().code, Code::not_found);
   EXPECT_NE(runtime_->find("moby/nobody").error().message.find("namespace moby"),
             std::string::npos);
-  // gRPC ends the program that gives it metadata with a line end.
+  // gRPC ends the program if metadata has a line end.
   for (const char* name : {"", "--all", "a/b/c", "a\nb/web", "/web", "web/"}) {
     EXPECT_EQ(runtime_->find(name).error().code, Code::invalid_argument) << name;
     EXPECT_FALSE(runtime_->process_of(name).has_value()) << name;

@@ -1,4 +1,4 @@
-// runc and podman behind the interface: what is refused, and what a failure leaves.
+// runc and podman through the interface Runtime: what is refused, and what a failure leaves.
 
 #include "support/containers.h"
 
@@ -24,7 +24,7 @@ namespace {
 namespace fs = std::filesystem;
 using std::chrono::seconds;
 
-// A folder with a criu that is this shell script.
+// Makes a folder whose criu is this shell script.
 std::string folder_with(const test::TemporaryDirectory& parent, const std::string& script) {
   std::string folder = parent.folder("criu-folder");
   std::ofstream(folder + "/criu") << "#!/bin/sh\n" << script << "\n";
@@ -32,14 +32,13 @@ std::string folder_with(const test::TemporaryDirectory& parent, const std::strin
   return folder;
 }
 
-// runc leaves a file of its own in the folder.
+// runc leaves a file of its own in the folder, which does not count.
 bool has_images(const std::string& folder) {
   return std::any_of(fs::directory_iterator(folder), fs::directory_iterator(),
                      [](const auto& entry) { return entry.path().extension() == ".img"; });
 }
 
-// The mounts of CRIU's that a restore which was ended has left below such a folder: the machine's
-// cgroups.
+// The mounts of the machine's cgroups below this folder that CRIU left when its restore was ended.
 std::string left_of_criu(const std::string& folder) {
   std::ifstream mounts("/proc/self/mountinfo");
   std::string left;
@@ -130,7 +129,7 @@ TEST_F(RuncTest, IsDumpedAndRestoredUnderAnotherIdToo) {
 TEST_F(RuncTest, AFailedDumpLeavesItRunningAndNoImage) {
   KYMO_NEEDS_RUNC();
   const std::string bundle = runc_.start("web");
-  // A criu that ends in the middle: it has frozen nothing, but runc is told nothing either.
+  // A criu that ends too early. It has not frozen anything, but runc does not know that.
   const auto runtime = this->runtime(folder_with(runc_.folder(), "sleep 0.1; exit 3"));
   const DumpSpec dump = spec(*runtime, "web");
   const Result<DumpOutcome> dumped = runtime->dump(dump, {});
@@ -185,21 +184,15 @@ TEST_F(RuncTest, AtWhateverStepADumpIsCancelledTheContainerRunsOn) {
   const std::string bundle = runc_.start("web");
   const test::BreakableCriu criu;
   const auto runtime = this->runtime(criu.folder());
-  for (const char* const step : test::kDumpSteps) {
-    SCOPED_TRACE(test::name_of_step(step));
-    DumpSpec dump = spec(*runtime, "web", true);
-    const Result<DumpOutcome> dumped =
-        test::cancelled_at(criu, step, [&](const Cancellation* cancel) {
-          dump.cancel = cancel;
-          return runtime->dump(dump, {});
-        });
-    ASSERT_FALSE(dumped.ok());
-    EXPECT_EQ(dumped.error().code, Code::cancelled) << dumped.error().message;
-    EXPECT_FALSE(has_images(dump.images_dir));
-    ASSERT_EQ(runc_.status("web"), "running");
-    ASSERT_TRUE(test::counts_on(bundle + "/rootfs"));
-    EXPECT_FALSE(test::has_criu_code(dump.process.pid));
-  }
+  test::cancel_at_each(
+      criu, test::kDumpSteps, [&] { return spec(*runtime, "web", true); },
+      [&](const DumpSpec& dump) { return runtime->dump(dump, {}); },
+      [&](const DumpSpec& dump, const Error&) {
+        EXPECT_FALSE(has_images(dump.images_dir));
+        ASSERT_EQ(runc_.status("web"), "running");
+        ASSERT_TRUE(test::counts_on(bundle + "/rootfs"));
+        EXPECT_FALSE(test::has_criu_code(dump.process.pid));
+      });
 }
 
 TEST_F(RuncTest, AtWhateverStepARestoreIsCancelledNothingOfItIsLeft) {
@@ -209,21 +202,15 @@ TEST_F(RuncTest, AtWhateverStepARestoreIsCancelledNothingOfItIsLeft) {
   const auto runtime = this->runtime(criu.folder());
   const DumpSpec dump = spec(*runtime, "web");
   ASSERT_TRUE(runtime->dump(dump, {}).ok());
-  for (const char* const step : test::kRestoreSteps) {
-    SCOPED_TRACE(test::name_of_step(step));
-    RestoreSpec restore = restore_of(dump, bundle);
-    const Result<RestoreOutcome> restored =
-        test::cancelled_at(criu, step, [&](const Cancellation* cancel) {
-          restore.cancel = cancel;
-          return runtime->restore(restore, {});
-        });
-    ASSERT_FALSE(restored.ok());
-    EXPECT_EQ(restored.error().code, Code::cancelled) << restored.error().message;
-    ASSERT_EQ(runc_.status("web"), "");
-    ASSERT_TRUE(has_images(dump.images_dir));
-    ASSERT_TRUE(fs::exists(bundle + "/rootfs/bin")) << "its root was emptied";
-    ASSERT_EQ(left_of_criu(dump.work_dir), "");
-  }
+  ASSERT_NO_FATAL_FAILURE(test::cancel_at_each(
+      criu, test::kRestoreSteps, [&] { return restore_of(dump, bundle); },
+      [&](const RestoreSpec& restore) { return runtime->restore(restore, {}); },
+      [&](const RestoreSpec&, const Error&) {
+        ASSERT_EQ(runc_.status("web"), "");
+        ASSERT_TRUE(has_images(dump.images_dir));
+        ASSERT_TRUE(fs::exists(bundle + "/rootfs/bin")) << "its root was emptied";
+        ASSERT_EQ(left_of_criu(dump.work_dir), "");
+      }));
   const Result<RestoreOutcome> restored = runtime->restore(restore_of(dump, bundle), {});
   ASSERT_TRUE(restored.ok()) << restored.error().message;
   EXPECT_TRUE(test::counts_on(bundle + "/rootfs"));
@@ -255,8 +242,8 @@ TEST_F(RuncTest, RoundsOfPreDumpAreMadeAndRestoredFromOrRefused) {
   EXPECT_TRUE(test::counts_on(bundle + "/rootfs"));
 }
 
-// runc, killed with a container frozen, leaves it so: here the part of criu is played by a script
-// that freezes it itself.
+// If runc is killed while a container is frozen, the container stays frozen. A script stands in for
+// criu, and freezes the container itself.
 TEST_F(RuncTest, WhatAFailedDumpLeavesFrozenIsThawed) {
   KYMO_NEEDS_RUNC();
   const std::string bundle = runc_.start("web");
@@ -284,7 +271,7 @@ TEST_F(RuncTest, AFailedRestoreLeavesNoContainer) {
   EXPECT_FALSE(fs::exists(runc_.path() + "/web"));
 }
 
-// `runc delete --force` would delete the files of its root.
+// `runc delete --force` would also delete the files of the container's root.
 TEST_F(RuncTest, WhatAKilledRestoreHasLeftIsRemovedByTheNextAndItsRootStays) {
   KYMO_NEEDS_RUNC();
   const std::string bundle = runc_.start("web");
@@ -438,7 +425,7 @@ TEST_F(PodmanTest, AFailedDumpLeavesItRunningAndPodmansFolderAsItWas) {
   EXPECT_FALSE(fs::is_symlink(link));
 }
 
-// Dumps of a container, each ended at another step.
+// Dumps of a container. Each is ended at another step.
 class PodmanCutShortTest : public PodmanTest {
  protected:
   void begin() {
@@ -447,13 +434,13 @@ class PodmanCutShortTest : public PodmanTest {
     ASSERT_TRUE(found.ok()) << found.error().message;
     container_ = *found;
   }
-  // A dump into new folders, after which the container runs on.
+  // A dump into new folders after which the container must run on.
   [[nodiscard]] DumpSpec spec() {
     const std::string name = std::to_string(++dumps_);
     return {container_.process, folder_.folder(name + "-images"), folder_.folder(name + "-work"),
             true, container_.id};
   }
-  // Looks at what a dump has left that was ended with this code.
+  // Checks what is left by a dump that was ended with this code.
   void expect_it_runs_on(const Result<DumpOutcome>& dumped, Code code) {
     ASSERT_FALSE(dumped.ok());
     EXPECT_EQ(dumped.error().code, code) << dumped.error().message;
@@ -510,22 +497,16 @@ TEST_F(PodmanTest, AtWhateverStepARestoreIsCancelledItCanBeRestoredAgain) {
   const DumpSpec dump{found->process, folder_.folder("images"), folder_.folder("work"), false,
                       found->id};
   ASSERT_TRUE(runtime->dump(dump, {}).ok());
-  for (const char* const step : test::kRestoreSteps) {
-    SCOPED_TRACE(test::name_of_step(step));
-    const Result<RestoreOutcome> restored =
-        test::cancelled_at(criu, step, [&](const Cancellation* cancel) {
-          RestoreSpec restore{dump.images_dir, dump.work_dir, found->id};
-          restore.cancel = cancel;
-          return runtime->restore(restore, {});
-        });
-    ASSERT_FALSE(restored.ok());
-    ASSERT_EQ(restored.error().code, Code::cancelled) << restored.error().message;
-    ASSERT_NE(podman_.status("kymo-rt"), "running");
-    ASSERT_TRUE(has_images(dump.images_dir));
-    ASSERT_EQ(left_of_criu("/" + found->id + "/userdata"), "");
-  }
-  const Result<RestoreOutcome> restored =
-      runtime->restore({dump.images_dir, dump.work_dir, found->id}, {});
+  const RestoreSpec restore{dump.images_dir, dump.work_dir, found->id};
+  ASSERT_NO_FATAL_FAILURE(test::cancel_at_each(
+      criu, test::kRestoreSteps, [&] { return restore; },
+      [&](const RestoreSpec& one) { return runtime->restore(one, {}); },
+      [&](const RestoreSpec&, const Error&) {
+        ASSERT_NE(podman_.status("kymo-rt"), "running");
+        ASSERT_TRUE(has_images(dump.images_dir));
+        ASSERT_EQ(left_of_criu("/" + found->id + "/userdata"), "");
+      }));
+  const Result<RestoreOutcome> restored = runtime->restore(restore, {});
   ASSERT_TRUE(restored.ok()) << restored.error().message;
   EXPECT_EQ(podman_.status("kymo-rt"), "running");
   EXPECT_TRUE(test::counts_on(root));
@@ -542,7 +523,8 @@ TEST_F(PodmanTest, IsRunFrozenAndGoesOn) {
   ASSERT_TRUE(process.ok()) << process.error().message;
   EXPECT_TRUE(test::counts_on(podman_.root_of("kymo-rt")));
   EXPECT_EQ(runtime->run(run).error().code, Code::already_exists);
-  EXPECT_EQ(podman_.status("kymo-rt"), "running") << "a name that is taken harms nobody";
+  EXPECT_EQ(podman_.status("kymo-rt"), "running")
+      << "a name that is already used must not affect the other container";
 
   const Result<Container> found = runtime->find("kymo-rt");
   ASSERT_TRUE(found.ok()) << found.error().message;

@@ -1,4 +1,4 @@
-// Docker behind the interface, with a real one.
+// Docker through the interface Runtime, with a real Docker.
 
 #include "support/docker.h"
 
@@ -33,7 +33,7 @@ class DockerTest : public ServerRuntimeTest<test::Docker> {
     server_.emplace(criu_.folder());
     runtime_ = make_docker_runtime({.timeout = seconds(60)});
   }
-  // Starts a container that counts, with further arguments of docker run.
+  // Starts a container whose program counts. `further` are more arguments of docker run.
   ProcessId start(const std::string& name, const std::vector<std::string>& further = {}) {
     RunSpec spec;
     spec.container = name;
@@ -47,7 +47,7 @@ class DockerTest : public ServerRuntimeTest<test::Docker> {
   static RestoreSpec restore_of(const DumpSpec& dump) {
     return {dump.images_dir, dump.work_dir, dump.container};
   }
-  // The names below `folder` with this text.
+  // The number of files and folders below `folder` whose names have this text.
   static int count_names(const std::string& folder, const std::string& text) {
     int count = 0;
     for (const auto& entry : fs::directory_iterator(folder)) {
@@ -64,7 +64,7 @@ TEST_F(DockerTest, IsDumpedAndRestored) {
   const DumpSpec dump = spec("web");
   EXPECT_EQ(runtime_->find(dump.container.substr(0, 12))->id, dump.container);
   EXPECT_EQ(runtime_->process_of(dump.container)->pid, process.pid);
-  EXPECT_FALSE(runtime_->process_of("web").has_value()) << "it is no id";
+  EXPECT_FALSE(runtime_->process_of("web").has_value()) << "a name is not an id";
   std::vector<std::string> seen;
   Observer observer;
   observer.notified = [&](std::string_view name) { seen.emplace_back(name); };
@@ -74,7 +74,7 @@ TEST_F(DockerTest, IsDumpedAndRestored) {
   ASSERT_TRUE(dumped->stats.has_value());
   EXPECT_GT(dumped->stats->pages_written, 0U);
   EXPECT_GT(dumped->image_bytes, 0U);
-  EXPECT_FALSE(seen.empty()) << "no phase was seen in CRIU's log";
+  EXPECT_FALSE(seen.empty()) << "kymod found no phase in CRIU's log";
   EXPECT_EQ(server_->status("web"), "exited");
   EXPECT_FALSE(runtime_->process_of(dump.container).has_value());
   EXPECT_FALSE(fs::exists(dump.images_dir + "/docker"));
@@ -84,7 +84,7 @@ TEST_F(DockerTest, IsDumpedAndRestored) {
   ASSERT_TRUE(restored.ok()) << restored.error().message;
   EXPECT_TRUE(restored->warnings.empty()) << restored->warnings.front();
   ASSERT_TRUE(restored->stats.has_value());
-  EXPECT_FALSE(seen.empty()) << "no phase was seen in CRIU's log";
+  EXPECT_FALSE(seen.empty()) << "kymod found no phase in CRIU's log";
   EXPECT_EQ(server_->status("web"), "running");
   EXPECT_TRUE(counts_on(restored->process));
   EXPECT_EQ(count_names(server_->temporary(), "checkpoint"), 0) << "a copy of the images is left";
@@ -95,11 +95,12 @@ TEST_F(DockerTest, IsDumpedAndRestored) {
   EXPECT_TRUE(counts_on(restored->process));
 }
 
-// containerd may still have the tar file of the images, and refuses to store the same one again.
+// containerd may still have the tar file of the same images, and refuses to store it a second time.
 TEST_F(DockerTest, IsRestoredAtOnceAndAgainAndAgain) {
   start("web");
   const std::string id = runtime_->find("web")->id;
-  // As kymod does. Docker does not answer while it restores the container.
+  // Asks for the container's process all the time, as kymod does. Docker does not answer while it
+  // restores the container.
   std::atomic<bool> over = false;
   std::thread asks([&] {
     for (; !over; std::this_thread::sleep_for(std::chrono::milliseconds(50))) {
@@ -131,8 +132,8 @@ TEST_F(DockerTest, LeftRunningItGoesOn) {
   EXPECT_TRUE(counts_on(process));
 }
 
-// containerd had not yet collected what it had stored of the dump before. It is held there until the
-// second dump was refused once.
+// Before the fix, a dump failed if containerd had not yet removed what it had stored for the dump
+// before. The test keeps containerd from removing it until the second dump was refused once.
 TEST_F(DockerTest, TheNextDumpWaitsUntilContainerdHasForgottenTheLastOne) {
   const ProcessId process = start("web");
   const std::string ctr = "ctr --namespace moby content ";
@@ -148,11 +149,12 @@ TEST_F(DockerTest, TheNextDumpWaitsUntilContainerdHasForgottenTheLastOne) {
   over = true;
   holder.join();
   ASSERT_TRUE(first.ok()) << first.error().message;
-  ASSERT_NE(test::shell("echo " + all).first, "\n") << "nothing could be held";
+  ASSERT_NE(test::shell("echo " + all).first, "\n")
+      << "the test kept nothing in containerd's store";
   std::thread collector([&] {
     EXPECT_TRUE(test::eventually([&] {
       return server_->log().find(": already exists") != std::string::npos;
-    })) << "the dump was not refused: nothing was tested";
+    })) << "containerd did not refuse the dump, so the test has tested nothing";
     test::shell("for each in " + all + "; do " + ctr + "rm $each; done >/dev/null 2>&1");
   });
   const Result<DumpOutcome> second = runtime_->dump(spec("web", true), {});
@@ -196,7 +198,7 @@ TEST_F(DockerTest, AFrozenOneIsDumpedAndStaysFrozen) {
   EXPECT_TRUE(counts_on(restored->process));
 }
 
-// Docker and the cgroup differ if kymod had to unfreeze the container without Docker.
+// If kymod had to unfreeze the container without Docker, Docker still believes that it is paused.
 TEST_F(DockerTest, UnfreezeMendsWhatDockerTakesForPaused) {
   const ProcessId process = start("web");
   ASSERT_TRUE(runtime_->freeze({process, "web"}).ok());
@@ -208,7 +210,7 @@ TEST_F(DockerTest, UnfreezeMendsWhatDockerTakesForPaused) {
   EXPECT_TRUE(counts_on(process));
 }
 
-// Docker starts such a container again when CRIU ends it.
+// With such a policy, Docker starts the container again when CRIU ends it.
 TEST_F(DockerTest, ADumpedOneIsNotStartedAgainByItsRestartPolicy) {
   start("web", {"--restart", "always"});
   const DumpSpec dump = spec("web");
@@ -243,7 +245,7 @@ TEST_F(DockerTest, ADockerThatHangsHoldsNobodyUp) {
   expect_a_hanging_server_holds_nobody_up(id);
 }
 
-// As the tests of runc, podman and containerd do it.
+// The same test as for runc, podman and containerd.
 TEST_F(DockerTest, AtWhateverStepItsDumpIsEndedTheContainerRunsOn) {
   expect_it_runs_on_at_whatever_step(start("web"), "running");
 }
@@ -276,29 +278,25 @@ TEST_F(DockerTest, AtWhateverStepARestoreIsCancelledNothingOfItIsLeft) {
   start("web");
   const DumpSpec dump = spec("web");
   ASSERT_TRUE(runtime_->dump(dump, {}).ok());
-  for (const char* const step : test::kLoggedRestoreSteps) {
-    SCOPED_TRACE(test::name_of_step(step));
-    RestoreSpec restore = restore_of(dump);
-    const Result<RestoreOutcome> restored =
-        test::cancelled_at(criu_, step, [&](const Cancellation* cancel) {
-          restore.cancel = cancel;
-          return runtime_->restore(restore, {});
-        });
-    ASSERT_FALSE(restored.ok());
-    EXPECT_EQ(restored.error().code, Code::cancelled) << restored.error().message;
-    EXPECT_EQ(server_->status("web"), "exited");
-    EXPECT_EQ(count_names(server_->temporary(), "checkpoint"), 0) << "a copy of the images";
-    const std::string folder = fs::path(server_->temporary()).parent_path();
-    EXPECT_EQ(read_file("/proc/self/mountinfo")->find(folder + "/root/io.containerd.runtime"),
-              std::string::npos)
-        << "a mount of CRIU is left";
-  }
+  ASSERT_NO_FATAL_FAILURE(test::cancel_at_each(
+      criu_, test::kLoggedRestoreSteps, [&] { return restore_of(dump); },
+      [&](const RestoreSpec& restore) { return runtime_->restore(restore, {}); },
+      [&](const RestoreSpec&, const Error&) {
+        EXPECT_EQ(server_->status("web"), "exited");
+        EXPECT_EQ(count_names(server_->temporary(), "checkpoint"), 0)
+            << "a copy of the images is left";
+        const std::string folder = fs::path(server_->temporary()).parent_path();
+        EXPECT_EQ(read_file("/proc/self/mountinfo")->find(folder + "/root/io.containerd.runtime"),
+                  std::string::npos)
+            << "a mount of CRIU is left";
+      }));
   const Result<RestoreOutcome> restored = runtime_->restore(restore_of(dump), {});
   ASSERT_TRUE(restored.ok()) << restored.error().message;
   EXPECT_TRUE(counts_on(restored->process));
 }
 
-// A copy is one of these images if both have the same inventory. Links could make it the same.
+// kymod takes a folder for a copy of these images if both have the same inventory. A link could make
+// any folder look like a copy.
 TEST_F(DockerTest, ALinkInPlaceOfAnInventoryIsNotFollowed) {
   static_cast<void>(folder_.folder("images"));
   const std::string inventory = folder_.file("images/inventory.img", "inventory");
@@ -329,7 +327,8 @@ TEST_F(DockerTest, AFailedDumpLeavesItRunning) {
   EXPECT_TRUE(counts_on(process));
 }
 
-// CRIU would have ended it by then, and Docker would have removed what it could not unpack.
+// If CRIU had ended the container before, it would be lost, because Docker removes images that it
+// cannot unpack.
 TEST_F(DockerTest, ADiskThatIsFullWhenDockerUnpacksLosesNoContainer) {
   const ProcessId process = start("web");
   const std::string disk = folder_.folder("disk");
@@ -370,7 +369,7 @@ TEST_F(DockerTest, WhatItCannotDoIsOneClearLine) {
   bad.command[bad.command.size() - 3] = "/bin/none";
   const Result<ProcessId> none = runtime_->run(bad);
   EXPECT_NE(none.error().message.find("\"/bin/none\""), std::string::npos) << none.error().message;
-  EXPECT_EQ(server_->status("other"), "") << "it is removed";
+  EXPECT_EQ(server_->status("other"), "") << "the container that could not start must be removed";
   bad.command = {"--no-such-flag"};
   EXPECT_NE(runtime_->run(bad).error().message.find("unknown flag"), std::string::npos);
   DumpSpec dump = spec("web");
@@ -394,7 +393,8 @@ TEST_F(DockerTest, WhatItCannotDoIsOneClearLine) {
   unsetenv("DOCKER_HOST");
 }
 
-// Anybody may name a process dockerd, and kymod starts the criu that it finds by that of Docker.
+// Any user may name a process dockerd. kymod takes the PATH of Docker's process to find its criu, so
+// it must not believe such a process.
 TEST_F(DockerTest, OnlyTheProgramsOfRootOutsideOfContainersAreBelieved) {
   fs::permissions(folder_.path(), fs::perms::others_exec, fs::perm_options::add);
   const std::string real = folder_.folder("real") + "/dockerd";
@@ -408,7 +408,7 @@ TEST_F(DockerTest, OnlyTheProgramsOfRootOutsideOfContainersAreBelieved) {
     EXPECT_EQ(done, 0);
     pid_t pid = std::stoi(*read_file(file));
     Result<probe::Process> process = probe::read_process(pid);
-    // unshare has a child.
+    // unshare forks, and the child runs the program.
     EXPECT_TRUE(test::eventually([&] {
       if (const auto children = probe::children_of(pid).value(); !children.empty())
         pid = children.front();

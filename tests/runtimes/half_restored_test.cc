@@ -27,7 +27,7 @@ class HalfRestoredTest : public testing::Test {
     child_ = ::fork();
     for (; child_ == 0;) ::pause();
   }
-  // Until a process that starts now has a later start time than one that started before.
+  // Waits until a process that starts now has a later start time than one that started before.
   static void let_ticks_pass() {
     ::usleep(3 * 1'000'000 / static_cast<useconds_t>(::sysconf(_SC_CLK_TCK)));
   }
@@ -45,7 +45,8 @@ TEST_F(HalfRestoredTest, AChildOfTheTimeOfCriuIsKilled) {
   EXPECT_TRUE(is_killed());
 }
 
-// Any child with the pid was killed, such as a program that another request had started.
+// Before the fix, any child with this pid was killed, such as a program that another request had
+// started.
 TEST_F(HalfRestoredTest, AChildThatBeganBeforeOrAfterIsNotTouched) {
   TimeOfCriu before;
   before.ended();

@@ -9,7 +9,7 @@
 namespace kymo::runtime {
 namespace {
 
-// PATH while it lives.
+// Sets PATH as long as this object exists.
 class PathIs {
  public:
   explicit PathIs(const std::string& path) : before_(::getenv("PATH")) {
@@ -29,7 +29,7 @@ const Finding& finding(const std::vector<Finding>& findings, const std::string& 
       return one;
     }
   }
-  ADD_FAILURE() << "nothing said of " << what;
+  ADD_FAILURE() << "there is no finding about " << what;
   return findings.front();
 }
 
@@ -50,7 +50,7 @@ TEST(HostCheckTest, AMissingCriuIsBadAndNamed) {
   EXPECT_NE(finding(findings, "criu").detail.find("/nowhere/criu"), std::string::npos);
 }
 
-// Stands in for a criu that works: answers the one call by which its version is asked.
+// A program in place of criu. It answers only the call that asks for its version.
 std::string criu_that_starts(const test::TemporaryDirectory& folder, const std::string& name) {
   return folder.file(name, "#!/bin/sh\nexec " + test::criu_path() + " \"$@\"\n", 0755);
 }
@@ -80,7 +80,7 @@ TEST(HostCheckTest, SaysOfEachRuntimeWhichCriuItWillFind) {
   EXPECT_NE(
       finding(findings, "criu of podman").detail.find(", by its libcriu through crun at /opt/crun"),
       std::string::npos);
-  // kymod without a criu of its own: the one of PATH, for all.
+  // kymod has no criu of its own, so all runtimes use the one on PATH.
   findings = check_host("criu");
   EXPECT_EQ(finding(findings, "criu of runc").state, Finding::State::absent);
   EXPECT_EQ(

@@ -1,8 +1,11 @@
 #include "runtimes/process/process_runtime.h"
 
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <signal.h>
 #include <sys/mount.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -32,7 +35,8 @@ namespace {
 using std::chrono::milliseconds;
 using test::eventually;
 
-// A dump or restore is ended after the first of these times. If it has not come far enough by then, the next time is tried.
+// The timeouts with which a dump or restore is tried. If it has not reached the tested step within one, the next one is
+// used.
 constexpr std::array kEverLonger{milliseconds(1000), milliseconds(5000), milliseconds(25000)};
 
 // What an observer was told.
@@ -66,7 +70,8 @@ class ProcessRuntimeTest : public testing::Test {
       ended_[id.pid] = status;
     };
     if (runtime_) {
-      earlier_.push_back(std::move(runtime_));  // reaps what it has started
+      // Still needed, because it reaps the processes that it has started.
+      earlier_.push_back(std::move(runtime_));
     }
     runtime_ = make_process_runtime(std::move(options));
   }
@@ -81,7 +86,7 @@ class ProcessRuntimeTest : public testing::Test {
   }
   RestoreSpec restore_spec() { return {folder_.path() + "/images", folder_.folder("work")}; }
 
-  // For the message of a failure.
+  // For the failure message of a test.
   std::string how_it_ended(pid_t pid) {
     const std::lock_guard lock(mutex_);
     return ended_.contains(pid) ? "it ended with wait status " + std::to_string(ended_[pid])
@@ -108,7 +113,7 @@ TEST_F(ProcessRuntimeTest, DumpsAndRestoresAProcessThatGoesOnCounting) {
   Told dumped;
   const Result<DumpOutcome> dump = runtime_->dump(dump_spec(churn.id()), dumped.observer());
   ASSERT_TRUE(dump.ok()) << dump.error().message;
-  EXPECT_TRUE(has_ended(churn.id().pid)) << "its zombie would keep its pid";
+  EXPECT_TRUE(has_ended(churn.id().pid)) << "a zombie would keep the pid, which the restore needs";
   EXPECT_TRUE(dump->warnings.empty()) << dump->warnings.front();
   ASSERT_TRUE(dump->stats.has_value());
   EXPECT_GE(dump->stats->pages_written, 32U * 256U);
@@ -146,7 +151,7 @@ TEST_F(ProcessRuntimeTest, DumpsAndRestoresAProcessThatGoesOnCounting) {
   }
   kill(pid, SIGTERM);
   EXPECT_TRUE(eventually([&] { return has_ended(pid); }));
-  EXPECT_FALSE(probe::read_process(pid).ok()) << "a zombie is left";
+  EXPECT_FALSE(probe::read_process(pid).ok()) << "the process must have been reaped";
 
   ASSERT_EQ(calls_.size(), 2U);
   EXPECT_EQ(calls_[0].kind, criu::CallKind::dump);
@@ -162,7 +167,8 @@ TEST_F(ProcessRuntimeTest, EveryPageThatCriuWroteIsFoundWithItsMapping) {
   ASSERT_TRUE(dump.ok()) << dump.error().message;
   const auto images = criu::ImageSet::open(folder_.path() + "/images");
   ASSERT_TRUE(images.ok()) << images.error().message;
-  EXPECT_TRUE(images->has("stats-dump")) << "the work folder is beside the images";
+  EXPECT_TRUE(images->has("stats-dump"))
+      << "the statistics must be found in the work folder next to the images";
   const criu::CheckpointPages pages = criu::read_pages(*images);
   EXPECT_TRUE(pages.notes.empty()) << pages.notes.front();
   EXPECT_EQ(pages.pages.present,
@@ -179,8 +185,9 @@ TEST_F(ProcessRuntimeTest, EveryPageThatCriuWroteIsFoundWithItsMapping) {
     EXPECT_NE(mapping.name, "[unmapped]");
   }
   EXPECT_EQ(sum, process.pages.present);
-  EXPECT_TRUE(named) << "the program's own pages are its file's";
-  EXPECT_GE(process.mappings.front().pages.present, 32U * 256U) << "its 32 MiB come first";
+  EXPECT_TRUE(named) << "the mapping of the program must have the name of its file";
+  EXPECT_GE(process.mappings.front().pages.present, 32U * 256U)
+      << "the mapping with the 32 MiB must come first";
 }
 
 TEST_F(ProcessRuntimeTest, LeavesAProcessRunningWhereAsked) {
@@ -199,7 +206,7 @@ TEST_F(ProcessRuntimeTest, LeavesAProcessRunningWhereAsked) {
 
 TEST_F(ProcessRuntimeTest, DumpsAJobThatIsNoChildOfItsOwn) {
   Churn churn(*runtime_, folder_, 8);
-  // As after a restart of the daemon: this runtime did not start the process.
+  // A new runtime that did not start the process, as after a restart of the daemon.
   runtime_.reset();
   use_criu(test::criu_path(), milliseconds(0));
   const Result<DumpOutcome> dump = runtime_->dump(dump_spec(churn.id()), {});
@@ -221,7 +228,7 @@ TEST_F(ProcessRuntimeTest, ARestoreWaitsForAParentThatTakesItsTimeToReap) {
   use_criu(test::criu_path(), milliseconds(0));
   const Result<DumpOutcome> dump = runtime_->dump(dump_spec(churn.id()), {});
   ASSERT_TRUE(dump.ok()) << dump.error().message;
-  // It reaps after the restore has begun.
+  // The parent reaps the process after the restore has begun.
   std::thread parent([&] {
     std::this_thread::sleep_for(std::chrono::seconds(2));
     EXPECT_EQ(waitpid(churn.id().pid, nullptr, 0), churn.id().pid);
@@ -233,7 +240,7 @@ TEST_F(ProcessRuntimeTest, ARestoreWaitsForAParentThatTakesItsTimeToReap) {
   EXPECT_TRUE(churn.goes_on());
 }
 
-// The one that failed ended the other's process, after that had been told of as restored.
+// Before the fix, the restore that failed ended the process of the other one, which had already been reported as restored.
 TEST_F(ProcessRuntimeTest, OfTwoRestoresOfCopiesAtOnceOneSucceedsAndItsProcessRunsOn) {
   Churn churn(*runtime_, folder_, 4);
   for (int round = 0; round < 4; ++round) {
@@ -284,8 +291,8 @@ TEST_F(ProcessRuntimeTest, AHungCriuIsKilledAndTheProcessRunsOn) {
   EXPECT_TRUE(churn.goes_on());
 }
 
-// The process is frozen and CRIU waits for its answer when the time is over. On a slow machine the time is over before
-// CRIU has come that far: the dump is then tried again with more of it.
+// When the timeout is over, the process is frozen and CRIU waits for the answer of the test. On a slow machine, CRIU may
+// not have reached this step. The dump is then tried again with a longer timeout.
 TEST_F(ProcessRuntimeTest, ADumpCutShortWhileTheProcessIsFrozenLeavesItRunning) {
   Churn churn(*runtime_, folder_, 64);
   bool was_frozen = false;
@@ -295,7 +302,7 @@ TEST_F(ProcessRuntimeTest, ADumpCutShortWhileTheProcessIsFrozenLeavesItRunning) 
     stuck.notified = [&](std::string_view name) {
       if (name == "post-dump") {
         was_frozen = !probe::stopped_threads(churn.id().pid).empty();
-        std::this_thread::sleep_for(timeout);  // the hang that is tested
+        std::this_thread::sleep_for(timeout);  // hangs until the timeout is over
       }
     };
     const Result<DumpOutcome> dump = runtime_->dump(dump_spec(churn.id()), stuck);
@@ -309,7 +316,7 @@ TEST_F(ProcessRuntimeTest, ADumpCutShortWhileTheProcessIsFrozenLeavesItRunning) 
     EXPECT_TRUE(churn.goes_on());
     if (was_frozen) break;
   }
-  EXPECT_TRUE(was_frozen) << "no dump came to its end within " << kEverLonger.back().count()
+  EXPECT_TRUE(was_frozen) << "no dump reached this step within " << kEverLonger.back().count()
                           << " ms";
 }
 
@@ -403,23 +410,17 @@ TEST_F(ProcessRuntimeTest, InWhateverStepADumpIsCancelledTheProcessRunsOn) {
   const Churn churn(*runtime_, folder_, 32);
   const test::BreakableCriu criu;
   use_criu(criu.path(), milliseconds(0));
-  for (const char* const step : test::kDumpSteps) {
-    SCOPED_TRACE(test::name_of_step(step));
-    DumpSpec dump = dump_spec(churn.id(), true);
-    const Result<DumpOutcome> outcome =
-        test::cancelled_at(criu, step, [&](const Cancellation* cancel) {
-          dump.cancel = cancel;
-          return runtime_->dump(dump, {});
-        });
-    ASSERT_FALSE(outcome.ok());
-    EXPECT_EQ(outcome.error().code, Code::cancelled) << outcome.error().message;
-    EXPECT_NE(outcome.error().message.find("the request was cancelled; the process runs on"),
-              std::string::npos)
-        << outcome.error().message;
-    expect_no_images();
-    ASSERT_TRUE(churn.goes_on()) << how_it_ended(churn.id().pid);
-    EXPECT_FALSE(test::has_criu_code(churn.id().pid));
-  }
+  ASSERT_NO_FATAL_FAILURE(test::cancel_at_each(
+      criu, test::kDumpSteps, [&] { return dump_spec(churn.id(), true); },
+      [&](const DumpSpec& dump) { return runtime_->dump(dump, {}); },
+      [&](const DumpSpec&, const Error& error) {
+        EXPECT_NE(error.message.find("the request was cancelled; the process runs on"),
+                  std::string::npos)
+            << error.message;
+        expect_no_images();
+        ASSERT_TRUE(churn.goes_on()) << how_it_ended(churn.id().pid);
+        EXPECT_FALSE(test::has_criu_code(churn.id().pid));
+      }));
   EXPECT_TRUE(runtime_->dump(dump_spec(churn.id(), true), {}).ok());
 }
 
@@ -431,25 +432,43 @@ TEST_F(ProcessRuntimeTest, InWhateverStepARestoreIsCancelledNothingOfItIsLeft) {
   const test::BreakableCriu criu;
   use_criu(criu.path(), milliseconds(0));
   std::vector<const char*> steps(std::begin(test::kRestoreSteps), std::end(test::kRestoreSteps));
-  // The runtime of a container has its answer by the last of these, and waits for the first.
+  // Two more steps, which the tests of containers leave out. At the first one, the runtime of a container already has its
+  // answer. At the second one, CRIU has not started.
   steps.insert(steps.end(), {"Running post-resume scripts", nullptr});
-  for (const char* const step : steps) {
-    SCOPED_TRACE(test::name_of_step(step));
-    RestoreSpec restore = restore_spec();
-    const Result<RestoreOutcome> outcome =
-        test::cancelled_at(criu, step, [&](const Cancellation* cancel) {
-          restore.cancel = cancel;
-          return runtime_->restore(restore, {});
-        });
-    ASSERT_FALSE(outcome.ok());
-    EXPECT_EQ(outcome.error().code, Code::cancelled) << outcome.error().message;
-    ASSERT_FALSE(probe::read_process(pid).ok()) << "something of the restore is left";
-    EXPECT_EQ(*probe::directory_bytes(folder_.path() + "/images"), *bytes);
-  }
+  ASSERT_NO_FATAL_FAILURE(test::cancel_at_each(
+      criu, steps, [&] { return restore_spec(); },
+      [&](const RestoreSpec& restore) { return runtime_->restore(restore, {}); },
+      [&](const RestoreSpec&, const Error&) {
+        ASSERT_FALSE(probe::read_process(pid).ok()) << "a process of the restore is left";
+        EXPECT_EQ(*probe::directory_bytes(folder_.path() + "/images"), *bytes);
+      }));
   const Result<RestoreOutcome> restored = runtime_->restore(restore_spec(), {});
   ASSERT_TRUE(restored.ok()) << restored.error().message;
   churn.replace(restored->process);
   EXPECT_TRUE(churn.goes_on());
+}
+
+// An older checkpoint of a process was being restored, with the same pid, while the outcome of its newest dump was not
+// known. kymod then took the connections of the restore out of repair mode.
+TEST_F(ProcessRuntimeTest, WhatADumpLeftIsRepairedInNoOtherProcessWithItsPid) {
+  const FileDescriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const int on = 1;
+  if (::setsockopt(socket.get(), IPPROTO_TCP, TCP_REPAIR, &on, sizeof on) != 0) {
+    GTEST_SKIP() << "no right to administer the network";
+  }
+  const auto is_repaired = [&] {
+    int repairing = 0;
+    socklen_t size = sizeof repairing;
+    EXPECT_EQ(::getsockopt(socket.get(), IPPROTO_TCP, TCP_REPAIR, &repairing, &size), 0);
+    return repairing == 0;
+  };
+  DumpSpec spec;
+  spec.process = {::getpid(), probe::read_process(::getpid())->start_ticks + 1};
+  EXPECT_TRUE(runtime_->settle_dump(spec).ok());
+  EXPECT_FALSE(is_repaired());
+  --spec.process.start_ticks;
+  EXPECT_TRUE(runtime_->settle_dump(spec).ok());
+  EXPECT_TRUE(is_repaired());
 }
 
 TEST_F(ProcessRuntimeTest, ARestoreCutShortLeavesNoProcess) {
@@ -463,16 +482,16 @@ TEST_F(ProcessRuntimeTest, ARestoreCutShortLeavesNoProcess) {
     stuck.notified = [&](std::string_view name) {
       if (name == "post-restore") {
         was_restored = probe::read_process(id.pid).ok();
-        std::this_thread::sleep_for(timeout);  // the hang that is tested
+        std::this_thread::sleep_for(timeout);  // hangs until the timeout is over
       }
     };
     const Result<RestoreOutcome> restore = runtime_->restore(restore_spec(), stuck);
     ASSERT_FALSE(restore.ok());
     EXPECT_EQ(restore.error().code, Code::deadline_exceeded) << restore.error().message;
-    EXPECT_FALSE(probe::read_process(id.pid).ok()) << "something of the restore is left";
+    EXPECT_FALSE(probe::read_process(id.pid).ok()) << "a process of the restore is left";
     if (was_restored) break;
   }
-  EXPECT_TRUE(was_restored) << "no restore came to its end within " << kEverLonger.back().count()
+  EXPECT_TRUE(was_restored) << "no restore reached this step within " << kEverLonger.back().count()
                             << " ms";
 }
 

@@ -1,4 +1,4 @@
-// A program that embeds libkymo, dumped and restored in the middle of a recording.
+// A program that embeds libkymo is dumped and restored while it records itself.
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -87,7 +87,7 @@ class RecorderTest : public testing::Test {
   [[nodiscard]] std::string tsv(int part = 0) const {
     return folder_.path() + (part == 0 ? "/run.tsv" : "/run." + std::to_string(part) + ".tsv");
   }
-  // Whole rows of a recording that may be growing.
+  // The complete rows of a recording that may still be written.
   static std::vector<std::vector<std::uint64_t>> rows(const std::string& path) {
     std::istringstream text(content(path));
     std::string line;
@@ -133,7 +133,7 @@ TEST_F(RecorderTest, DumpedAndKilledAndRestoredItGoesOnWithOneGapOfTheRightLengt
   const std::uint64_t begin_ms = monotonic_ms();
   dump(false);
   const std::size_t rows_before = rows(tsv()).size();
-  std::this_thread::sleep_for(milliseconds(1000));  // the time away that is tested
+  std::this_thread::sleep_for(milliseconds(1000));  // how long the process is away
   restore();
   ASSERT_TRUE(eventually([&] { return rows(tsv()).size() > rows_before + 300; }))
       << content(folder_.path() + "/err");
@@ -155,9 +155,9 @@ TEST_F(RecorderTest, DumpedAndKilledAndRestoredItGoesOnWithOneGapOfTheRightLengt
 
 TEST_F(RecorderTest, ADumpThatLeavesItRunningIsAFrozenGap) {
   start();
-  Observer slow;  // CRIU waits for it
+  Observer slow;  // CRIU waits until the observer returns
   slow.notified = [](std::string_view name) {
-    // More than Standstill::kMinNs: what is shorter counts as late.
+    // Longer than Standstill::kMinNs: a shorter standstill counts as late.
     if (name == "post-dump") std::this_thread::sleep_for(milliseconds(100));
   };
   dump(true, slow);
@@ -170,7 +170,7 @@ TEST_F(RecorderTest, ADumpThatLeavesItRunningIsAFrozenGap) {
   EXPECT_FALSE(frozen_gaps(tsv()).empty()) << content(folder_.path() + "/run.gaps.tsv");
 }
 
-// The recording is then ahead of the restored memory.
+// The recording then has rows that the restored process does not know.
 TEST_F(RecorderTest, RestoredFromAnOlderImageItBeginsANewPart) {
   start();
   dump(true);
@@ -183,9 +183,10 @@ TEST_F(RecorderTest, RestoredFromAnOlderImageItBeginsANewPart) {
   ASSERT_TRUE(eventually([&] { return rows(tsv(1)).size() > 300; }))
       << content(folder_.path() + "/err");
   static_cast<void>(stop());
-  EXPECT_EQ(content(tsv()), first) << "the first part was touched";
+  EXPECT_EQ(content(tsv()), first) << "the first part must not change";
   expect_rising(rows(tsv(1)));
-  EXPECT_LT(rows(tsv(1)).front()[1], rows(tsv()).back()[1]) << "counters are those of the image";
+  EXPECT_LT(rows(tsv(1)).front()[1], rows(tsv()).back()[1])
+      << "the counters must have the values of the image";
   const auto meta = nlohmann::json::parse(content(folder_.path() + "/run.1.meta.json"));
   EXPECT_EQ(meta["part"]["previous"], "run.tsv");
   EXPECT_EQ(meta["state"], "ended");
@@ -201,10 +202,11 @@ TEST_F(RecorderTest, ItsRingFileIsRestoredWithIt) {
   const nlohmann::json result = stop();
   EXPECT_EQ(result["missed_sink_error"], 0);
   expect_rising(rows(tsv()));
-  EXPECT_FALSE(std::filesystem::exists(folder_.path() + "/ring")) << "a clean stop removes it";
+  EXPECT_FALSE(std::filesystem::exists(folder_.path() + "/ring"))
+      << "the ring must be removed when the recording stops";
 }
 
-// The ring is then ahead of the restored memory, as the recording is.
+// The ring file, like the recording, then has rows that the restored process does not know.
 TEST_F(RecorderTest, ARingThatIsAheadOfTheImageYieldsNoRowsOfTheOtherRun) {
   start({folder_.path() + "/ring"});
   dump(true);

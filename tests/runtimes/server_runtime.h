@@ -15,8 +15,7 @@
 
 namespace kymo::runtime {
 
-// What the tests of containerd and of Docker share: a server of the test's own, and kymod's runtime
-// for it.
+// What the tests of containerd and Docker share: a server for the test, and kymod's runtime that uses it.
 template <class Server>
 class ServerRuntimeTest : public testing::Test {
  protected:
@@ -32,14 +31,15 @@ class ServerRuntimeTest : public testing::Test {
     spec.frozen = found->frozen;
     return spec;
   }
-  // kymod asks every second, and holds up `kymo ps` meanwhile. If each of these calls waited for
-  // the answer, they would together take longer than a test may.
+  // kymod asks the server every second, and `kymo ps` waits for this. If each of these calls waited for the server's
+  // answer, they would take longer than the limit of a test.
   void expect_a_hanging_server_holds_nobody_up(const std::string& id) {
     server_->stop_answering();
     for (int i = 0; i < 1000; ++i) EXPECT_FALSE(runtime_->process_of(id).has_value());
     server_->answer_again();
   }
-  // At whatever step its dump is cancelled, and where a deadline ends it, the container "web" has this status afterwards.
+  // The dump of the container "web" is cancelled at each step, and ended by a deadline. Each time, the container must
+  // have this status afterwards.
   void expect_it_runs_on_at_whatever_step(const ProcessId& process, const std::string& status) {
     const auto expect_it_runs_on = [&](const Result<DumpOutcome>& dumped, Code code) {
       ASSERT_FALSE(dumped.ok());
@@ -67,7 +67,7 @@ class ServerRuntimeTest : public testing::Test {
                   [&](const auto& dumped) { expect_it_runs_on(dumped, Code::deadline_exceeded); });
   }
 
-  // The server's.
+  // The criu that the server uses.
   const test::BreakableCriu criu_;
   test::TemporaryDirectory folder_;
   std::optional<Server> server_;

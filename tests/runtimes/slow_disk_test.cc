@@ -1,4 +1,4 @@
-// The bytes of a dump are seen while they are written, and it can be cancelled then.
+// The bytes of a dump are reported while they are written, and a dump can be cancelled meanwhile.
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -19,7 +19,8 @@
 namespace kymo::runtime {
 namespace {
 
-// CRIU is held where it begins to write memory, and where all is written, until what it had written by then was seen.
+// CRIU is stopped where it begins to write the memory, and held where all is written. Each time the test waits until
+// the bytes written so far were reported.
 TEST(SlowDiskTest, BytesAreSeenWhileTheyAreWritten) {
   KYMO_NEEDS_CRIU();
   const test::TemporaryDirectory folder;
@@ -67,8 +68,8 @@ TEST(SlowDiskTest, BytesAreSeenWhileTheyAreWritten) {
   }
 }
 
-// CRIU can be in the middle of writing the memory of a process that it holds frozen; streamed, the
-// images can be all there and not yet on the disk.
+// CRIU may be writing the memory of a frozen process at that time. In a streamed dump, all images may have arrived
+// but not be on the disk yet.
 TEST(SlowDiskTest, ADumpThatIsCancelledMeanwhileLeavesTheProcessRunning) {
   KYMO_NEEDS_CRIU();
   for (const bool stream : {false, true}) {
@@ -96,7 +97,7 @@ TEST(SlowDiskTest, ADumpThatIsCancelledMeanwhileLeavesTheProcessRunning) {
     EXPECT_TRUE(churn.goes_on());
     const Result<std::uint64_t> left = probe::directory_bytes(folder.path() + "/disk");
     ASSERT_TRUE(left.ok());
-    EXPECT_EQ(*left, 0U) << "half images are left";
+    EXPECT_EQ(*left, 0U) << "incomplete images are left";
   }
 }
 

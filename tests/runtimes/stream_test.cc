@@ -1,4 +1,4 @@
-// Dumps and restores by way of the image streamer, with the real CRIU.
+// Dumps and restores through the image streamer, with the real CRIU.
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -54,7 +54,8 @@ class StreamTest : public testing::TestWithParam<Compression> {
   void use_criu(const std::string& path) {
     ProcessRuntimeOptions options;
     options.criu.path = path;
-    if (runtime_) earlier_.push_back(std::move(runtime_));  // reaps what it has started
+    // Still needed, because it reaps the processes that it has started.
+    if (runtime_) earlier_.push_back(std::move(runtime_));
     runtime_ = make_process_runtime(std::move(options));
   }
 
@@ -108,7 +109,7 @@ TEST_P(StreamTest, TheProcessGoesOnCountingWithItsMemory) {
     EXPECT_GE(restored.page_bytes, 32U << 20U);
   }
   EXPECT_TRUE(eventually([&] { return churn.count() > before; }));
-  EXPECT_EQ(churn.errors(), "");  // churn checks its memory
+  EXPECT_EQ(churn.errors(), "");  // the program checks its own memory
 }
 
 TEST_P(StreamTest, AllCanBeReadOfTheImages) {

@@ -1,4 +1,4 @@
-"""kymo_recording.py on recordings of the real recorder, and on damaged ones."""
+"""Tests kymo_recording.py with recordings of the real recorder and with damaged ones."""
 
 import contextlib
 import io
@@ -21,7 +21,7 @@ BYTES = "image_written_bytes"
 
 
 class RealRecording(unittest.TestCase):
-    """One recording, made by the recorder, read by every test."""
+    """One recording of the real recorder, which all tests read."""
 
     @classmethod
     def setUpClass(cls):
@@ -50,7 +50,7 @@ class RealRecording(unittest.TestCase):
         rates = self.run_.rates("1ms")[BYTES]
         times = self.run_.rows.index[0:1].append(rates.index)
         seconds = [(b - a) / 1e9 for a, b in zip(times[:-1].astype("int64"), times[1:].astype("int64"))]
-        # Up to the last window's end, after which the pretended dump writes nothing more.
+        # Up to the end of the last window. The simulated dump writes nothing after that.
         self.assertAlmostEqual((rates * seconds).sum(), self.run_.elapsed(BYTES), delta=1)
         self.assertEqual(self.run_.elapsed(BYTES), 60 * 256 * 1024)
 
@@ -118,7 +118,7 @@ class Histograms(unittest.TestCase):
         self.assertEqual(list(over_time.index), [10_000_000, 20_000_000, 30_000_000, 40_000_000])
         self.assertAlmostEqual(over_time.iloc[0], 0.99 * 64)
         self.assertAlmostEqual(over_time.iloc[1], 65 + 0.99 * 63)
-        self.assertNotEqual(over_time.iloc[2], over_time.iloc[2])  # nothing was recorded: NaN
+        self.assertNotEqual(over_time.iloc[2], over_time.iloc[2])  # NaN, because nothing was recorded
         self.assertEqual(over_time.iloc[3], 129)
 
     def test_quantile_refuses(self):
@@ -129,7 +129,7 @@ class Histograms(unittest.TestCase):
 
 
 class ManyColumns(unittest.TestCase):
-    # A picture of 38 counters was 19,760 pixels tall.
+    # Before the fix, a picture of 38 counters was 19,760 pixels high.
     def test_a_plot_has_a_limit_and_says_what_it_leaves_out(self):
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / "many.tsv"
@@ -145,7 +145,7 @@ class ManyColumns(unittest.TestCase):
             self.assertLess(height, 7000)
             self.assertIn("18 more counters are left out; name those to draw: c0, c1,", said.getvalue())
             self.assertNotIn("c29", said.getvalue())
-            kymo_recording.load(path).plot(picture, names[:13])  # who names them gets them
+            kymo_recording.load(path).plot(picture, names[:13])  # columns that are named are all drawn
             self.assertGreater(int.from_bytes(picture.read_bytes()[20:24], "big"), height)
 
 

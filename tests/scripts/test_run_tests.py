@@ -1,4 +1,5 @@
-"""The gate's counting and running again (tests/support/run_tests.py), over a real ctest and what the real runners print."""
+"""Tests how the gate counts tests and runs them again (tests/support/run_tests.py), with a real ctest and the output of
+the real test runners."""
 
 import os
 import pathlib
@@ -15,7 +16,8 @@ add_test(Web "cat" "page.tap")
 add_test(PreDumpTest.Rounds "cat" "reason")
 set_tests_properties(PreDumpTest.Rounds PROPERTIES SKIP_REGULAR_EXPRESSION "\\\\[  SKIPPED \\\\]")
 '''
-# Fails in its first FAILURES runs. The name has what CMake's regular expressions and the shell could take amiss.
+# A test that fails in its first FAILURES runs. Its name has characters that are special in regular expressions of CMake or
+# in the shell.
 FLAKY = '''
 add_test("Each/Flaky (a+b) #1" "sh" "-c" "echo >>runs; cat wrong; test $(wc -l <runs) -gt {}")
 '''
@@ -62,7 +64,7 @@ class RunTests(unittest.TestCase):
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False).stdout
 
     def report(self, ctest_file, stage="release", *options):
-        """The lines of the report about the tests of this file, without the times of the slowest."""
+        """The lines of the report about the tests of this file, without the list of the slowest."""
         self.write("CTestTestfile.cmake", ctest_file)
         report = self.folder / "report"
         ran = subprocess.run([sys.executable, SCRIPT, stage, "--test-dir", self.folder, "--report", report, *options],
@@ -74,14 +76,14 @@ class RunTests(unittest.TestCase):
 
     def four(self, stage, reason, why_page=""):
         self.write("page.js", PAGE)
-        # As node inside node, it would report to the outer one.
+        # If node runs inside node, it reports to the outer one. So the variable is removed.
         self.write("page.tap", self.run_here("env", "-u", "NODE_TEST_CONTEXT", "node", "--test", "--test-reporter=tap",
                                              "page.js", WHY=why_page))
         self.write("reason", GTEST.format(reason))
         return self.report(CTEST, stage)
 
     def printed(self, text):
-        """The report about one test that prints this and fails."""
+        """The report about a test that prints this and fails."""
         self.write("printed", text)
         return self.report('add_test(Printed "sh" "-c" "cat printed; false")', "release", "--strict")
 

@@ -1,4 +1,4 @@
-"""What scripts/setup does about its CRIUs: pinned files, versions that have moved, kernels. Run by scripts/test."""
+"""Tests how scripts/setup chooses a CRIU: pinned files, newer versions, kernels. scripts/test runs it."""
 
 import pathlib
 import subprocess
@@ -6,7 +6,7 @@ import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-# What scripts/setup has before it sources the file.
+# Variables and functions that scripts/setup defines before it sources the file.
 BEGIN = """
 set -euo pipefail
 root={root}; deps=$root/.deps
@@ -66,14 +66,14 @@ class SetupCriuTest(unittest.TestCase):
             self.assertEqual(self.serves(kernel, version), good, (kernel, version))
 
     def installed(self, good):
-        """install_criu with two CRIUs that pass their check, of which `good` dump and restore."""
+        """Runs install_criu with two CRIUs that pass their own check. Those in `good` also dump and restore."""
         (self.root / ".deps/bin").mkdir(parents=True)
         first, second = self.root / "criu", self.root / ".deps/bin/criu"
         for criu in (first, second):
             criu.write_text("#!/bin/sh\n[ $1 = check ] && echo Looks good. || echo Version: 4.2\n")
             criu.chmod(0o755)
         stub = "\n".join([
-            "command() { [ \"$*\" = '-v criu' ] && echo $root/criu; }",  # Debian's own would come second
+            "command() { [ \"$*\" = '-v criu' ] && echo $root/criu; }",  # Debian's own CRIU, which would come second
             "criu_works() { case \"$1\" in $root/*) return 0;; esac; return 1; }",
             "needs_newer_sockets() { false; }", "purpose=demo",
             "criu_restores() { case \"$1\" in " + " | ".join([*map(str, good), "none"]) + ") ;; *) return 1;; esac; }"])
@@ -85,7 +85,7 @@ class SetupCriuTest(unittest.TestCase):
         self.assertEqual(said.stdout.strip(), str(self.root / ".deps/bin/criu"))
         self.assertIn("did not dump and restore a process", said.stderr)
 
-    # It ended with 0, and printed that CRIU for --criu.
+    # Before the fix, set-up ended with 0, and --criu printed this CRIU.
     def test_if_no_trial_succeeds_setup_fails(self):
         said = self.installed([])
         self.assertEqual(said.returncode, 1)

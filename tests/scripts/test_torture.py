@@ -1,4 +1,5 @@
-"""What scripts/torture knows of CRIU, containerd and Docker (tests/torture), without any of them."""
+"""Tests the parts of scripts/torture that look at CRIU, containerd and Docker (tests/torture), without these
+programs."""
 
 import io
 import json
@@ -27,7 +28,7 @@ class BorrowedTest(unittest.TestCase):
                                ("0 0x3 0x0 0x0 0x0 0x0 0x0 0x7ffd00 0x4100\n", False),
                                ("0 0x3 0x0 0x0 0x0 0x0 0x0 0x7ffd00 0x400100\n", False),
                                ("-1 0x7ffd00 0x400008\n", True),   # where CRIU writes a system call
-                               ("-1 0x7ffd00 0x500008\n", False),  # which nobody executes
+                               ("-1 0x7ffd00 0x500008\n", False),  # this code is not executable
                                ("1 0x3 0x0 0x0 0x0 0x0 0x0 0x7ffd00 0x700800\n", True)):
             self.assertEqual(borrowed.in_foreign_code(doing, MAPS), foreign, doing)
 
@@ -41,7 +42,7 @@ class BorrowedTest(unittest.TestCase):
             thread = root / "12/task/12"
             thread.mkdir(parents=True)
             (root / "uptime").write_text("1 1\n")
-            # A process may have any bytes as its name.
+            # The name of a process can have any bytes.
             (root / "12/status").write_bytes(b"Name:\tc\xff\nTracerPid:\t7\nUid:\t0\n")
             (root / "12/maps").write_text(MAPS)
             (thread / "syscall").write_text("running\n")

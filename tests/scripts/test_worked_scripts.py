@@ -1,4 +1,5 @@
-"""The worked scripts and what kymo_recording.py does with several runs, on recordings of the real programs."""
+"""Tests the example scripts, and what kymo_recording.py does with several recordings, on recordings of the real
+programs."""
 
 import json
 import os
@@ -25,7 +26,7 @@ def script(name, *arguments):
 
 
 class RealRecordings(unittest.TestCase):
-    """A checkpoint and a folder with two more recordings, and one of a command, read by every test."""
+    """A checkpoint, a folder with two more recordings, and the recording of a command. All tests read them."""
 
     @classmethod
     def setUpClass(cls):
@@ -112,7 +113,8 @@ class RealRecordings(unittest.TestCase):
     def test_runs_are_aligned_at_a_phase(self):
         frame = kymo_recording.aligned(self.runs, BYTES, "network-lock")
         self.assertEqual(list(frame.columns), ["dump", "first", "second"])
-        # Before the phase nothing is written (one window may lie across its start), in it all runs write.
+        # Before the phase nothing is written (except in a window that contains its start). In the phase all
+        # runs write.
         self.assertEqual(frame.loc[:-11_000_000].max().max(), 0)
         self.assertTrue((frame.loc[20_000_000:60_000_000].mean() > 10e6).all())
         self.assertEqual(kymo_recording.common_mark(self.runs), "request")
@@ -124,7 +126,7 @@ class RealRecordings(unittest.TestCase):
         self.assertEqual(picture.read_bytes()[:4], b"\x89PNG")
 
     def recording_with_a_phase(self, name, begin_ns, end_ns):
-        """The dump with a phase `short` of its own."""
+        """The dump, with another phase `short`."""
         path = self.folder / f"{name}.tsv"
         path.write_bytes(self.dump.read_bytes())
         path.with_suffix(".gaps.tsv").write_bytes(self.dump.with_suffix(".gaps.tsv").read_bytes())
@@ -134,7 +136,7 @@ class RealRecordings(unittest.TestCase):
         return path
 
     def seven_samples(self):
-        """Where in the dump's writing seven samples are, (first, last)."""
+        """The times of the first and the last of seven samples in the middle of the dump's writing."""
         times = self.runs[0].phase("network-lock").rows.index.to_numpy().astype("int64")
         return int(times[10]), int(times[16])
 
@@ -177,7 +179,8 @@ class RealRecordings(unittest.TestCase):
         done = script("estimate_downtime.py", *arguments)
         self.assertEqual(done.returncode, 0, done.stderr)
         none, once = (line.split() for line in done.stdout.splitlines()[-2:])
-        # At a tenth of a second for all of it; after one round what was written in that tenth is left.
+        # Moving the whole memory takes 0.1 s. After one round, the pages that were written in this time are
+        # left.
         self.assertEqual(none[:2], ["0", "100.0"])
         curve = self.runs[1].rows[BYTES]
         times = curve.index.to_numpy().astype("int64")
@@ -190,7 +193,7 @@ class RealRecordings(unittest.TestCase):
                       self.folder / "checkpoint")
         self.assertEqual(done.returncode, 0, done.stderr)
         bandwidth = float(re.search(r"1,024.0 MiB at ([\d.]+) MiB/s", done.stdout)[1])
-        # make_recording writes 256 KiB at most every 2 ms, so that a window of 10 ms has six of them at most.
+        # make_recording writes at most 256 KiB every 2 ms, so a window of 10 ms has at most six writes.
         writing_ns = self.runs[0].mark("post-dump") - self.runs[0].mark("network-lock")
         self.assertGreater(bandwidth, 0.8 * ALL_BYTES / writing_ns * 1e9 / 2**20)
         self.assertLess(bandwidth, 6 * 0.25 / 0.010)

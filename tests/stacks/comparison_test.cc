@@ -10,7 +10,7 @@
 namespace kymo::stacks {
 namespace {
 
-// A profile of a program whose functions are main, work, copy, old and fresh.
+// A profile of a program with the functions main, work, copy, old and fresh.
 constexpr std::uint32_t kMain = 0;
 constexpr std::uint32_t kWork = 1;
 constexpr std::uint32_t kCopy = 2;
@@ -18,7 +18,7 @@ constexpr std::uint32_t kOld = 3;
 constexpr std::uint32_t kFresh = 4;
 
 NamedProfile profile_with(const std::vector<std::pair<std::vector<std::uint32_t>, std::uint64_t>>&
-                              stacks,  // innermost first, and their samples
+                              stacks,  // stacks, the innermost function first, and their samples
                           const std::string& folder = "/v1") {
   NamedProfile profile;
   profile.period_ns = 10;
@@ -31,8 +31,8 @@ NamedProfile profile_with(const std::vector<std::pair<std::vector<std::uint32_t>
   return profile;
 }
 
-// 1000 samples of each. By hand: work has 500 and 600 of its own, copy 200 and 195 below work,
-// old 100 and 0, fresh 0 and 100, main the rest.
+// Each profile has 1000 samples. By hand: `work` has 500 and 600 of its own, `copy` 200 and 195 (called
+// by work), `old` 100 and 0, `fresh` 0 and 100, and `main` has the rest.
 NamedProfile first() {
   return profile_with(
       {{{kWork, kMain}, 500}, {{kCopy, kWork, kMain}, 200}, {{kOld, kMain}, 100}, {{kMain}, 200}});
@@ -77,11 +77,13 @@ TEST(ComparisonTest, PIsCorrectedForBothSharesOfAllFunctions) {
   const Result<Comparison> comparison = compare(first(), second());
   ASSERT_TRUE(comparison);
   auto functions = by_name(*comparison);
-  // Five own and four total shares: all stacks have main, so that its total share tells nothing.
+  // The tests are five own shares and four total shares. All stacks have main, so its total share cannot
+  // change.
   EXPECT_EQ(comparison->tests, 9U);
   EXPECT_FALSE(functions["main"].total.p);
-  // Python, as in share_test_test.cc: p is 0.82226 for copy, twice, and 8.4537e-06 for work's own share,
-  // which is the highest of the other seven. So Holm multiplies it by 3.
+  // Computed in Python, as in share_test_test.cc: p is 0.82226 for both shares of copy, and 8.4537e-06
+  // for the own share of work, which is the highest p of the other seven. So Holm's correction
+  // multiplies it by 3.
   ASSERT_TRUE(functions["copy"].self.p);
   EXPECT_NEAR(functions["copy"].self.p->p, 0.8222614898826085, 1e-9);
   ASSERT_TRUE(functions["work"].self.p);
@@ -112,7 +114,7 @@ TEST(ComparisonTest, WaitsAreComparedByTheirTimeAndNotTested) {
   NamedProfile before = first();
   NamedProfile after = second();
   before.quantity = after.quantity = Quantity::wait;
-  before.stacks[0].weight.value = 95000;  // the other stacks have 5000
+  before.stacks[0].weight.value = 95000;  // of 100000: the other stacks have 5000
   const Result<Comparison> comparison = compare(before, after);
   ASSERT_TRUE(comparison);
   EXPECT_TRUE(comparison->by_value);
@@ -180,7 +182,7 @@ TEST(ComparedTreeTest, HasTheStacksOfBothAndWhatBecameOfEachFrame) {
 TEST(ComparedTreeTest, SeveralProcessesAreNotTakenForEachOther) {
   NamedProfile two = second();
   two.stacks[0].process = "other";
-  // The six of the test above and, below `other`, main and work.
+  // The six rows of the test above, and `other` with main and work.
   EXPECT_EQ(compared_rows(compared_tree(first(), two)).size(), 9U);
 }
 

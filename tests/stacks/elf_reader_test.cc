@@ -1,4 +1,4 @@
-// The process without rights that reads programs for the unwinder, and what it says.
+// The process without rights that reads programs for the unwinder, and its answers.
 
 #include "stacks/elf_reader.h"
 
@@ -26,7 +26,7 @@ namespace {
 namespace fs = std::filesystem;
 using std::chrono::milliseconds;
 
-// This program, of which there are many rows.
+// Reads this program itself, which has many rows of unwind rules.
 class ElfReaderTest : public ::testing::Test {
  protected:
   void SetUp() override { ASSERT_TRUE(program_.valid()); }
@@ -36,7 +36,7 @@ class ElfReaderTest : public ::testing::Test {
     EXPECT_NE(layout, nullptr);
     return layout;
   }
-  // Addresses in the program, of which some are in no function.
+  // Addresses in the program. Some of them are in no function.
   std::vector<std::uint64_t> addresses() const {
     std::vector<std::uint64_t> all{0, UINT64_MAX};
     for (const Segment& segment : elf_->segments()) {
@@ -46,7 +46,7 @@ class ElfReaderTest : public ::testing::Test {
     }
     return all;
   }
-  // One that is in a function.
+  // An address that is in a function.
   std::uint64_t known_address() {
     for (const std::uint64_t address : addresses()) {
       if (const auto row = elf_->row_at(address); row && !row->frame_address().empty()) {
@@ -92,7 +92,7 @@ TEST_F(ElfReaderTest, TheVdsoIsKnown) {
   EXPECT_EQ(vdso->address_at(0), 0U);
 }
 
-// What somebody could do whose program takes the process over.
+// An attacker may control this process through a program file. It must not have any rights.
 TEST_F(ElfReaderTest, ItsProcessHasNoRights) {
   const auto reader = std::make_shared<ElfReader>();
   static_cast<void>(read(reader));
@@ -126,11 +126,11 @@ TEST_F(ElfReaderTest, OneThatIsKilledIsStartedAgain) {
   EXPECT_NE(read(reader)->row_at(known_address()), nullptr);
 }
 
-// As one would be that a file makes work without end.
+// A file may keep the process busy without end.
 TEST_F(ElfReaderTest, OneThatDoesNotAnswerIsEndedAndOnlyThatFileIsNotReadAgain) {
   const auto reader =
       std::make_shared<ElfReader>(ElfReader::Patience{milliseconds(60'000), milliseconds(200)});
-  // A busy machine may also need longer than that.
+  // On a busy machine, a correct file may take longer than this timeout, too.
   const auto read_at_last = [&] {
     std::unique_ptr<ElfLayout> layout;
     EXPECT_TRUE(test::eventually([&] {
@@ -145,9 +145,9 @@ TEST_F(ElfReaderTest, OneThatDoesNotAnswerIsEndedAndOnlyThatFileIsNotReadAgain) 
   ::kill(first, SIGSTOP);
   wait_until_stopped(first);
   EXPECT_EQ(layout->row_at(known_address()), nullptr);
-  EXPECT_NE(::kill(first, 0), 0) << "it is gone";
+  EXPECT_NE(::kill(first, 0), 0) << "the process that did not answer must have been ended";
   EXPECT_EQ(layout->row_at(known_address()), nullptr);
-  EXPECT_EQ(reader->pid(), 0) << "nobody was asked again";
+  EXPECT_EQ(reader->pid(), 0) << "no new process may be started for this file";
   EXPECT_NE(read_at_last(), nullptr);
 }
 
@@ -213,7 +213,7 @@ TEST(FrameRowTest, WhatIsSaidIsReadAgain) {
 
 TEST(FrameRowTest, OtherMessagesAreRefused) {
   const std::string good = message_of(some_row());
-  EXPECT_FALSE(row_in(good, 20)) << "of another address";
+  EXPECT_FALSE(row_in(good, 20)) << "the row is for another address";
   for (std::size_t size = 0; size < good.size(); ++size) {
     EXPECT_FALSE(row_in(good.substr(0, size), 15)) << size;
   }

@@ -40,7 +40,8 @@ TEST(ExpressionTest, AnOffsetFromTheFrame) {
             0x1ff8U);
 }
 
-// What linkers write for the table of calls to other libraries: 8 more in its second half.
+// The expression that linkers write for the procedure linkage table: in the second half of each
+// entry, 8 more.
 TEST(ExpressionTest, TheFrameOfAProcedureLinkageTable) {
   const std::vector<Operation> table{operation(DW_OP_breg0 + kStackPointer, 8),
                                      operation(DW_OP_breg0 + kReturnAddress, 0),

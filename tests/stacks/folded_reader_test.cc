@@ -15,7 +15,7 @@ TEST(FoldedReaderTest, WhatIsWrittenIsReadAgain) {
   ASSERT_TRUE(read.ok()) << read.error().message;
   EXPECT_EQ(folded(*read), text);
   EXPECT_EQ(read->sum().samples, 21U);
-  EXPECT_EQ(read->sum().value, 0U) << "the time is not known";
+  EXPECT_EQ(read->sum().value, 0U) << "folded stacks have no times";
   EXPECT_TRUE(read->counts_samples);
   EXPECT_TRUE(read->stacks[1].truncated);
   const NamedProfile::Function& kernel = read->functions[read->stacks[2].functions.front()];

@@ -9,7 +9,7 @@
 namespace kymo::stacks {
 namespace {
 
-// What pprof() writes of a small profile.
+// The bytes that pprof() writes for a small profile.
 std::string written(bool waits = false) {
   Module one;
   one.path = "/usr/bin/one";
@@ -102,7 +102,7 @@ TEST(NamedProfileTest, TheSumOfTwoHasAllStacks) {
   EXPECT_FALSE(add(*sum, *waits));
 }
 
-// Each of these was cut or changed somewhere; none may be taken for a profile or end the program.
+// Each of these files is cut or changed. A reader must neither accept it nor crash.
 TEST(NamedProfileTest, DamagedBytesAreOneError) {
   const std::string good = written();
   for (std::size_t size = 0; size < good.size(); ++size) {
@@ -119,7 +119,7 @@ TEST(NamedProfileTest, DamagedBytesAreOneError) {
 }
 
 TEST(NamedProfileTest, OtherValuesAreRefused) {
-  // sample_type {type: 1, unit: 2}; string_table "", "space", "bytes".
+  // A profile with sample_type {type: 1, unit: 2} and string_table "", "space", "bytes".
   const std::string heap(
       "\x0a\x04\x08\x01\x10\x02\x32\x00\x32\x05space\x32\x05"
       "bytes",

@@ -12,7 +12,7 @@ Trace trace(const std::string& process, std::vector<Frame> frames) {
   return made;
 }
 
-// A profile of frames in modules without names.
+// A profile whose frames are in modules without names.
 class OutputTest : public ::testing::Test {
  protected:
   OutputTest() {

@@ -1,4 +1,4 @@
-// What a hostile process can put in the place of its perf map.
+// What a hostile process can put in place of its perf map.
 
 #include "stacks/processes.h"
 
@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::uint64_t kCode = 0x7f0000000000;
 
-// A process that has made code at run time.
+// A process that has generated code at run time.
 class PerfMapTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -41,7 +41,7 @@ class PerfMapTest : public ::testing::Test {
     ::waitpid(pid_, nullptr, 0);
     std::filesystem::remove(map_);
   }
-  // The name of an address in the code.
+  // The name of an address in the generated code.
   std::string name() {
     processes_.find_perf_map(pid_);
     const std::optional<Frame> frame = processes_.at(pid_).memory.find(kCode + 1);
@@ -86,7 +86,8 @@ TEST_F(PerfMapTest, APipeOrAFolderHoldsNobodyUp) {
 
 TEST_F(PerfMapTest, OneThatIsTooLongIsNotRead) {
   write_map("compiled");
-  std::filesystem::resize_file(map_, std::uint64_t{1} << 40U);  // a hole
+  // A file of 1 TiB that is only a hole.
+  std::filesystem::resize_file(map_, std::uint64_t{1} << 40U);
   EXPECT_EQ(name(), "[jit]");
 }
 

@@ -15,8 +15,8 @@
 
 namespace kymo::stacks {
 
-// A test that profiles a program of tests/stacks/programs and compares the shares of its functions
-// with the program's own count of its time.
+// Profiles a program of tests/stacks/programs, and compares the shares of its functions with the
+// times that the program itself has counted.
 class ProfileTest : public TemporaryFolderTest {
  protected:
   static constexpr const char* kCpuMilliseconds = "2000";  // about 2,000 samples
@@ -26,7 +26,7 @@ class ProfileTest : public TemporaryFolderTest {
     return std::string(KYMO_TEST_PROGRAMS) + "/" + name;
   }
 
-  // Profiles the command. `{}` in it becomes the file into which the program writes its count.
+  // Profiles the command. `{}` in it is replaced by the file to which the program writes its times.
   void profile(std::vector<std::string> command, bool waits = false) {
     for (std::string& word : command) {
       if (const std::size_t at = word.find("{}"); at != std::string::npos) {
@@ -46,14 +46,14 @@ class ProfileTest : public TemporaryFolderTest {
     read_own_count();
   }
 
-  // The share of a function in the profile, with what it calls.
+  // The share of a function in the profile, including the functions that it calls.
   [[nodiscard]] double share(const std::string& name) const {
     for (const HotFunction& function : hottest_.functions) {
       if (short_name(function.name) == name) return part(function.total.value, hottest_.sum.value);
     }
     return 0;
   }
-  // The same by the program's own count.
+  // The same share, according to the program's own times.
   [[nodiscard]] double own_share(const std::string& name) const {
     return part(own_.at(name), own_.at("all"));
   }
@@ -76,7 +76,7 @@ class ProfileTest : public TemporaryFolderTest {
   std::map<std::string, std::uint64_t> own_;
 
  private:
-  // The name alone: "area" of "shapes::Square::area() const".
+  // The name without namespaces and parameters: "area" for "shapes::Square::area() const".
   static std::string short_name(std::string name) {
     const std::string anonymous = "(anonymous namespace)::";
     if (const std::size_t at = name.find(anonymous); at != std::string::npos) {

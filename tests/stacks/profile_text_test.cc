@@ -28,7 +28,8 @@ TEST(ProfileTextTest, WhatAReaderSaysIsReadAgain) {
   EXPECT_EQ(read->stacks[0].role, "target");
 }
 
-// Its author may have been taken over: an index outside of the functions would be a read outside of memory.
+// An attacker may control the process that writes it. A wrong index of a function would cause a read
+// outside of the memory.
 TEST(ProfileTextTest, AnAnswerThatIsNoneIsRefusedInOneLine) {
   const std::string head = R"({"profile":["cpu",1,2,3,true],)";
   ASSERT_TRUE(

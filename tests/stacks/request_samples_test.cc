@@ -60,7 +60,7 @@ TEST(RequestSamplesTest, WithoutPhasesNoSampleHasOne) {
   EXPECT_EQ(samples_in(profile, ""), 1U);
 }
 
-// The phases, their order, the roles and the losses survive the file.
+// The phases, their order, the roles and the lost samples must be in the file.
 TEST(RequestSamplesTest, AFileHasThePhasesAndTheRoles) {
   RequestSamples samples;
   samples.add(trace_of(kTargetRole), 310);
@@ -81,12 +81,12 @@ TEST(RequestSamplesTest, AFileHasThePhasesAndTheRoles) {
   EXPECT_EQ(tree.functions[tree.nodes[0].function].name, "CRIU");
 }
 
-// A file may have any labels: what is shown for each phase is bounded.
+// A file can have any number of labels, so the number of phases that are shown is limited.
 TEST(RequestSamplesTest, OfAFileWithTooManyPhasesTheRestHaveNone) {
-  constexpr std::size_t kMost = 1000;
+  constexpr std::size_t kMax = 1000;
   Profile profile;
   profile.period_ns = 10;
-  for (std::size_t i = 0; i < kMost + 5; ++i) {
+  for (std::size_t i = 0; i < kMax + 5; ++i) {
     Trace trace = trace_of(kCriuRole);
     trace.phase = "phase " + std::to_string(i);
     profile.traces[trace] = {1, 10};
@@ -95,7 +95,7 @@ TEST(RequestSamplesTest, OfAFileWithTooManyPhasesTheRestHaveNone) {
   Symbols symbols;
   const Result<NamedProfile> read = read_pprof(pprof(profile, symbols), "x.pb.gz");
   ASSERT_TRUE(read) << read.error().message;
-  EXPECT_EQ(phases_in(*read).size(), kMost);
+  EXPECT_EQ(phases_in(*read).size(), kMax);
   EXPECT_EQ(of_phase(*read, "").sum().samples, 5U);
 }
 
@@ -109,7 +109,7 @@ TEST(CollectorTextTest, OrdersAndPhasesAreReadAsTheyWereWritten) {
   order.restored_container = "web";
   order.output = "/a \"b\"\n/dump.pb.gz";
   const std::string line = order_text(order);
-  EXPECT_EQ(line.find('\n'), line.size() - 1) << "it is one line";
+  EXPECT_EQ(line.find('\n'), line.size() - 1) << "the error must be one line";
   const auto read = order_in(line);
   ASSERT_TRUE(read);
   EXPECT_EQ(order_text(*read), line);

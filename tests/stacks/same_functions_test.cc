@@ -19,7 +19,7 @@ NamedProfile functions_profile(const Names& functions) {
   return profile;
 }
 
-// Whether the first function of each profile is the same.
+// Whether the first functions of both profiles count as the same function.
 bool are_same(const Names& before, const Names& after) {
   const SameFunctions found = same_functions(functions_profile(before), functions_profile(after));
   return found.of_before.at(0) == found.of_after.at(0);
@@ -53,7 +53,7 @@ TEST(SameFunctionsTest, TheModuleIsThatOfTheSecondProfile) {
   const SameFunctions found =
       same_functions(functions_profile({{"run", "/v1/app"}, {"old", "/v1/app"}}),
                      functions_profile({{"run", "/v2/app"}, {"run", "/v2/app"}}));
-  ASSERT_EQ(found.functions.size(), 2U);  // a function that is listed twice is one
+  ASSERT_EQ(found.functions.size(), 2U);  // a function that is listed twice counts once
   EXPECT_EQ(found.functions[found.of_before[0]].module, "/v2/app");
   EXPECT_EQ(found.functions[found.of_before[1]].module, "/v1/app");
   EXPECT_EQ(found.of_after[0], found.of_after[1]);

@@ -15,10 +15,12 @@ struct ShareCase {
   double p;
 };
 
-// The values are of Python, with whole numbers of any size: for k = k1 + k2 of N = n1 + n2 samples,
+// The expected values were computed in Python with integers of any size. For k = k1 + k2 of N = n1 + n2
+// samples:
 //   2 * sum(comb(n2, x) * comb(n1, k - x) for x in range(k2, min(k, n2) + 1)) / comb(N, k)
-// or, if k2 is below its mean, the sum from max(0, k - n1) to k2; at most 1.
-// The first is Fisher's tea taster, whose one-sided p he gave himself: 17 / 70.
+// If k2 is below its mean, the sum is from max(0, k - n1) to k2. The result is at most 1.
+// The first case is Fisher's tea-tasting experiment, for which he gave the one-sided p himself: 17 /
+// 70.
 TEST(ShareTest, FewSamplesHaveTheExactP) {
   const ShareCase cases[] = {
       {{1, 3}, {4, 4}, 0.4857142857142857},
@@ -31,14 +33,14 @@ TEST(ShareTest, FewSamplesHaveTheExactP) {
   };
   for (const ShareCase& one : cases) {
     EXPECT_NEAR(fisher_p(one.part, one.all), one.p, one.p * 1e-9) << one.part.after;
-    // The two profiles may change places.
+    // The result must be the same if the two profiles are exchanged.
     EXPECT_NEAR(fisher_p({one.part.after, one.part.before}, {one.all.after, one.all.before}), one.p,
                 one.p * 1e-9)
         << one.part.after;
   }
 }
 
-// The same sum in Python, with decimals of 50 digits.
+// The same sum, computed in Python with decimals of 50 digits.
 TEST(ShareTest, ManySamplesHaveNearlyTheExactP) {
   const ShareCase cases[] = {
       {{60000, 60900}, {200000, 200000}, 0.0019663649213408035},
@@ -54,7 +56,8 @@ TEST(ShareTest, ManySamplesHaveNearlyTheExactP) {
 TEST(ShareTest, TheLowestPIsThatOfAllSamplesOnOneSide) {
   EXPECT_DOUBLE_EQ(lowest_fisher_p({3, 3}, {1000, 1000}), fisher_p({0, 6}, {1000, 1000}));
   EXPECT_GT(lowest_fisher_p({3, 2}, {1000, 1000}), 0.05);
-  EXPECT_EQ(lowest_fisher_p({1000, 1000}, {1000, 1000}), 1);  // every stack has it
+  // Every stack has it, so it cannot differ.
+  EXPECT_EQ(lowest_fisher_p({1000, 1000}, {1000, 1000}), 1);
   EXPECT_EQ(lowest_fisher_p({0, 0}, {1000, 1000}), 1);
 }
 
@@ -67,7 +70,8 @@ TEST(ShareTest, ImpossibleCountsTellNothing) {
 }
 
 TEST(ShareTest, OnlyWhatCanBeToldCounts) {
-  // Two of these have too few samples, or the same ones as all: two tests, so that the lower p doubles.
+  // Two of these four cannot differ, because they have too few samples or are in all stacks. So there
+  // are two tests, and the lower p is doubled.
   const std::vector<SampleCounts> parts{{120, 160}, {1, 4}, {1000, 1000}, {500, 500}};
   const auto tested = test_shares(parts, {1000, 1000});
   ASSERT_EQ(tested.size(), 4U);
@@ -78,8 +82,8 @@ TEST(ShareTest, OnlyWhatCanBeToldCounts) {
   EXPECT_EQ(tested[3]->adjusted_p, 1);
 }
 
-// Two profiles of one program: 200 functions whose shares fall like 1 / rank, so that some are hot and
-// most have few samples.
+// Two profiles of one program with 200 functions. The share of a function is proportional to 1 / rank,
+// so a few are hot and most have few samples.
 class TwoProfiles {
  public:
   explicit TwoProfiles(std::uint64_t seed) : random_(seed) {
@@ -107,7 +111,8 @@ std::size_t reported(const std::vector<std::uint64_t>& before,
   return count;
 }
 
-// 50 of 1000, plus three standard deviations of such a count: 3 * sqrt(1000 * 0.05 * 0.95).
+// 5 % of 1000 are 50 false alarms. The limit adds three standard deviations: 3 * sqrt(1000 * 0.05 *
+// 0.95).
 TEST(ShareTest, ProfilesOfTheSameProgramSeldomRaiseAnAlarm) {
   for (const SampleCounts all : {SampleCounts{1000, 1000}, SampleCounts{300, 3000}}) {
     int alarms = 0;
@@ -125,7 +130,7 @@ TEST(ShareTest, AFunctionThatIsTwiceAsHotIsFound) {
   for (std::uint64_t seed = 0; seed < 100; ++seed) {
     TwoProfiles program(seed);
     const auto before = program.drawn(3000);
-    program.make_hotter(2, 2);  // from 5.7 % to 10.7 % of the samples
+    program.make_hotter(2, 2);  // its share grows from 5.7 % to 10.7 % of the samples
     const auto after = program.drawn(3000);
     const auto p = test_shares(std::vector<SampleCounts>{{before[2], after[2]}}, {3000, 3000});
     found += p[0] && p[0]->p < kShareLevel / 400 ? 1 : 0;

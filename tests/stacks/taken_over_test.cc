@@ -1,4 +1,5 @@
-// What somebody would do whose program takes over the process that reads the names of its functions.
+// What an attacker can do who controls the process that reads the names of functions, through a
+// program file.
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -19,7 +20,7 @@
 namespace kymo::stacks {
 namespace {
 
-// Tries to do harm. Returns what was possible.
+// Tries to do harm. Returns the attempts that succeeded.
 std::string do_harm(const std::string& folder, int given) {
   std::string done;
   const auto tried = [&](const char* what, bool succeeded) {
@@ -65,7 +66,7 @@ TEST_F(NamingTest, WhoeverTakesOverTheReaderOfNamesCanOnlyReadTheModules) {
   EXPECT_EQ(*done, "reads the module");
 }
 
-// A module that ends its reader, with and without its debugging information.
+// A module makes the process that reads it end, with or without its debugging information.
 TEST_F(NamingTest, AModuleThatEndsItsReaderLosesItsNamesAlone) {
   Module good;
   good.path = "/proc/self/exe";
@@ -96,13 +97,13 @@ TEST_F(NamingTest, AModuleThatEndsItsReaderLosesItsNamesAlone) {
   EXPECT_EQ(plan.left_out(),
             "the symbols of " + bad.path + " could not be read: its functions have no names");
 
-  // If it is not known which one it was, nothing is read.
+  // If it is not known which module ended the process, none is read.
   NamingPlan blind(profile);
   const Module other;
   blind.reads(&other);
   EXPECT_TRUE(blind.blame());
   EXPECT_EQ(blind.of(good), NamingPlan::Detail::nothing);
-  EXPECT_FALSE(blind.blame()) << "and it is not tried for ever";
+  EXPECT_FALSE(blind.blame()) << "the reading must not be tried without end";
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What a profile says against what the programs count themselves.
+// Compares the profiles of programs with the times that the programs count themselves.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -37,7 +37,7 @@ class TruthTest : public ProfileTest {
   void expect_shares_of_children() const {
     const std::uint64_t own = own_.at("half") + own_.at("fifth");
     const double both = share("half") + share("fifth");
-    ASSERT_GT(both, 0.3);  // the rest is the work of the kernel that makes and ends processes
+    ASSERT_GT(both, 0.3);  // the kernel uses the rest to start and end processes
     EXPECT_NEAR(share("half") / both, part(own_.at("half"), own), kTolerance);
   }
 };
@@ -53,7 +53,7 @@ TEST_F(TruthTest, ThreeFunctionsHaveTheirShares) {
 TEST_F(TruthTest, ARecursiveFunctionCountsOnce) {
   PROFILE(functions("recursion"));
   expect_own_shares();
-  EXPECT_NEAR(share("main"), 1, kTolerance);  // no stack ends in the recursion
+  EXPECT_NEAR(share("main"), 1, kTolerance);  // no stack is cut within the recursion
 }
 
 TEST_F(TruthTest, ALibraryWithoutFramePointersHidesNoCaller) {
@@ -82,7 +82,7 @@ TEST_F(TruthTest, CodeThatWasMadeAtRunTimeIsNamedByThePerfMap) {
   expect_own_shares();
 }
 
-// The file is gone before the program uses CPU time, and the process before names are looked for.
+// The file is deleted before the program uses CPU time, and the process has ended before its names are looked up.
 TEST_F(TruthTest, AProgramThatWasDeletedHasNames) {
   const std::string copy = in_folder("copy");
   std::filesystem::copy_file(program("functions"), copy);
@@ -141,11 +141,11 @@ TEST_F(PerfTruthTest, ChildrenThatLiveForMillisecondsHaveTheirShare) {
   expect_shares_of_children();
 }
 
-// The same programs, seen by perf.
+// Compares the profiles of the same programs with perf.
 class LikePerfTest : public TruthTest {
  protected:
-  // The shares of functions with what they call, or of threads, as perf has them. Empty: it takes no stacks here.
-  // Its lines are like "  49.76%  [.] (anonymous namespace)::half".
+  // The shares of functions (with what they call) or of threads, according to perf. Empty if perf cannot take
+  // stacks here. perf prints lines like "  49.76%  [.] (anonymous namespace)::half".
   std::map<std::string, double> shares_by_perf(const std::vector<std::string>& command,
                                                const std::string& columns) {
     std::string words =
@@ -207,7 +207,7 @@ TEST_F(LikePerfTest, ChildrenThatLiveForMillisecondsHaveTheirShare) {
               kTolerance);
 }
 
-// Go's tool shows C++ functions without their parameters.
+// The name of a C++ function as Go's tool prints it: without parameters.
 std::string as_go_shows(const std::string& name) {
   static const std::regex kParameters(R"(\([^()]*\)|<[^<>]*>)");
   const std::string shorter = std::regex_replace(name, kParameters, "");
@@ -219,7 +219,7 @@ struct Times {
   std::uint64_t total = 0;
 };
 
-// A line for each function: flat, flat%, sum%, cum, cum%, name.
+// Parses lines with these fields for each function: flat, flat%, sum%, cum, cum%, name.
 std::map<std::string, Times> parse_top(const std::string& text) {
   std::map<std::string, Times> functions;
   std::istringstream lines(text.substr(std::min(text.find("cum%"), text.size())));
@@ -237,7 +237,7 @@ std::map<std::string, Times> parse_top(const std::string& text) {
   return functions;
 }
 
-// Go's tool reads the file and says the same as our table.
+// Go's tool must read the file and print the same values as our table.
 TEST_F(TruthTest, PprofSaysTheSame) {
   if (!test::shell("go version").second) GTEST_SKIP() << "there is no go here";
   PROFILE({program("inlined"), "{}", kCpuMilliseconds});
@@ -250,7 +250,7 @@ TEST_F(TruthTest, PprofSaysTheSame) {
   int compared = 0;
   for (const HotFunction& function : hottest_.functions) {
     if (part(function.total.value, hottest_.sum.value) < 0.01)
-      continue;  // it leaves small ones out
+      continue;  // Go's tool leaves out functions with small shares
     const auto found = top.find(as_go_shows(function.name));
     ASSERT_NE(found, top.end()) << function.name << " is not in\n" << text;
     EXPECT_EQ(found->second.self, function.self.value) << function.name;

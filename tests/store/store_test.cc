@@ -134,7 +134,7 @@ TEST_F(StoreTest, AWholeCheckpointAndItsDumpedJobAppearTogether) {
   EXPECT_EQ(store_->checkpoint("c")->stats_json, R"({"pages_written":1})");
   EXPECT_EQ(store_->job("a")->state, JobState::dumped);
 
-  // A job that is not there: the checkpoint must not change either.
+  // This job does not exist. So the checkpoint must not change, either.
   c.state = CheckpointState::failed;
   Job unknown = make_job("unknown");
   EXPECT_EQ(store_->update_checkpoint(c, &unknown).error().code, Code::not_found);
@@ -263,7 +263,7 @@ TEST_F(StoreTest, WhatWasAcknowledgedOutlivesAKill) {
   EXPECT_GE(acknowledged, 20U);
   reopen();
   EXPECT_EQ(store_->moved_aside(), "");
-  // The one in flight may be there too.
+  // The job that was being written when the process was killed may be there, too.
   const std::size_t kept = store_->jobs().size();
   EXPECT_TRUE(kept == acknowledged || kept == acknowledged + 1) << kept << " of " << acknowledged;
 }
@@ -337,11 +337,13 @@ TEST_F(StoreTest, ACheckpointAndItsRunAppearTogetherOrNotAtAll) {
   ASSERT_TRUE(store_->update_checkpoint(c, nullptr, &run).ok());
   EXPECT_EQ(store_->runs("a", RunKind::dump)->size(), 1U);
   c.state = CheckpointState::failed;
-  EXPECT_FALSE(store_->update_checkpoint(c, nullptr, &run).ok()) << "the run is there already";
+  EXPECT_FALSE(store_->update_checkpoint(c, nullptr, &run).ok())
+      << "a run must not be stored twice";
   EXPECT_EQ(store_->checkpoint("c")->state, CheckpointState::complete);
 }
 
-// The history of a job ended with its deletion, although the next job did the same work.
+// Before the fix, the history of a job was deleted with the job, although the next job did the same
+// work.
 TEST_F(StoreTest, AHistoryOutlivesItsJob) {
   ASSERT_TRUE(store_->add_job(make_job("a")).ok());
   ASSERT_TRUE(store_->add_run(make_run("1", "job:a", 1)).ok());
@@ -354,14 +356,15 @@ TEST_F(StoreTest, TheHistoriesOfTheThousandNewestOwnersStay) {
       " runs SELECT 'r' || i, 'dump', 'job:' || i, '', i, '', 1, 1, '', '', '', '', 0, 0, ''"
       " FROM n");
   ASSERT_TRUE(store_->add_run(make_run("again", "job:1", 2000)).ok());
-  EXPECT_EQ(store_->runs("job:2", RunKind::dump)->size(), 1U) << "no owner was added";
+  EXPECT_EQ(store_->runs("job:2", RunKind::dump)->size(), 1U)
+      << "the run had no new owner, so no history may be removed";
   ASSERT_TRUE(store_->add_run(make_run("new", "job:new", 2001)).ok());
   EXPECT_TRUE(store_->runs("job:2", RunKind::dump)->empty());
-  EXPECT_EQ(store_->runs("job:1", RunKind::dump)->size(), 2U) << "it had a run since";
+  EXPECT_EQ(store_->runs("job:1", RunKind::dump)->size(), 2U) << "this owner had a newer run";
   EXPECT_EQ(store_->runs("job:3", RunKind::dump)->size(), 1U);
 }
 
-// The tables as kymod 0.1 made them.
+// The tables of kymod 0.1.
 constexpr char kFirstFormat[] =
     "CREATE TABLE about (key TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;"
     "CREATE TABLE jobs (id TEXT PRIMARY KEY, name TEXT NOT NULL UNIQUE, command TEXT NOT NULL,"
@@ -391,27 +394,29 @@ TEST_F(OlderFormat, IsBroughtUpToDateWithItsHistory) {
   EXPECT_EQ(store_->checkpoints("a").size(), 3U);
   const Result<std::vector<store::Run>> runs = store_->runs("job:web", RunKind::dump);
   ASSERT_TRUE(runs.ok()) << runs.error().message;
-  ASSERT_EQ(runs->size(), 2U) << "a dump that has not ended is no run yet";
+  ASSERT_EQ(runs->size(), 2U) << "a dump that has not ended is not a run";
   EXPECT_EQ(runs->at(0).checkpoint_id, "c1");
   EXPECT_EQ(runs->at(0).duration_ns, 99U);
   EXPECT_EQ(runs->at(0).image_bytes, 4096U);
   EXPECT_EQ(runs->at(0).warmth, "");
   EXPECT_EQ(runs->at(1).error, "no");
-  reopen();  // nothing is left to be done
+  reopen();  // the second time, nothing needs to be changed
   EXPECT_EQ(store_->runs("job:web", RunKind::dump)->size(), 2U);
 }
 
 TEST_F(OlderFormat, StaysAsItWasWhereTheChangeFailsHalfWay) {
-  sql("CREATE TABLE runs_by_job (x)");  // an index of this name is made after the table
+  // The update makes an index of this name after its table, and fails.
+  sql("CREATE TABLE runs_by_job (x)");
   EXPECT_FALSE(Store::open(path()).ok());
   sql("DROP TABLE runs_by_job");
-  sql("CREATE TABLE runs (x)");  // fails unless the first try's table was undone
+  sql("CREATE TABLE runs (x)");  // succeeds only if the update that failed has left no such table
   sql("DROP TABLE runs");
   reopen();
   EXPECT_EQ(store_->runs("job:web", RunKind::dump)->size(), 2U);
 }
 
-// The checkpoint stayed "started" for good, and a restored job "exited" while it ran.
+// Before the fix, the checkpoint stayed "started" for good, and a restored job "exited" while it
+// ran.
 TEST_F(StoreTest, WhatAFullDiskHasNoRoomForIsSeenAtOnceAndStoredLater) {
   const std::string disk = folder_.folder("disk");
   if (mount("none", disk.c_str(), "tmpfs", 0, "size=1m") != 0) {
@@ -425,7 +430,8 @@ TEST_F(StoreTest, WhatAFullDiskHasNoRoomForIsSeenAtOnceAndStoredLater) {
     ASSERT_TRUE(store->add_checkpoint(checkpoint).ok());
     std::ofstream(disk + "/filling") << std::string(4 << 20, 'x');
     job.state = JobState::dumped;
-    job.command = {std::string(20'000, 'y')};  // has no room in what the database has already
+    // Too large for the free space inside of the database.
+    job.command = {std::string(20'000, 'y')};
     checkpoint.state = CheckpointState::complete;
     checkpoint.stats_json = std::string(20'000, 'z');
     store::Run run;
@@ -440,7 +446,7 @@ TEST_F(StoreTest, WhatAFullDiskHasNoRoomForIsSeenAtOnceAndStoredLater) {
     EXPECT_EQ(store->runs("a", RunKind::dump)->size(), 1U);
     job.state = JobState::running;
     EXPECT_TRUE(store->update_job(job).ok());
-    EXPECT_EQ(store->unstored(), 3U) << "the newer one instead";
+    EXPECT_EQ(store->unstored(), 3U) << "the newer state of the job must replace the older one";
     std::filesystem::remove(disk + "/filling");
     EXPECT_EQ(store->unstored(), 0U);
   }
@@ -453,14 +459,15 @@ TEST_F(StoreTest, WhatAFullDiskHasNoRoomForIsSeenAtOnceAndStoredLater) {
   EXPECT_EQ(umount(disk.c_str()), 0);
 }
 
-// Each change waited for two seconds: a restore was answered only after ten.
+// Before the fix, each change waited two seconds for the lock, so a restore was answered only after
+// ten.
 TEST_F(StoreTest, WhileAnotherProgramLocksItOnlyTheFirstChangeWaits) {
   Job job = make_job("a");
   ASSERT_TRUE(store_->add_job(job).ok());
   sqlite3* other = nullptr;
   ASSERT_EQ(sqlite3_open(path().c_str(), &other), SQLITE_OK);
   ASSERT_EQ(sqlite3_exec(other, "BEGIN IMMEDIATE", nullptr, nullptr, nullptr), SQLITE_OK);
-  for (int i = 0; i < 1000; ++i) {  // a wait in each would take longer than the test may
+  for (int i = 0; i < 1000; ++i) {  // if each change waited, the test would take too long
     job.exit_status = i;
     EXPECT_TRUE(store_->update_job(job).ok());
   }
@@ -472,7 +479,7 @@ TEST_F(StoreTest, WhileAnotherProgramLocksItOnlyTheFirstChangeWaits) {
   EXPECT_EQ(store_->job("a")->exit_status, 999);
 }
 
-// A store with the job "a", on a disk that is well at first.
+// A store with the job "a". Its disk works at first.
 class StoreOnAMoodyDiskTest : public StoreTest {
  protected:
   void SetUp() override {
@@ -482,7 +489,7 @@ class StoreOnAMoodyDiskTest : public StoreTest {
   }
   void TearDown() override {
     disk_.be("well");
-    store_.reset();  // before its disk goes
+    store_.reset();  // closed while its disk still exists
   }
   [[nodiscard]] std::string path() const override { return disk_.path() + "/kymo.db"; }
 
@@ -490,7 +497,8 @@ class StoreOnAMoodyDiskTest : public StoreTest {
   Job job_ = make_job("a");
 };
 
-// A job that runs again stayed "dumped" for good: only a full disk was tried again.
+// Before the fix, a job that ran again stayed "dumped" for good, because a change was tried again
+// only after a full disk.
 TEST_F(StoreOnAMoodyDiskTest, WhatItDoesNotTakeWhenItFailsIsSeenAtOnceAndStoredLater) {
   disk_.be("fails");
   job_.state = JobState::dumped;
@@ -507,28 +515,47 @@ TEST_F(StoreOnAMoodyDiskTest, WhatItDoesNotTakeWhenItFailsIsSeenAtOnceAndStoredL
   EXPECT_EQ(store_->jobs().size(), 1U);
 }
 
-// A dump with a deadline, a `run` and the stop of kymod waited for as long.
+// Before the fix, a dump with a deadline, a `run`, and the stop of kymod waited until the disk
+// answered.
 TEST_F(StoreOnAMoodyDiskTest, WhatItDoesNotTakeInTimeWhenItStallsIsRefusedAndNotDoneLater) {
   disk_.be("stalls");
   const Result<void> late = store_->add_job(make_job("b"));
   ASSERT_FALSE(late.ok());
   EXPECT_EQ(late.error().message, "the disk of the database " + path() + " does not answer");
-  for (int i = 0; i < 1000; ++i) {  // a wait in each would take longer than the test may
+  for (int i = 0; i < 1000; ++i) {  // if each change waited, the test would take too long
     EXPECT_FALSE(store_->add_job(make_job("c")).ok());
     job_.exit_status = i;
     EXPECT_TRUE(store_->update_job(job_).ok());
   }
-  EXPECT_EQ(store_->job("a")->exit_status, 999);
   EXPECT_EQ(store_->unstored(), 1U);
   EXPECT_EQ(store_->trouble(), late.error().message);
   disk_.be("well");
   EXPECT_TRUE(test::eventually([&] { return store_->unstored() == 0; })) << store_->trouble();
   reopen();
-  ASSERT_EQ(store_->jobs().size(), 1U) << "what was refused was done later";
+  ASSERT_EQ(store_->jobs().size(), 1U) << "a change that was refused must not be made later";
   EXPECT_EQ(store_->job("a")->exit_status, 999);
 }
 
-// The program could not end before the disk answered.
+// Before the fix, a job or a checkpoint was deleted although its deletion had been refused.
+TEST_F(StoreOnAMoodyDiskTest, ADeletionThatItDoesNotTakeInTimeIsNotDoneLater) {
+  Checkpoint checkpoint = make_checkpoint("c", "a");
+  ASSERT_TRUE(store_->add_checkpoint(checkpoint).ok());
+  const CheckpointState before = checkpoint.state;
+  checkpoint.state = CheckpointState::deleting;
+  disk_.be("stalls");
+  EXPECT_EQ(store_->announce(checkpoint).error().code, Code::unavailable);
+  EXPECT_EQ(store_->checkpoint("c")->state, before);
+  EXPECT_EQ(store_->remove_job("a").error().code, Code::unavailable);
+  disk_.be("well");
+  EXPECT_TRUE(test::eventually([&] { return store_->add_job(make_job("b")).ok(); }));
+  reopen();
+  EXPECT_EQ(store_->checkpoint("c")->state, before);
+  EXPECT_TRUE(store_->job("a").ok());
+  disk_.be("fails");
+  EXPECT_TRUE(store_->announce(checkpoint).ok()) << "a deletion may make room on a full disk";
+}
+
+// Before the fix, the program could not end before the disk answered.
 TEST_F(StoreOnAMoodyDiskTest, IsClosedWhileItStalls) {
   disk_.be("stalls");
   store_->note_job(job_);
@@ -536,18 +563,18 @@ TEST_F(StoreOnAMoodyDiskTest, IsClosedWhileItStalls) {
   disk_.be("well");
 }
 
-// `kymo ps` hung for as long.
+// Before the fix, `kymo ps` waited until the disk answered.
 TEST_F(StoreOnAMoodyDiskTest, WhileItStallsWhatIsReadAndNotedDoesNotWait) {
   ASSERT_TRUE(store_->add_checkpoint(make_checkpoint("c", "a")).ok());
   disk_.be("stalls");
   job_.state = JobState::exited;
   job_.exit_status = 3 << 8;
-  store_->note_job(job_);  // its writer holds the disk now
+  store_->note_job(job_);  // now the thread that stores it waits for the disk
   EXPECT_EQ(store_->jobs().size(), 1U);
   EXPECT_EQ(store_->checkpoints("a").size(), 1U);
   EXPECT_EQ(store_->job("name-a")->state, JobState::exited);
   EXPECT_TRUE(store_->checkpoint("c").ok());
-  EXPECT_EQ(store_->unstored(), 1U) << "it is on its way, and not stored yet";
+  EXPECT_EQ(store_->unstored(), 1U) << "the change is being stored, but is not on the disk yet";
   disk_.be("well");
   reopen();
   EXPECT_EQ(store_->job("a")->exit_status, 3 << 8);
@@ -559,12 +586,13 @@ TEST_F(StoreTest, WhatIsNotedIsStoredSoonByItself) {
   job.state = JobState::exited;
   store_->note_job(job);
   const auto stored = [&] {
-    const Result<std::unique_ptr<Store>> other = Store::open(path());  // as a killed one's heir
+    // As another process opens it after this one was killed.
+    const Result<std::unique_ptr<Store>> other = Store::open(path());
     return other && (*other)->job("a")->state == JobState::exited;
   };
   EXPECT_TRUE(test::eventually(stored));
   store_->note_job(make_job("gone"));
-  EXPECT_EQ(store_->unstored(), 0U) << "of a job that is not there there is nothing to store";
+  EXPECT_EQ(store_->unstored(), 0U) << "nothing can be stored of a job that does not exist";
   EXPECT_FALSE(store_->job("gone").ok());
 }
 

@@ -1,7 +1,7 @@
-// Preloaded into criu: when it or its action script is about to write a given text, a notification's
-// name, criu gets a signal, once. KYMO_BREAK is "TEXT:SIGNAL". With the signal -1, the process that is about to write
-// it waits there for ever instead: CRIU gives up when it sees that a process of its restore has stopped.
-// KYMO_BREAK_AFTER is how often it may write it before.
+// A library that is preloaded into criu. When criu or its action script is about to write a given text, such as the
+// name of a notification, criu gets a signal, once. KYMO_BREAK is "TEXT:SIGNAL". With the signal -1, the process that
+// is about to write the text waits there for ever instead. (CRIU gives up if a process of its restore is stopped.)
+// KYMO_BREAK_AFTER is the number of times that the text may be written before.
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -17,7 +17,7 @@ char text[64];
 int signal_number = 0;
 int writes_before = 0;
 
-// At once: criu does away with its environment.
+// Reads the environment at the start, because criu clears it later.
 __attribute__((constructor)) void read_order() {
   const char* order = getenv("KYMO_BREAK");
   const char* colon = order != nullptr ? strrchr(order, ':') : nullptr;
@@ -37,7 +37,7 @@ void break_at(const void* packet, size_t size) {
     const int now = signal_number;
     while (now < 0) pause();
     signal_number = 0;
-    unsetenv("KYMO_BREAK");  // for the scripts
+    unsetenv("KYMO_BREAK");  // the action scripts must not inherit it
     kill(is_script ? getppid() : getpid(), now);
   }
 }
@@ -51,7 +51,7 @@ Function* real(const char* name) {
 
 extern "C" {
 
-// Of its packets, and of its log, whose line about a notification comes just before.
+// Calls for CRIU's packets, and for its log, which has a line about a notification just before the packet.
 // NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name): the system's are reserved
 ssize_t write(int fd, const void* packet, size_t size) {
   break_at(packet, size);

@@ -23,7 +23,7 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-// Puts a file into an OCI image layout by its digest, and returns its descriptor
+// Copies a file into an OCI image layout, under its digest, and returns its descriptor
 // (github.com/opencontainers/image-spec, descriptor.md and image-layout.md).
 json add_blob(const std::string& layout, const std::string& file, const std::string& type) {
   const std::string sum = shell("sha256sum '" + file + "'").first.substr(0, 64);
@@ -64,7 +64,7 @@ Containerd::Containerd(const std::string& criu_folder) {
     const std::string path = criu_folder + ":" + getenv("PATH");
     setenv("PATH", path.c_str(), 1);
     setenv("TMPDIR", temporary.c_str(), 1);
-    unsetenv("XDG_RUNTIME_DIR");  // it would be used instead
+    unsetenv("XDG_RUNTIME_DIR");  // containerd would use its folder instead
     const int file = open(log.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
     dup2(file, STDOUT_FILENO);
     dup2(file, STDERR_FILENO);

@@ -8,14 +8,14 @@
 
 namespace kymo::test {
 
-// Why containers of containerd cannot be made here, for GTEST_SKIP; empty where they can.
+// The reason why containers of containerd cannot be made here, for GTEST_SKIP. Empty if they can.
 const std::string& why_no_containerd();
 
-// A containerd with folders and a socket of its own, and an image of busybox. While it lives,
-// CONTAINERD_ADDRESS names it. The destructor ends its containers and it.
+// A containerd with folders and a socket for the test, and an image of busybox. While this object
+// exists, CONTAINERD_ADDRESS names the socket. The destructor ends the containers and the daemon.
 class Containerd {
  public:
-  // `criu_folder` stands first on its PATH.
+  // `criu_folder` is the first folder of the daemon's PATH.
   explicit Containerd(const std::string& criu_folder);
   ~Containerd();
   Containerd(const Containerd&) = delete;
@@ -23,15 +23,15 @@ class Containerd {
 
   static std::string image() { return "kymo.test/busybox:1"; }
   [[nodiscard]] std::string socket() const { return folder_.path() + "/containerd.sock"; }
-  // Where it puts temporary files.
+  // The folder of the daemon's temporary files.
   [[nodiscard]] std::string temporary() const { return folder_.path() + "/tmp"; }
   void stop_answering() const;
   void answer_again() const;
-  // What it has logged.
+  // The text of the daemon's log.
   [[nodiscard]] std::string log() const;
-  // What `ctr WORDS` prints, on stderr as well.
+  // The output of `ctr WORDS`, including stderr.
   [[nodiscard]] std::string ctr(const std::string& words) const;
-  // "RUNNING", "PAUSED", "STOPPED"; empty: the container has no task.
+  // "RUNNING", "PAUSED" or "STOPPED". Empty if the container has no task.
   [[nodiscard]] std::string status(const std::string& id) const;
 
  private:

@@ -28,7 +28,7 @@ std::string look(const std::string& program) {
   return "";
 }
 
-// As one word of a shell.
+// Quotes a word for a shell.
 std::string quoted(const std::string& word) {
   std::string text = "'";
   for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
@@ -63,8 +63,9 @@ void make_rootfs(const std::string& folder) {
 }
 
 std::string counting_loop() {
-  // Neither emptied by `>` nor grown: a dump may find /count open, and CRIU restores no open file
-  // whose size has changed since, as that of a container that was left running had.
+  // `1<>` neither truncates the file nor lets it grow. A dump may find /count open, and CRIU
+  // restores no open file whose size has changed since the dump, as it would in a container that
+  // was left running.
   return "i=1000000; while true; do i=$((i+1)); echo $i 1<>/count; sleep 0.1; done";
 }
 
@@ -111,7 +112,8 @@ RuncFolder::~RuncFolder() {
   std::error_code error;
   for (const auto& container : fs::directory_iterator(path_, error)) {
     const std::string id = container.path().filename();
-    EXPECT_TRUE(runc("delete --force " + id)) << "container " << id << " is left running";
+    EXPECT_TRUE(runc("delete --force " + id))
+        << "container " << id << " could not be removed and still runs";
   }
 }
 
@@ -136,7 +138,7 @@ std::string PodmanContainers::start(const std::string& name,
                                     const std::vector<std::string>& command) {
   std::string words;
   for (const std::string& word : arguments(name, command)) words += " " + quoted(word);
-  // --replace: a test that was killed may have left a container of this name.
+  // --replace, because a killed test may have left a container of this name.
   const std::string said = podman("run -d --replace --name " + name + words);
   EXPECT_TRUE(counts_on(root_of(name))) << said;
   return root_of(name);

@@ -7,24 +7,25 @@
 
 namespace kymo::test {
 
-// Why containers of runc or podman cannot be made here, for GTEST_SKIP; empty where they can.
+// The reason why containers of runc or podman cannot be made here, for GTEST_SKIP. Empty if they
+// can.
 const std::string& why_no_runc();
 const std::string& why_no_podman();
 
-// A root file system out of busybox-static, in a folder of its own.
+// Makes a root file system from busybox-static in this folder.
 void make_rootfs(const std::string& folder);
 
-// A bundle for runc with such a root, without rlimits and a network namespace, which a machine may
-// refuse; returns its folder.
+// Makes a bundle for runc with such a root. It has no rlimits and no network namespace, because
+// some machines refuse them. Returns its folder.
 std::string make_bundle(const TemporaryDirectory& parent, const std::string& name,
                         const std::vector<std::string>& command);
 
-// What a container runs that counts on: a shell's loop that writes a number into /count ten times a
-// second, and the command that is nothing else.
+// The loop of a container that counts: a shell writes a number into /count ten times a second. The
+// second function returns the command that consists only of this loop.
 std::string counting_loop();
 std::vector<std::string> counting_command();
 
-// runc's own command with a state folder for the test alone; ends and removes its containers.
+// Runs runc with a state folder for this test. At the end, its containers are ended and removed.
 class RuncFolder {
  public:
   RuncFolder() : path_(folder_.folder("runc")) {}
@@ -34,12 +35,12 @@ class RuncFolder {
 
   [[nodiscard]] const std::string& path() const { return path_; }
   [[nodiscard]] const TemporaryDirectory& folder() const { return folder_; }
-  // Starts a container of a new bundle, detached; returns the bundle. Fails the test where it
-  // cannot.
+  // Starts a container from a new bundle, detached, and returns the bundle. Fails the test if this
+  // fails.
   std::string start(const std::string& id) const;
-  // "running", "paused", "stopped"; empty: there is none.
+  // "running", "paused" or "stopped". Empty if there is no such container.
   [[nodiscard]] std::string status(const std::string& id) const;
-  // `runc --root PATH WORDS`; whether it succeeded.
+  // Runs `runc --root PATH WORDS`. Returns whether it succeeded.
   bool runc(const std::string& words) const;
 
  private:
@@ -47,8 +48,8 @@ class RuncFolder {
   std::string path_;
 };
 
-// podman's own command, with the flags that work on any machine; removes the containers that it
-// was asked to start.
+// Runs podman with flags that work on any machine. At the end, the containers that it was asked to
+// start are removed.
 class PodmanContainers {
  public:
   PodmanContainers() = default;
@@ -56,20 +57,20 @@ class PodmanContainers {
   PodmanContainers(const PodmanContainers&) = delete;
   PodmanContainers& operator=(const PodmanContainers&) = delete;
 
-  // For kymod's --podman-flags.
+  // The value of kymod's --podman-flags.
   static std::string flags() { return "--cgroup-manager=cgroupfs --runtime runc"; }
-  // The arguments of `podman run` for a counting container with a root of its own.
+  // The arguments of `podman run` for a container that counts and has its own root.
   std::vector<std::string> arguments(const std::string& name,
                                      const std::vector<std::string>& command = counting_command());
-  // Starts one; returns its root. Fails the test where it cannot.
+  // Starts such a container and returns its root. Fails the test if this fails.
   std::string start(const std::string& name,
                     const std::vector<std::string>& command = counting_command());
   [[nodiscard]] std::string root_of(const std::string& name) const {
     return folder_.path() + "/" + name;
   }
-  // "running", "exited", ...; empty: there is none.
+  // "running", "exited" and so on. Empty if there is no such container.
   [[nodiscard]] std::string status(const std::string& name) const;
-  // What `podman WORDS` prints; PATH has the criu of the tests first.
+  // The output of `podman WORDS`. The criu of the tests is the first one on PATH.
   [[nodiscard]] std::string podman(const std::string& words) const;
 
  private:
@@ -77,12 +78,12 @@ class PodmanContainers {
   std::vector<std::string> names_;
 };
 
-// Whether the counting command in this root still counts.
+// Whether the container with this root still counts.
 bool counts_on(const std::string& rootfs);
 
 }  // namespace kymo::test
 
-// First line of a test that needs them.
+// The first line of a test that needs runc.
 #define KYMO_NEEDS_RUNC()                          \
   do {                                             \
     if (!::kymo::test::why_no_runc().empty()) {    \

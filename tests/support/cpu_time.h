@@ -7,8 +7,8 @@
 
 namespace kymo::test {
 
-// The processor's time that all threads of this process take for `work`. Unlike the time on a clock
-// it hardly depends on what else the machine does.
+// The CPU time that all threads of this process use for `work`. Unlike the elapsed time, it hardly
+// depends on other programs.
 template <class Work>
 std::chrono::nanoseconds cpu_time_of(Work work) {
   const auto now = [] {

@@ -6,8 +6,8 @@
 
 namespace kymo::test {
 
-// A free port of 127.0.0.1 that this test alone has, and from which nobody ever gets an answer:
-// `connects`, connections are taken, by the kernel, and hang; else they are refused.
+// A free port of 127.0.0.1 that nobody answers. If `connects`, the kernel accepts connections, and
+// they get no answer. Otherwise connections are refused.
 class DeadPort {
  public:
   explicit DeadPort(bool connects);

@@ -51,7 +51,7 @@ Docker::Docker(const std::string& criu_folder, Features features) : containerd_(
 
 void Docker::start_server(Features features) {
   const std::string log = folder_.path() + "/log";
-  // Not the machine's own configuration.
+  // A configuration for the test, instead of that of the machine.
   const std::string config = folder_.file(
       "daemon.json", features == Features::experimental ? R"({"experimental": true})" : "{}");
   const std::string containerd = containerd_.socket();
@@ -128,7 +128,7 @@ Docker::~Docker() {
   kill(pid_, SIGTERM);
   waitpid(pid_, nullptr, 0);
   unsetenv("DOCKER_HOST");
-  // Its data folder is a mount point.
+  // The data folder of Docker is a mount point.
   static_cast<void>(shell("umount --lazy '" + folder_.path() + "/data' 2>/dev/null"));
 }
 

@@ -11,45 +11,46 @@
 
 namespace kymo::test {
 
-// Why containers of Docker cannot be made here, for GTEST_SKIP; empty where they can.
+// The reason why containers of Docker cannot be made here, for GTEST_SKIP. Empty if they can.
 const std::string& why_no_docker();
 
-// A dockerd with folders, a socket and a containerd of its own, and an image of busybox. While it
-// lives, DOCKER_HOST names it. The destructor ends its containers and it.
+// A dockerd with folders, a socket and a containerd for the test, and an image of busybox. While
+// this object exists, DOCKER_HOST names the socket. The destructor ends the containers and the
+// daemons.
 class Docker {
  public:
   enum class Features : bool { usual, experimental };
 
-  // `criu_folder` stands first on the PATH of its containerd.
+  // `criu_folder` is the first folder on the PATH of its containerd.
   explicit Docker(const std::string& criu_folder, Features features = Features::experimental);
   ~Docker();
   Docker(const Docker&) = delete;
   Docker& operator=(const Docker&) = delete;
 
-  // The arguments of `docker run` for a container that counts: without a network, which a machine
-  // may refuse.
+  // The arguments of `docker run` for a container that counts. It has no network, because some
+  // machines refuse one.
   static std::vector<std::string> arguments(
       const std::vector<std::string>& command = counting_command());
-  // Starts a container with these arguments.
+  // Starts a container with these arguments and this name.
   void start(const std::string& name) const;
   void stop_answering() const;
   void answer_again() const;
-  // What it has logged.
+  // The text of the daemon's log.
   [[nodiscard]] std::string log() const;
-  // What `docker WORDS` prints, on stderr as well.
+  // The output of `docker WORDS`, including stderr.
   [[nodiscard]] std::string docker(const std::string& words) const;
-  // "running", "paused", "exited"; empty: there is no such container.
+  // "running", "paused" or "exited". Empty if there is no such container.
   [[nodiscard]] std::string status(const std::string& name) const;
-  // The folder in which the files appear that the container writes.
+  // The folder in which the files that the container writes appear.
   [[nodiscard]] std::string root_of(const std::string& name) const;
-  // Docker's folder of the container's checkpoints.
+  // The folder in which Docker keeps the checkpoints of the container.
   [[nodiscard]] std::string checkpoints_of(const std::string& name) const;
-  // Where its containerd puts temporary files.
+  // The folder of the temporary files of Docker's containerd.
   [[nodiscard]] std::string temporary() const { return containerd_.temporary(); }
 
  private:
   [[nodiscard]] std::string socket() const { return folder_.path() + "/docker.sock"; }
-  // One value of a container, as `docker container inspect --format` prints it.
+  // A value of a container, in the format of `docker container inspect --format`.
   [[nodiscard]] std::string value_of(const std::string& name, const std::string& format) const;
   void start_server(Features features);
 

@@ -1,6 +1,5 @@
 #include "support/echo_server.h"
 
-#include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -12,17 +11,7 @@
 
 namespace kymo::test {
 
-EchoServer::EchoServer()
-    : listener_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)), stop_(eventfd(0, EFD_CLOEXEC)) {
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  auto* const generic = reinterpret_cast<sockaddr*>(&address);
-  EXPECT_EQ(bind(listener_.get(), generic, size), 0);
-  EXPECT_EQ(listen(listener_.get(), 8), 0);
-  EXPECT_EQ(getsockname(listener_.get(), generic, &size), 0);
-  port_ = ntohs(address.sin_port);
+EchoServer::EchoServer() : stop_(eventfd(0, EFD_CLOEXEC)) {
   thread_ = std::thread([this] { serve(); });
 }
 
@@ -36,7 +25,7 @@ void EchoServer::serve() {
   std::vector<FileDescriptor> clients;
   std::array<char, 4096> text{};
   for (;;) {
-    std::vector<pollfd> waits{{stop_.get(), POLLIN, 0}, {listener_.get(), POLLIN, 0}};
+    std::vector<pollfd> waits{{stop_.get(), POLLIN, 0}, {listener_.socket.get(), POLLIN, 0}};
     for (const FileDescriptor& client : clients) waits.push_back({client.get(), POLLIN, 0});
     if (poll(waits.data(), waits.size(), -1) < 0) continue;
     if (waits[0].revents != 0) return;
@@ -51,7 +40,7 @@ void EchoServer::serve() {
       }
     }
     if (waits[1].revents != 0) {
-      clients.emplace_back(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+      clients.emplace_back(accept4(listener_.socket.get(), nullptr, nullptr, SOCK_CLOEXEC));
       ++connections_;
     }
   }

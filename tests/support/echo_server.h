@@ -5,12 +5,12 @@
 #include <thread>
 
 #include "base/file.h"
-#include "kymo/result.h"
+#include "support/loopback.h"
 
 namespace kymo::test {
 
-// Sends back what it receives, on a port of 127.0.0.1, in a thread of its own. It is the peer of a process
-// that is dumped with a connection.
+// A TCP server on a free port of 127.0.0.1, with its own thread, that sends back what it receives. A
+// process that is dumped with a connection is connected to it.
 class EchoServer {
  public:
   EchoServer();
@@ -18,16 +18,15 @@ class EchoServer {
   EchoServer(const EchoServer&) = delete;
   EchoServer& operator=(const EchoServer&) = delete;
 
-  [[nodiscard]] int port() const { return port_; }
-  // How many connections were made to it so far.
+  [[nodiscard]] int port() const { return listener_.port; }
+  // The number of connections that were made so far.
   [[nodiscard]] int connections() const { return connections_; }
 
  private:
   void serve();
 
-  FileDescriptor listener_;
+  Listener listener_;
   FileDescriptor stop_;  // an eventfd(2)
-  int port_ = 0;
   std::atomic<int> connections_ = 0;
   std::thread thread_;
 };

@@ -1,4 +1,4 @@
-"""The list of the tests that may be skipped, and why: tests/expected_skips.txt."""
+"""Reads the list of the tests that may be skipped, and why: tests/expected_skips.txt."""
 
 import fnmatch
 import pathlib
@@ -7,7 +7,8 @@ LIST = pathlib.Path(__file__).resolve().parent.parent / "expected_skips.txt"
 
 
 class ExpectedSkips:
-    """A line holds stages (joined by commas), a test (with * and ?), and a part of the reason that the test prints."""
+    """The lines of the list. A line has stages (joined by commas), a test (with * and ?), and a part of the reason that
+    the test prints."""
 
     def __init__(self, text):
         self.entries = []
@@ -20,7 +21,7 @@ class ExpectedSkips:
             self.entries.append((words[0].split(","), words[1], words[2].strip()))
 
     def holds(self, stage, test, reason):
-        name = "_".join(test.split())  # the names of bats and of the pages' tests have spaces
+        name = "_".join(test.split())  # the names of bats tests and of tests of pages have spaces
         return any(stage in stages and fnmatch.fnmatchcase(name, pattern) and part in reason
                    for stages, pattern, part in self.entries)
 

@@ -5,7 +5,7 @@
 
 namespace kymo {
 
-// The kernel cuts a write(2) short at the file size limit, as a disk that fills does.
+// At this limit, the kernel writes only a part of a write(2), as it does when a disk becomes full.
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(rlim_t bytes) : handler_(::signal(SIGXFSZ, SIG_IGN)) {

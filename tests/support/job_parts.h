@@ -12,12 +12,12 @@
 
 namespace kymo::daemon {
 
-// Jobs, with the store and the metrics that they need, in a folder of their own.
+// A Jobs object with the store and the metrics that it needs, in a folder for the test.
 struct JobParts {
   test::TemporaryDirectory folder;
   std::unique_ptr<store::Store> store = store::Store::open(folder.path() + "/kymo.db").value();
   std::unique_ptr<Metrics> metrics = Metrics::make().value();
-  std::optional<runtime::ProcessId> container;  // what any container of a job runs as
+  std::optional<runtime::ProcessId> container;  // the process of every job that is a container
   Jobs jobs{*store, *metrics, folder.path(), [this](const ContainerOf&) { return container; }};
 };
 

@@ -6,7 +6,7 @@
 
 namespace kymo {
 
-// A ring in private memory.
+// Makes a ring in private memory.
 inline std::unique_ptr<Ring> make_ring(std::size_t slots, std::size_t rows, std::size_t columns) {
   return std::make_unique<Ring>(RingMemory::create_private({slots, rows, columns + 1}).value());
 }

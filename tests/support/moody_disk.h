@@ -8,25 +8,25 @@
 
 namespace kymo::test {
 
-// A mounted kymo-test-moody-fs: a disk that stalls or fails when it is told to (moody_fs.cc).
+// A mounted kymo-test-moody-fs: a disk that stalls or fails on request (moody_fs.cc).
 class MoodyDisk {
  public:
   explicit MoodyDisk(const TemporaryDirectory& folder);
-  // Unmounts it, whoever still uses it.
+  // Unmounts it, also if a process still uses it.
   ~MoodyDisk();
   MoodyDisk(const MoodyDisk&) = delete;
   MoodyDisk& operator=(const MoodyDisk&) = delete;
 
-  // "well", "stalls" (writes wait), "is-silent" (reads, too), "fails", "stalls-at-pages" (only writes of
-  // memory images wait) or "forgets" (only fsync(2) fails).
+  // Sets the mood: "well", "stalls" (writes wait), "is-silent" (reads wait, too), "fails",
+  // "stalls-at-pages" (only writes of memory images wait) or "forgets" (only fsync(2) fails).
   void be(const std::string& mood) const;
-  // The paths that were made durable, a line each.
+  // The paths that were synced, one per line.
   [[nodiscard]] std::string synced() const;
-  // Its program stops: what is asked of it is not even taken, and ends when the asker is killed.
-  // What it holds when it "stalls" does not.
+  // Stops the program that serves the disk. Calls are then not even accepted, so a killed caller can
+  // end. (In the mood "stalls" it cannot.)
   void stop() const;
   void go_on() const;
-  // False: FUSE does not work here.
+  // Returns false if FUSE does not work here.
   [[nodiscard]] bool mounted() const { return mounted_; }
   [[nodiscard]] const std::string& path() const { return path_; }
 

@@ -1,9 +1,12 @@
-// A filesystem with moods, for tests: DIRECTORY passed through to MOUNTPOINT, and its writes
-// answered as the file DIRECTORY.mood says: "well", "stalls" (they wait until it says otherwise) or
-// "fails" (EIO).
-// "is-silent": whatever is asked of it waits, reads too.
-// "stalls-at-pages": only writes of memory images wait.
-// "forgets": only fsync(2) fails. What was synced is listed in DIRECTORY.synced, a path a line.
+// A file system for tests that behaves as it is told. It shows DIRECTORY at MOUNTPOINT. The file
+// DIRECTORY.mood has the mood:
+//   "well": works as usual.
+//   "stalls": writes wait until the mood changes.
+//   "fails": writes fail with EIO.
+//   "is-silent": all calls wait, reads too.
+//   "stalls-at-pages": only writes of memory images wait.
+//   "forgets": only fsync(2) fails.
+// The paths that were synced are listed in DIRECTORY.synced, one per line.
 //
 //   kymo-test-moody-fs DIRECTORY MOUNTPOINT      (stays in the foreground; fusermount3 -u ends it)
 
@@ -47,7 +50,7 @@ void wait_while_silent() {
   while (mood() == "is-silent") ::usleep(5000);
 }
 
-// 0, or what a write is to fail with.
+// Waits if the mood says so. Returns 0, or the error with which the write must fail.
 int suffer() {
   for (std::string now = mood(); now == "stalls" || now == "is-silent"; now = mood()) {
     ::usleep(5000);
@@ -62,7 +65,7 @@ int get_attributes(const char* path, struct stat* status, fuse_file_info*) {
 
 int open_file(const char* path, fuse_file_info* info) {
   wait_while_silent();
-  // The kernel gives each write its place, append or not.
+  // The kernel gives the offset of each write, also of an append. So O_APPEND must not be used.
   const int fd = ::open(inner(path).c_str(), info->flags & ~O_APPEND);
   info->fh = static_cast<std::uint64_t>(fd);
   return fd < 0 ? -errno : 0;
@@ -77,7 +80,7 @@ int create_file(const char* path, mode_t mode, fuse_file_info* info) {
   return fd < 0 ? -errno : 0;
 }
 
-// A socket, as an image streamer listens on.
+// Makes the socket on which an image streamer listens.
 int make_node(const char* path, mode_t mode, dev_t device) {
   if (const int error = suffer(); error != 0) {
     return error;
@@ -191,7 +194,8 @@ int list(const char* path, void* buffer, fuse_fill_dir_t fill, off_t, fuse_file_
   return 0;
 }
 
-// The kernel must remember nothing: it would answer in place of a disk that is stalled.
+// The kernel must not cache anything. Otherwise it would answer from its cache while the disk
+// stalls.
 void* begin(fuse_conn_info*, fuse_config* config) {
   config->entry_timeout = 0;
   config->attr_timeout = 0;
@@ -206,7 +210,7 @@ int main(int argc, char** argv) {
     std::fputs("usage: kymo-test-moody-fs DIRECTORY MOUNTPOINT\n", stderr);
     return 2;
   }
-  ::prctl(PR_SET_PDEATHSIG, SIGTERM);  // a test that crashes leaves no mount behind
+  ::prctl(PR_SET_PDEATHSIG, SIGTERM);  // a test that crashes must not leave a mount
   g_directory = argv[1];
   fuse_operations operations{};
   operations.init = begin;

@@ -4,7 +4,7 @@
 
 namespace kymo::test {
 
-// While it lives, this process can open nothing: no descriptor is left.
+// While this object exists, this process has no free descriptor, so it cannot open anything.
 class NoDescriptors {
  public:
   NoDescriptors() {

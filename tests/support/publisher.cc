@@ -1,7 +1,7 @@
-// A program whose counters can be read from without: publishes them in FILE, counts a known amount
-// in some threads and, by itself, in a child, says "ready", and then counts `ticks` about once a
-// millisecond until it is ended. At SIGUSR1 it registers a
-// counter and a histogram more.
+// A program whose counters other programs can read. It publishes them in FILE, counts a known
+// amount in some threads and, separately, in a child, and prints "ready". Then it adds to `ticks`
+// about once a millisecond until it is ended. At SIGUSR1 it registers another counter and a
+// histogram.
 
 #include <signal.h>
 #include <sys/wait.h>
@@ -28,7 +28,8 @@ kymo::Metric metric(const char* name, std::vector<kymo::Field> fields = {}) {
   return {name, "Of the test", kymo::Kind::counter, kymo::Unit::count, std::move(fields)};
 }
 
-// Counts on, in a thread more and in a counter more; whether all of it can be read here.
+// Counts in one more thread and in one more counter. Returns whether this process can read all of
+// it.
 bool count_for_oneself(kymo::Registry& registry, const kymo::Counter& counter) {
   counter.add(1'000'000);
   std::thread([&] { counter.add(500'000); }).join();
@@ -43,7 +44,7 @@ bool count_for_oneself(kymo::Registry& registry, const kymo::Counter& counter) {
   return row == std::vector<std::uint64_t>{0, 2 * kAdders * kAdds + 1'500'000, 9};
 }
 
-// A child without exec: what it counts is its own. Whether it could.
+// Forks a child without exec, which has counters of its own. Returns whether the child could count.
 bool count_in_a_child(kymo::Registry& registry, const kymo::Counter& counter) {
   const pid_t pid = ::fork();
   if (pid == 0) {

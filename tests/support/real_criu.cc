@@ -12,7 +12,7 @@
 namespace kymo::test {
 namespace {
 
-// The last line that `CRIU VERB` says, and whether it succeeded.
+// The last line that `CRIU VERB` prints, and whether it succeeded.
 std::pair<std::string, bool> say(const std::string& criu, const std::string& verb) {
   const std::string command = "'" + criu + "' " + verb + " 2>&1";
   FILE* pipe = popen(command.c_str(), "r");  // NOLINT(cert-env33-c): a test's own command

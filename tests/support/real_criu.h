@@ -6,25 +6,26 @@
 
 namespace kymo::test {
 
-// The criu that tests use: KYMO_TEST_CRIU, else what scripts/setup has put into .deps, else `criu`
-// on PATH.
+// The criu of the tests: KYMO_TEST_CRIU, or else the one that scripts/setup has put into .deps, or
+// else `criu` on PATH.
 std::string criu_path();
 
-// The older criu, CRIU 4.1: KYMO_TEST_CRIU_FALLBACK, else what scripts/setup has put into .deps.
+// The older criu, CRIU 4.1: KYMO_TEST_CRIU_FALLBACK, or else the one that scripts/setup has put
+// into .deps.
 std::string criu_fallback_path();
-// Why it does not work here; empty: it does, and it is older than CRIU 4.2.
+// The reason why it cannot be used here. Empty if it works and is older than CRIU 4.2.
 const std::string& why_no_fallback();
 
-// Why real checkpoints cannot be made here, for GTEST_SKIP; empty where they can: this is root and
-// criu passes its own check (run once).
+// The reason why real checkpoints cannot be made here, for GTEST_SKIP. Empty if this is root and
+// criu passes its own check (which is run only once).
 const std::string& why_no_criu();
 
-// Whether CRIU's code is mapped in a process, as one that was killed leaves it.
+// Whether a process has CRIU's code mapped, as a killed CRIU leaves it.
 bool has_criu_code(pid_t pid);
 
 }  // namespace kymo::test
 
-// First line of a test of what is chosen of two CRIUs.
+// The first line of a test about the choice between two CRIUs.
 #define KYMO_NEEDS_BOTH_CRIUS()                        \
   do {                                                 \
     KYMO_NEEDS_CRIU();                                 \
@@ -32,7 +33,7 @@ bool has_criu_code(pid_t pid);
       GTEST_SKIP() << ::kymo::test::why_no_fallback(); \
     }                                                  \
   } while (false)
-// First line of a test that makes real checkpoints.
+// The first line of a test that makes real checkpoints.
 #define KYMO_NEEDS_CRIU()                          \
   do {                                             \
     if (!::kymo::test::why_no_criu().empty()) {    \

@@ -1,16 +1,17 @@
 #!/usr/bin/python3
-"""Runs the tests of one build, runs those that failed again, and counts.
+"""Runs the tests of one build, runs those that failed again, and counts them.
 
     run_tests.py STAGE [--strict] [--report FILE] [--test-dir DIR] [CTEST_OPTION...]
 
-STAGE names the build's test preset and its lines in tests/expected_skips.txt. A test that fails is run again, alone, up to
-two more times, after all others. If it passes then, it counts as passed and is listed: `flaky: NAME, passed in run 2: WHY`.
-With --strict nothing is run again, nor if more than MAX_AGAIN tests failed: that many do not fail by chance.
+STAGE is the test preset of the build, and the name of the stage in tests/expected_skips.txt. A test that fails is run
+again, alone, up to two more times, after all others. If it passes then, it counts as passed and is listed: `flaky:
+NAME, passed in run 2: WHY`. With --strict no test is run again. Nor is any if more than MAX_AGAIN tests failed, because
+so many do not fail by chance.
 
-A skip that the list does not expect in this stage, for this reason, counts as a failure. Prints a line for each failure,
-each flaky test and each skip, then the ten slowest tests, and ends with the line `N passed, N failed, N skipped`. --report
-names a file that gets the same lines. --test-dir is a build folder to use instead of the preset's. Exits with 1 if a test
-failed.
+A skip counts as a failure unless the list expects it in this stage for this reason. Prints a line for each failure,
+each flaky test and each skip, then the ten slowest tests, and ends with the line `N passed, N failed, N skipped`.
+--report names a file that gets the same lines. --test-dir is a build folder to use instead of that of the preset. Exits
+with 1 if a test failed.
 """
 
 import argparse
@@ -32,7 +33,7 @@ SLOWEST = 10
 
 @dataclasses.dataclass
 class Case:
-    """One test of ctest, as its last run ended."""
+    """One test of ctest, with the result of its last run."""
     name: str
     outcome: str  # passed, failed or skipped
     seconds: float
@@ -42,7 +43,7 @@ class Case:
 
 
 def run_ctest(build, options):
-    """Runs ctest, shows its output, and returns {name: Case}. Throws if ctest did not write its report."""
+    """Runs ctest, shows its output, and returns {name: Case}. Raises an error if ctest wrote no report."""
     with tempfile.TemporaryDirectory() as folder:
         report = pathlib.Path(folder) / "report.xml"
         subprocess.run(["ctest", *build, "--output-on-failure", "--no-tests=error", "--test-output-size-passed", "200000",
@@ -65,12 +66,13 @@ def read_case(element):
 
 
 def exactly(name):
-    """A regular expression of ctest's that matches this name. CMake escapes differ, so other characters are dots."""
+    """A regular expression of ctest that matches this name. CMake escapes differently, so other characters become
+    dots."""
     return "^" + re.sub(r"\W", ".", name) + "$"
 
 
 def run_again(build, cases):
-    """Runs what failed again, each test alone, until it passes or has failed RUNS times."""
+    """Runs each failed test again, alone, until it passes or has failed RUNS times."""
     for case in [case for case in cases.values() if case.outcome == "failed"]:
         why = failure_reason(case.output)
         for run in range(2, RUNS + 1):
@@ -83,7 +85,7 @@ def run_again(build, cases):
 
 
 def gtest_reason(output):
-    """What GTEST_SKIP was given: the lines between `FILE:LINE: Skipped` and the closing mark."""
+    """The reason that was given to GTEST_SKIP: the lines between `FILE:LINE: Skipped` and the closing mark."""
     found = re.search(r": Skipped\n(.*?)\n*\[  SKIPPED \]", output, re.S)
     return " ".join(found.group(1).split()) if found else ""
 
@@ -101,13 +103,13 @@ FAILURES = (
 
 
 def failure_reason(output):
-    """Where and why: the first failure that the test's output names, or else the last words of the output."""
+    """Where and why a test failed: the first failure that its output names, or else the end of the output."""
     found = next(filter(None, (pattern.search(output) for pattern in FAILURES)), None)
     return shortened(found.group(1) if found else " ".join(output.split()[-60:])) or "it printed nothing"
 
 
 def inner_skips(name, output):
-    """The skips inside one test of ctest: those of TAP (bats, node) and of unittest -v."""
+    """The skips inside one test of ctest, from TAP (bats, node) and from unittest -v."""
     for match in re.finditer(r"^\s*ok \d+ (?:- )?(.*?) # (?i:skip) ?(.*)$", output, re.M):
         yield f"{name}: {match.group(1)}", match.group(2) or "it gave no reason"
     named = re.findall(r"^(test\w*) \(.*?\)(?:\n[^\n]*)? \.\.\. skipped (['\"])(.*)\2$", output, re.M)
@@ -119,7 +121,7 @@ def inner_skips(name, output):
 
 
 def count(stage, cases, say):
-    """Says what did not simply pass; returns (passed, failed, skipped)."""
+    """Prints the tests that did not simply pass. Returns (passed, failed, skipped)."""
     expected = expected_skips.load()
     passed, failed, skips = 0, 0, []
     for case in cases.values():

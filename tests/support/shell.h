@@ -5,7 +5,7 @@
 
 namespace kymo::test {
 
-// What a shell command prints, and whether it succeeded.
+// Returns the output of a shell command, and whether it succeeded.
 std::pair<std::string, bool> shell(const std::string& command);
 
 }  // namespace kymo::test

@@ -25,7 +25,7 @@ SlowMount::SlowMount(const std::string& source, std::string target, const std::s
                         rate + (slow == Slow::reading_by_root_alone ? " --no-allow-other" : "") +
                         " '" + source + "' '" + target_ + "'")) {}
 
-// A process that was killed a moment ago can still have a file open.
+// A process that has just been killed may still have a file open, so unmounting may fail at first.
 SlowMount::~SlowMount() {
   if (!mounted_) return;
   const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(10);

@@ -4,8 +4,8 @@
 
 namespace kymo::test {
 
-// A folder that shows another through bindfs, and writes, or reads, no faster than `rate` ("256M").
-// Unmounted at the end. bindfs holds its rate back more than it says: 64 MiB take seconds.
+// A folder that shows another one through bindfs, and limits writing or reading to `rate` bytes per
+// second ("256M"). It is unmounted at the end. bindfs is slower than `rate`: 64 MiB take seconds.
 class SlowMount {
  public:
   enum class Slow { writing, reading, reading_by_root_alone };
@@ -14,7 +14,7 @@ class SlowMount {
   ~SlowMount();
   SlowMount(const SlowMount&) = delete;
   SlowMount& operator=(const SlowMount&) = delete;
-  // False: bindfs does not work here.
+  // Returns false if bindfs does not work here.
   [[nodiscard]] bool mounted() const { return mounted_; }
 
  private:

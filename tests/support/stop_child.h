@@ -4,8 +4,8 @@
 
 namespace kymo::test {
 
-// Stops all threads of a child with SIGSTOP, and waits until they are stopped: after kill(2) alone
-// some still run for a moment, and answer. False: it has ended.
+// Stops all threads of a child with SIGSTOP, and waits until they have stopped. With kill(2) alone,
+// some threads would still run for a moment. Returns false if the child has ended.
 bool stop_child(pid_t child);
 
 }  // namespace kymo::test

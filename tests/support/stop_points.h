@@ -10,14 +10,15 @@
 
 #include "base/cancellation.h"
 #include "base/clock.h"
+#include "kymo/result.h"
 #include "support/breakable_criu.h"
 
-// Requests that are ended when their CRIU has stopped at a step, and not after a time: so each step is met, on a fast and on
-// a slow machine.
+// Ends requests when their CRIU has stopped at a given step, and not after a given time. So each step is reached on fast and
+// on slow machines.
 namespace kymo::test {
 
-// What CRIU is about to write to its log at steps of a dump, from its start to its end, and of a restore. nullptr: it has not
-// begun.
+// What CRIU is about to write to its log at the steps of a dump, from its start to its end, and of a restore. nullptr means
+// that CRIU has not started.
 inline constexpr const char* kDumpSteps[] = {nullptr,
                                              "Version: ",
                                              "pre-dump",
@@ -30,7 +31,7 @@ inline constexpr const char* kRestoreSteps[] = {"Version: ", "Running pre-restor
                                                 "Running post-restore scripts",
                                                 "Running pre-resume scripts"};
 
-// Of these, the steps at which CRIU has written to its log: before, kymod does not find one that a server has started.
+// The steps of a dump after CRIU has written to its log. Before that, kymod does not find a CRIU that a server has started.
 inline constexpr std::span<const char* const> kLoggedDumpSteps = std::span(kDumpSteps).subspan(2);
 inline constexpr std::span<const char* const> kLoggedRestoreSteps =
     std::span(kRestoreSteps).subspan(1);
@@ -48,23 +49,42 @@ bool has_ended(const std::future<Outcome>& request) {
   return request.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
 }
 
-// Makes the request with a cancellation, and asks for that when CRIU has stopped at the step. Returns the outcome.
+// Makes the request, and cancels it when CRIU has stopped at the step. Returns the outcome.
 template <class Request>
 auto cancelled_at(const BreakableCriu& criu, const char* step, Request request) {
   Cancellation cancel;
   stop_at(criu, step);
   auto outcome = std::async(std::launch::async, [&] { return request(&cancel); });
   EXPECT_NE(criu.stopped_unless([&] { return has_ended(outcome); }), 0)
-      << "CRIU did not come to: " << name_of_step(step);
+      << "CRIU did not reach this step: " << name_of_step(step);
   cancel.ask();
   outcome.wait();
   criu.mend();
   return outcome.get();
 }
 
-// Makes the request with a deadline, in nanoseconds of the monotonic clock, that passes while CRIU is stopped at the step.
-// On a slow machine it may pass before CRIU comes there: then the request is made again, with a later one. `check` gets each
-// outcome.
+// Cancels a request at each of these steps, and expects that it fails for this reason. `make` returns a new spec of the
+// request, `request` makes it, and `check` gets the spec and the error.
+template <class Steps, class Make, class Request, class Check>
+void cancel_at_each(const BreakableCriu& criu, const Steps& steps, Make make, Request request,
+                    Check check) {
+  for (const char* const step : steps) {
+    SCOPED_TRACE(name_of_step(step));
+    auto spec = make();
+    const auto outcome = cancelled_at(criu, step, [&](const Cancellation* cancel) {
+      spec.cancel = cancel;
+      return request(spec);
+    });
+    ASSERT_FALSE(outcome.ok());
+    EXPECT_EQ(outcome.error().code, Code::cancelled) << outcome.error().message;
+    check(spec, outcome.error());
+    if (testing::Test::HasFatalFailure()) return;
+  }
+}
+
+// Makes the request with a deadline (nanoseconds of the monotonic clock) that passes while CRIU is stopped at the step. On a
+// slow machine the deadline may pass before CRIU reaches the step. Then the request is made again with a later deadline.
+// `check` gets each outcome.
 template <class Request, class Check>
 void late_at(const BreakableCriu& criu, const char* step, Request request, Check check) {
   for (const std::uint64_t seconds : {1U, 5U, 25U}) {
@@ -77,7 +97,7 @@ void late_at(const BreakableCriu& criu, const char* step, Request request, Check
     check(outcome.get());
     if (stopped != 0 || testing::Test::HasFatalFailure()) return;
   }
-  ADD_FAILURE() << "CRIU did not come within 25 s to: " << name_of_step(step);
+  ADD_FAILURE() << "CRIU did not reach this step within 25 s: " << name_of_step(step);
 }
 
 }  // namespace kymo::test

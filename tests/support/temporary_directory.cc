@@ -43,7 +43,7 @@ std::string TemporaryDirectory::file(const std::string& name, std::string_view t
 
 bool eventually(const std::function<bool()>& condition, std::chrono::milliseconds within) {
   using std::chrono::steady_clock;
-  constexpr std::chrono::milliseconds kMostOfOneLook{250};
+  constexpr std::chrono::milliseconds kMaxCountedOfOneLook{250};
   steady_clock::duration waited{0};
   for (auto last = steady_clock::now(); !condition();) {
     if (waited > within) {
@@ -51,7 +51,7 @@ bool eventually(const std::function<bool()>& condition, std::chrono::millisecond
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
     const auto now = steady_clock::now();
-    waited += std::min<steady_clock::duration>(now - last, kMostOfOneLook);
+    waited += std::min<steady_clock::duration>(now - last, kMaxCountedOfOneLook);
     last = now;
   }
   return true;

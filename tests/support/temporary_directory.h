@@ -7,8 +7,8 @@
 
 namespace kymo::test {
 
-// A fresh folder below the system's temporary one; removed with all that is in it. A test fails
-// where it cannot be made.
+// A new folder below the system's temporary one. It is removed with its contents at the end. The test
+// fails if it cannot be made.
 class TemporaryDirectory {
  public:
   TemporaryDirectory();
@@ -17,18 +17,19 @@ class TemporaryDirectory {
   TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
 
   [[nodiscard]] const std::string& path() const { return path_; }
-  // A new folder below it.
+  // Makes a new folder in it.
   std::string folder(const std::string& name) const;
-  // A file below it with this text and mode.
+  // Makes a file in it with this text and mode.
   std::string file(const std::string& name, std::string_view text, unsigned mode = 0644) const;
 
  private:
   std::string path_;
 };
 
-// Whether `condition` comes true within the time, which is more than a busy machine takes: for what
-// the kernel gives no event. One look counts as a quarter of a second at most. So if the whole machine
-// stands still, the time goes on when the machine does.
+// Waits until `condition` is true, for events that the kernel does not report. Returns false if that
+// takes longer than the limit, which is longer than a busy machine needs. One call of `condition`
+// counts as at most a quarter of a second. So a standstill of the whole machine does not use up the
+// time.
 bool eventually(const std::function<bool()>& condition,
                 std::chrono::milliseconds within = std::chrono::seconds(30));
 

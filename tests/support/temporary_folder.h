@@ -13,7 +13,7 @@
 
 namespace kymo {
 
-// A test with a folder of its own, gone when it ends.
+// A test with a folder of its own, which is removed at the end.
 class TemporaryFolderTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -32,7 +32,8 @@ class TemporaryFolderTest : public ::testing::Test {
     text << std::ifstream(path).rdbuf();
     return text.str();
   }
-  // Decompressed where it is compressed; up to where it is damaged.
+  // Reads a file, and decompresses it if it is compressed. If it is damaged, returns the text up to
+  // the damage.
   static std::string text(const std::string& path) {
     std::string text(1 << 26, '\0');
     const Result<std::size_t> size = TextFile::open(path).value().read(text.data(), text.size());

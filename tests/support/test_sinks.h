@@ -7,7 +7,7 @@
 
 namespace kymo {
 
-// Keeps what it is given; `on_write`, where set, may delay or refuse.
+// Keeps the rows that it gets. `on_write`, if set, can delay or refuse a write.
 class KeepingSink : public Sink {
  public:
   Result<void> open(const RecordingInfo& info) override {

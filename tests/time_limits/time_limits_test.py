@@ -1,4 +1,5 @@
-"""Each line of time_limits.txt names a test that ctest knows: ctest ignores limits of tests that it does not know."""
+"""Checks that each line of time_limits.txt names a test that ctest knows, because ctest ignores limits of unknown
+tests."""
 
 import json
 import os
@@ -15,7 +16,7 @@ def tests_of(build):
 
 
 def faults(text, tests):
-    """A line for each line of the list that names no test."""
+    """An error for each line of the list that names no test."""
     return [f"tests/time_limits/time_limits.txt:{number}: there is no test '{line.split()[1]}': correct or remove the line"
             for number, line in enumerate(text.splitlines(), 1)
             if line and not line.startswith("#") and line.split()[1] not in tests]

@@ -19,7 +19,7 @@ ScopeRecord root(std::uint64_t duration_ns) {
   return record(ScopeRecord::kNoParent, "request", duration_ns);
 }
 
-// "name duration" of each row, those that do not count in brackets.
+// "name duration" of each row. Rows that do not count are in brackets.
 std::vector<std::string> rows(const FlatTree& tree) {
   std::vector<std::string> out;
   for (const FlatScope& row : tree.rows) {

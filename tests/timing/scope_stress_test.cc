@@ -13,7 +13,7 @@ namespace {
 constexpr int kThreads = 4;
 constexpr std::uint64_t kOuter = 3000;
 
-// One outer scope with two parts, whose names say where they belong.
+// Records one outer scope with two parts. Their names contain the thread and the round.
 void work(int thread, std::uint64_t round) {
   const std::string name = std::to_string(thread) + "/" + std::to_string(round);
   Scope outer(ScopeName{std::string_view{name}});
@@ -27,7 +27,7 @@ void work(int thread, std::uint64_t round) {
   add_scope("added", 5, round, 1);
 }
 
-// Whatever was recorded by then, a reader finds it whole and under its parent.
+// A reader must find each scope complete and under its parent, whatever was recorded so far.
 void check(const std::vector<ScopeRecord>& records) {
   for (std::size_t i = 1; i < records.size(); ++i) {
     const ScopeRecord& record = records[i];

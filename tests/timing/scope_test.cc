@@ -76,7 +76,7 @@ TEST(ScopeTest, AnEarlyReturnAndAnExceptionEndAScope) {
     const Scope scope("thrown");
     throw std::runtime_error("no");
   } catch (const std::runtime_error&) {
-    const Scope scope("handler");  // in flight no more
+    const Scope scope("handler");  // ends at once, so it is no longer in flight
   }
   const auto records = tree.records();
   EXPECT_FALSE(find(records, "returned")->unfinished);
@@ -175,7 +175,7 @@ TEST(ScopeTest, WhatAnotherThreadDoesIsPartOfTheScopeItWasGiven) {
   const ScopeContext context = ScopeContext::current();
   std::thread([&] {
     const Scope aside("aside");
-    EXPECT_FALSE(aside.recorded()) << "a thread listens only when told so";
+    EXPECT_FALSE(aside.recorded()) << "another thread must not record unless it was told to";
     const EnterScope there(context);
     const Scope part("part");
     const Scope within("within");
@@ -187,7 +187,8 @@ TEST(ScopeTest, WhatAnotherThreadDoesIsPartOfTheScopeItWasGiven) {
   const auto records = tree.records();
   EXPECT_EQ(parent_of(records, "part"), "waits");
   EXPECT_TRUE(find(records, "part")->parallel);
-  EXPECT_FALSE(find(records, "within")->parallel) << "its parts are one after the other";
+  EXPECT_FALSE(find(records, "within")->parallel)
+      << "its parts follow each other, so they are not parallel";
   EXPECT_FALSE(find(records, "serial")->parallel);
 }
 
@@ -228,7 +229,7 @@ TEST(CountBytesTest, CountsWhatPassesThroughAStreamAndLetsItGo) {
     EXPECT_TRUE(stream.eof());
   }
   EXPECT_EQ(stream.rdbuf(), before);
-  EXPECT_TRUE(stream.eof()) << "the stream's state is its own";
+  EXPECT_TRUE(stream.eof()) << "the state of the caller's stream must not change";
   EXPECT_EQ(find(tree.records(), "writes")->bytes, 13U);
   EXPECT_EQ(find(tree.records(), "reads")->bytes, 12U);
 }

@@ -1,4 +1,4 @@
-"""scripts/torture: checks after each deed that nothing is frozen, lost or misreported."""
+"""scripts/torture: disturbs kymod and checks each time that nothing is frozen, lost or misreported."""
 
 import argparse
 import collections
@@ -13,8 +13,8 @@ from eventually import eventually
 from world import SERVERS, Subject, World
 
 KINDS = ("process", "connection", "runc", "podman", "containerd", "docker")
-# Seconds within which all must be as it should, once nothing disturbs it. Like all limits here it only ends the wait for
-# what never comes: a busy machine may take its time.
+# In seconds. After a disturbance has ended, everything must be right within this time. Like all limits here, it only ends
+# the wait for something that never happens, because a busy machine may be slow.
 SETTLES = 120
 
 
@@ -78,7 +78,7 @@ class Torture:
             if disturbance.criu_killed and not (answer := self.world.kymo("verify", place)):
                 self.violated(f"CRIU was killed, and {place} is said to be whole: {answer.out}")
         elif not disturbance.kind.endswith(("kymod", "client")):
-            # A deadline may end while the disk does not take whole images from memory.
+            # The deadline may pass while the disk does not take the complete images from memory.
             expected = str(place) if "has ended, and its whole images are in memory" in said else "running"
             if self.where(subject) != expected:
                 self.violated(f"{subject.name} is not {expected}, though its dump failed")
@@ -104,20 +104,20 @@ class Torture:
             self.delete(place)
 
     def lost_in_restore(self, subject, disturbance):
-        """A restore that is ended after the network was given free closes the connection, and nobody can have it back."""
+        """If a restore is ended after the network was unblocked, the connection is closed and cannot be restored."""
         self.counts["connections that a disturbed restore has lost"] += 1
         if disturbance.kind in ("nothing", "flood"):
             self.violated(f"{subject.name} has lost its connection in a restore")
 
     def restore_twice(self, subject):
-        """Two copies of its checkpoint at once: one of them wins, and the other is refused."""
+        """Restores two copies of a checkpoint at the same time. One must succeed, and the other must be refused."""
         before, place = subject.count(), subject.checkpoint
         copy = self.world.new_place("plain")
         shutil.copytree(place, copy)
         answers = self.world.kymo_at_once([("restore", place), ("restore", copy)])
         self.last = f"two restores of copies at once -> {[(answer.code, answer.err) for answer in answers]}"
         self.counts["restores of two copies at once"] += 1
-        # A pid that another program has taken meanwhile is no fault of kymod's.
+        # If another program has taken the pid meanwhile, this is not kymod's fault.
         taken = any("(failure pid-taken;" in answer.err for answer in answers)
         self.counts["restores whose pid was taken"] += taken
         if sum(map(bool, answers)) != 1 and not (taken and not any(answers)):
@@ -148,7 +148,8 @@ class Torture:
             self.violated(f"{subject.name} is not unfrozen: {thawed.err}")
 
     def where(self, subject):
-        """Where it is, seen from outside and by what kymod says: "running", its checkpoint, or "" where neither is."""
+        """Where the subject is, from outside and according to kymod: "running", the path of its checkpoint, or "" if
+        neither."""
         def look():
             if subject.moves(1.5):
                 return "running"
@@ -157,7 +158,7 @@ class Torture:
         return eventually(look, SETTLES)
 
     def find(self, subject):
-        """After a deed that was disturbed: what became of it."""
+        """Checks what became of the subject after a disturbed request."""
         where = self.where(subject)
         if not where:
             self.violated(f"{subject.name} is lost: it does not count, and there is no checkpoint of it")
@@ -186,7 +187,7 @@ class Torture:
     def check_leftovers(self):
         if not eventually(lambda: not self.world.criu_processes(), SETTLES):
             self.violated(f"CRIU is left: {self.world.criu_processes()}")
-        # An empty folder is all that a kymod has made that was killed before it could list the checkpoint.
+        # An empty folder is left if kymod was killed before it could list the checkpoint.
         half = [path for disk in ("plain", "moody", "small", "state")
                 for path in (self.world.folder / disk).glob("**/images.partial") if any(path.iterdir())]
         if half and not eventually(lambda: not any(path.exists() for path in half), SETTLES):

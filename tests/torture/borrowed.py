@@ -1,4 +1,5 @@
-"""When CRIU may be killed without the process that it dumps: the rule of src/criu/borrowed.h, for CRIUs that are stopped."""
+"""When CRIU can be killed without killing the process that it dumps: the rule of src/criu/borrowed.h, for CRIUs that
+are stopped."""
 
 import contextlib
 import os
@@ -6,13 +7,13 @@ import pathlib
 import platform
 import re
 
-# recvfrom(2) and recvmsg(2), in which CRIU's code in a process waits for a command.
+# The numbers of recvfrom(2) and recvmsg(2), in which CRIU's code in a process waits for a command.
 WAITS = {"x86_64": ("45", "47"), "aarch64": ("207", "212")}.get(platform.machine(), ())
-INJECTED = 16  # bytes at the begin of a mapping in which CRIU makes a process call the system
+INJECTED = 16  # bytes at the start of a mapping where CRIU makes the process execute system calls
 
 
 def stand_still(pids, root=pathlib.Path("/proc")):
-    """Whether all of them are stopped, or gone."""
+    """Whether all of these processes are stopped or gone."""
     def state(pid):
         try:
             return (root / str(pid) / "stat").read_text(errors="replace").rsplit(")", 1)[1].split()[0]
@@ -22,7 +23,7 @@ def stand_still(pids, root=pathlib.Path("/proc")):
 
 
 def in_foreign_code(doing, maps):
-    """Whether a thread that does this (/proc/PID/task/TID/syscall) may be in code of CRIU."""
+    """Whether a thread with this content of /proc/PID/task/TID/syscall may be in CRIU's code."""
     if doing.strip() == "running":
         return True
     place = int(doing.split()[-1], 16)
@@ -36,7 +37,7 @@ def in_foreign_code(doing, maps):
 
 
 def borrow_a_process(tracers, root=pathlib.Path("/proc")):
-    """Whether one of them executes its own code in a process that it traces."""
+    """Whether one of these CRIUs executes its own code in a process that it traces."""
     for entry in root.iterdir():
         if not entry.name.isdigit():
             continue

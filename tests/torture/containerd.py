@@ -1,4 +1,4 @@
-"""A containerd with folders and a socket of its own, and an image of busybox (as tests/support/containerd.cc has it)."""
+"""A containerd with its own folders and socket, and an image of busybox (like tests/support/containerd.cc)."""
 
 import hashlib
 import io
@@ -20,13 +20,13 @@ address = '{folder}/sock'
 
 
 def why_not():
-    """Why its containers cannot be made here; empty where they can."""
+    """The reason why its containers cannot be made here. Empty if they can."""
     missing = [program for program in ("containerd", "ctr", "runc", "busybox") if not shutil.which(program)]
     return f"{missing[0]} is not installed" if missing else ""
 
 
 def tar_of(members):
-    """A tar archive of (name, type, content or target of the link)."""
+    """A tar archive of members (name, type, content or target of the link)."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as tar:
         for name, kind, content in members:
@@ -50,7 +50,7 @@ def rootfs():
 
 
 def image():
-    """An image of busybox, as an archive of an OCI image layout."""
+    """An image of busybox, as an archive in the OCI image layout."""
     layer = rootfs()
     blobs = []
 
@@ -75,7 +75,7 @@ def image():
 
 
 class Server:
-    """A daemon that logs to `folder`/log. Its _begin() raises OSError where it does not start; then nothing is left."""
+    """A daemon that logs to `folder`/log. Its _begin() raises OSError if it does not start, and then leaves nothing."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -92,7 +92,7 @@ class Server:
 
 
 class Containerd(Server):
-    """`environment` has the folder of criu first on its PATH. Raises OSError where it does not start."""
+    """`environment` must have the folder of criu first on its PATH. Raises OSError if the daemon does not start."""
 
     def __init__(self, folder, environment):
         super().__init__(folder)
@@ -117,7 +117,7 @@ class Containerd(Server):
                               capture_output=True, text=True, check=False, timeout=60)
 
     def file_of(self, name):
-        """A file at the top of a container, where containerd keeps it; None: there is none."""
+        """The path of a file at the top of a container's root, in containerd's folders. None if there is none."""
         return next(iter(self.folder.glob(f"root/io.containerd.snapshotter.v1.*/snapshots/*/fs/{name}")), None)
 
     def close(self):

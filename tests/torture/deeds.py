@@ -1,4 +1,4 @@
-"""What is done to kymod and its subjects, each thing chosen by the seed."""
+"""What is done to kymod and its subjects. The seed chooses each action."""
 
 import contextlib
 import os
@@ -10,12 +10,12 @@ import borrowed
 from eventually import eventually
 from world import connect
 
-LONGEST = 180  # seconds within which any request must have an answer, also on a busy machine
+LONGEST = 180  # seconds; any request must be answered within this time, also on a busy machine
 
 
 class Disturbance:
-    """What happens beside a request. `daemon_died`: it took kymod away. `criu_stopped`, `criu_killed`: so many of
-    CRIU's processes."""
+    """A disturbance during a request. `daemon_died`: it killed kymod. `criu_stopped`, `criu_killed`: how many processes
+    of CRIU it stopped and killed."""
 
     def __init__(self, world):
         self.world = world
@@ -30,7 +30,7 @@ class Disturbance:
         self.criu_killed = 0
 
     def during(self, client, subject):
-        """Waits for the instant, and does it; CRIU's instants are counted from its own begin."""
+        """Waits for the time of the disturbance, and makes it. Times for CRIU count from the start of CRIU."""
         if self.kind.endswith("criu"):
             eventually(lambda: client.poll() is not None or self.world.criu_processes(), LONGEST)
         try:
@@ -58,7 +58,8 @@ class Disturbance:
             time.sleep(self.lasts if what == signal.SIGSTOP else 0)
 
     def _kill_criu(self, client, subject):
-        """At an instant at which it executes nothing in the process: killed then, it would take that along."""
+        """Kills CRIU at a time at which it executes nothing in the process. Otherwise the process would be killed,
+        too."""
         until = time.monotonic() + 2
         while (running := self.world.criu_processes(callers=False)) and time.monotonic() < until:
             signal_all(running, signal.SIGSTOP)
@@ -109,8 +110,8 @@ def signal_all(pids, what):
 
 
 def request(world, subject, words):
-    """Sends it, disturbed. Returns the disturbance, the client's exit code (None: it was in the way and never
-    ended), and what it said."""
+    """Sends a request and disturbs it. Returns the disturbance, the exit code of the client (None if the client itself
+    was disturbed and never ended), and its output."""
     disturbance = Disturbance(world)
     client = world.begin(*words)
     disturbance.during(client, subject)
@@ -124,7 +125,8 @@ def request(world, subject, words):
 
 
 def dump_words(world, subject):
-    """A dump of it into a new place, as the seed has it: the words, the place, and whether it is to run on."""
+    """A dump of the subject into a new place, with options chosen by the seed: the words, the place, and whether it
+    runs on."""
     choose = world.random
     place = world.new_place(choose.choice(["plain", "plain", "moody", "small", "state"]))
     words = ["dump", subject.runtime, subject.name, "--dir", place]

@@ -1,5 +1,4 @@
-"""A dockerd with folders, a socket and a containerd of its own, and an image of busybox (as tests/support/docker.cc has
-it)."""
+"""A dockerd with its own folders, socket and containerd, and an image of busybox (like tests/support/docker.cc)."""
 
 import json
 import os
@@ -11,18 +10,18 @@ import containerd
 from eventually import eventually
 
 IMAGE = "kymo-torture-busybox"
-# The arguments of docker run: without a network, which a machine may refuse.
+# The arguments of docker run. There is no network, because some machines refuse one.
 RUN = ["--network", "none", "--security-opt", "seccomp=unconfined", IMAGE]
 
 
 def why_not():
-    """Why its containers cannot be made here; empty where they can."""
+    """The reason why its containers cannot be made here. Empty if they can."""
     missing = [program for program in ("dockerd", "docker") if not shutil.which(program)]
     return f"{missing[0]} is not installed" if missing else containerd.why_not()
 
 
 def root_in(data, container):
-    """The folder of the files that a container writes. `container`: as `docker container inspect` describes it."""
+    """The folder of the files that a container writes. `container` is its description from `docker container inspect`."""
     if container["Driver"] == "vfs":
         mount = data / "image/vfs/layerdb/mounts" / container["Id"] / "mount-id"
         return data / "vfs/dir" / mount.read_text()
@@ -30,7 +29,7 @@ def root_in(data, container):
 
 
 class Docker(containerd.Server):
-    """`environment` has the folder of criu first on its PATH. Raises OSError where it does not start."""
+    """`environment` must have the folder of criu first on its PATH. Raises OSError if the daemon does not start."""
 
     def __init__(self, folder, environment):
         super().__init__(folder)
@@ -38,14 +37,14 @@ class Docker(containerd.Server):
         self.server = None
         for name in ("data", "exec", "tmp"):
             (folder / name).mkdir(parents=True)
-        # Docker's containerd leaves copies of images in the folder for temporary files if it is killed.
+        # If Docker's containerd is killed, it leaves copies of images in the folder for temporary files.
         self.environment = {**environment, "TMPDIR": str(folder / "tmp")}
-        self.environment.pop("XDG_RUNTIME_DIR", None)  # it would be used instead
+        self.environment.pop("XDG_RUNTIME_DIR", None)  # its folder would be used instead
         self.containerd = containerd.Containerd(folder / "containerd", self.environment)
         self.begin()
 
     def _begin(self):
-        config = self.folder / "daemon.json"  # not the machine's own
+        config = self.folder / "daemon.json"  # instead of the configuration of the machine
         config.write_text(json.dumps({"experimental": True}))
         with open(self.folder / "log", "ab") as log:
             self.server = subprocess.Popen(
@@ -66,7 +65,7 @@ class Docker(containerd.Server):
                               timeout=60)
 
     def file_of(self, name, file):
-        """A file at the top of the container, where Docker keeps it; None: there is none."""
+        """The path of a file at the top of the container's root, in Docker's folders. None if there is none."""
         seen = self.docker("container", "inspect", name)
         if seen.returncode != 0:
             return None
@@ -83,7 +82,7 @@ class Docker(containerd.Server):
             except subprocess.TimeoutExpired:
                 self.server.kill()
                 self.server.wait()
-            # dockerd makes a mount point of it.
+            # dockerd makes this folder a mount point.
             if os.path.ismount(self.folder / "data"):
                 subprocess.run(["umount", "--lazy", self.folder / "data"], check=False)
         self.containerd.close()

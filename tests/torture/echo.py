@@ -1,4 +1,4 @@
-"""The peer of a process that is dumped with a connection: it sends back what it receives."""
+"""A server that sends back what it receives. A process that is dumped with a connection is connected to it."""
 
 import socketserver
 import threading
@@ -12,7 +12,7 @@ class _Client(socketserver.StreamRequestHandler):
 
 
 class Echo(socketserver.ThreadingTCPServer):
-    """Serves on a port of 127.0.0.1, in threads, until close(). `connections`: how many were made so far."""
+    """Serves on a port of 127.0.0.1, in threads, until close(). `connections` is the number of connections so far."""
     daemon_threads = True
 
     def __init__(self):

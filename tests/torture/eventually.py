@@ -1,10 +1,10 @@
-"""Waiting for what gives no event."""
+"""Waiting for what is not reported by an event."""
 
 import time
 
 
 def eventually(condition, within):
-    """What `condition` says once it is true, or at the end of so many seconds."""
+    """The result of `condition` as soon as it is true, or after this many seconds."""
     until = time.monotonic() + within
     while not (seen := condition()) and time.monotonic() < until:
         time.sleep(0.02)

@@ -1,6 +1,6 @@
-"""What is tortured: a kymod of our own, disks that stall and fill, and things to checkpoint.
+"""What is tortured: a kymod, disks that stall and become full, and subjects to checkpoint.
 
-All of it lies in one folder, which World makes and removes. Everything here needs root.
+All of it is in one folder, which World makes and removes. Everything here needs root.
 """
 
 import contextlib
@@ -22,20 +22,21 @@ from eventually import eventually
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("KYMO_BUILD_DIR", ROOT / "build/release"))
-# Seconds: within each of them the thing happens on any machine, or never does.
-ANSWERS = 180  # a command of kymo
-STOPS = 120  # kymod
-COUNTS = 60  # a subject that runs counts on
+# Limits in seconds. On any machine, the action ends within this time or never.
+ANSWERS = 180  # until a command of kymo has ended
+STOPS = 120  # until kymod has stopped
+COUNTS = 60  # until a subject that runs has counted further
 PODMAN = ["podman", "--cgroup-manager=cgroupfs", "--runtime", "runc"]
-# The servers that torture starts for itself, and the variable by which kymod finds each.
+# The servers that torture starts, and the variable that tells kymod where each one is.
 SERVERS = {"containerd": (containerd, containerd.Containerd, "CONTAINERD_ADDRESS"),
            "docker": (docker, docker.Docker, "DOCKER_HOST")}
 LOOP = "i=1000000; while true; do i=$((i+1)); echo $i 1<>%s; sleep 0.05; done"
-# Counts in its memory and in a file, beside so many MiB of other memory.
+# A program that counts in its memory and in a file, and has ARGV[1] MiB of other memory.
 COUNTER = ("open my $f, '+<', $ARGV[0] or die; my $m = 'x' x ($ARGV[1] << 20); my $i = 1000000;"
            "while (1) { $i++; sysseek $f, 0, 0; syswrite $f, \"$i\\n\"; select undef, undef, undef, 0.03 }")
 
-# Counts what an echo server of this port sends back over one connection. When the connection is lost, makes another.
+# A program that counts what an echo server on this port sends back over one connection. If the connection is lost, it
+# makes another.
 CONNECTED = ("use Socket; open my $f, '+<', $ARGV[0] or die; $SIG{PIPE} = 'IGNORE'; my $i = 1000000; my $s;"
              "while (1) { unless ($s) { socket $s, PF_INET, SOCK_STREAM, 0;"
              "connect $s, sockaddr_in($ARGV[1], INADDR_LOOPBACK) or die }"
@@ -49,7 +50,7 @@ def criu(which):
 
 
 class Answer:
-    """How a command of kymo ended."""
+    """The result of a command of kymo."""
 
     def __init__(self, code, out, err):
         self.code, self.out, self.err = code, out, err.strip()
@@ -107,14 +108,14 @@ class World:
         assert eventually(lambda: os.path.ismount(place), ANSWERS), "FUSE does not work here"
 
     def mood(self, disk, word):
-        """This disk is `well`, `stalls`, `is-silent` or `fails` from now on (tests/support/moody_fs.cc)."""
+        """Makes the disk `well`, `stalls`, `is-silent` or `fails` from now on (tests/support/moody_fs.cc)."""
         new = self.folder / f"{disk}.inner.mood.new"
         new.write_text(word)
         new.rename(self.folder / f"{disk}.inner.mood")
 
     @contextlib.contextmanager
     def full(self, disk):
-        """While this lasts there is no room on the disk."""
+        """While this is active, the disk is full."""
         filler = self.folder / disk / "filler"
         try:
             with open(filler, "wb", buffering=0) as file, contextlib.suppress(OSError):
@@ -137,7 +138,8 @@ class World:
     # The daemons.
 
     def begin_server(self, kind):
-        """Starts a containerd or Docker, before kymod is started. Why there is none; empty if there is."""
+        """Starts a containerd or Docker before kymod is started. Returns the reason if there is none, or an empty
+        string."""
         module, server, variable = SERVERS[kind]
         if why := module.why_not():
             return why
@@ -159,7 +161,7 @@ class World:
             self.daemon.poll() is None
 
     def stop(self, how=signal.SIGTERM):
-        """Its exit code; None: it does not end."""
+        """Sends kymod this signal. Returns its exit code, or None if it does not end."""
         self.daemon.send_signal(how)
         try:
             return self.daemon.wait(timeout=STOPS)
@@ -175,7 +177,7 @@ class World:
         return self.kymo_at_once([words], within)[0]
 
     def kymo_at_once(self, commands, within=ANSWERS):
-        """Their answers, all of them begun before the first is waited for."""
+        """The answers of these commands, which are all started before the first one is waited for."""
         return [answer_of(client, within) for client in [self.begin(*words) for words in commands]]
 
     def jobs(self):
@@ -186,17 +188,17 @@ class World:
         return {job["name"]: job for job in listed}
 
     def idle(self):
-        """Whether kymod answers, and has ended all requests: one may go on whose client was killed."""
-        return bool(self.kymo("progress", "--json"))  # which follows what runs to its end
+        """Whether kymod answers and has ended all requests. A request can go on after its client was killed."""
+        return bool(self.kymo("progress", "--json"))  # waits for the end of what runs
 
     def http_port(self):
-        """The port that its log says it serves on; None: none yet."""
+        """The port that kymod has logged, or None if it has not logged one yet."""
         ports = re.findall(r"http 127\.0\.0\.1:(\d+)", self.log.read_text(errors="replace"))
         return int(ports[-1]) if ports else None
 
     def criu_processes(self, callers=True):
-        """What of CRIU works in this folder: a file that it has open says so. It may be started by a loader of its own.
-        `callers`: also a runc or podman that was told which criu to start."""
+        """The processes of CRIU that work in this folder: they have a file in it open. A loader may have started them.
+        `callers`: also those of a runc or podman that was told which criu to start."""
         others = ("kymod", "kymo") if callers else ("kymod", "kymo", "runc", "podman", "conmon")
         found = []
         for entry in pathlib.Path("/proc").iterdir():
@@ -217,7 +219,7 @@ class World:
         if self.daemon and self.daemon.poll() is None:
             self.daemon.kill()
             self.daemon.wait()
-        # What counts has this folder in its command line.
+        # The programs that count have this folder in their command line.
         subprocess.run(["pkill", "-KILL", "-f", str(self.folder) + "/p"], check=False)
         self.ends.close()
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -238,7 +240,8 @@ class World:
 
 
 class Subject:
-    """Something that counts, and that kymod checkpoints. `checkpoint` is where it is while it does not run."""
+    """Something that counts, and that kymod checkpoints. `checkpoint` is the path of its checkpoint while it does not
+    run."""
 
     def __init__(self, world, kind):
         world.made += 1
@@ -247,9 +250,9 @@ class Subject:
         self.checkpoint = None
         self.frozen = False
         self.file = world.folder / f"p{world.made}.count"
-        # What kymo calls it.
+        # The name that kymo uses for this kind.
         self.runtime = "process" if kind == "connection" else kind
-        self.connections = 1  # how many it has made, if it has one
+        self.connections = 1  # the number of connections that it has made, if it has one
         if kind == "connection":
             self.file.write_text("0000000\n")
             self.echo = world.new_echo()
@@ -306,12 +309,12 @@ class Subject:
             return 0
 
     def moves(self, within=COUNTS):
-        """Whether it counts: the one sign of life that does not come from kymod."""
+        """Whether it counts. This is the only sign of life that does not come from kymod."""
         before = self.count()
         return bool(eventually(lambda: self.count() > before, within))
 
     def lost_connection(self):
-        """Whether it has made another connection since this was last asked."""
+        """Whether it has made another connection since the last call."""
         if self.kind != "connection" or self.echo.connections == self.connections:
             return False
         self.connections = self.echo.connections
@@ -322,7 +325,7 @@ class Subject:
 
 
 def connect(port):
-    """A client that has said half of what it wants."""
+    """Connects as a client that sends only the first half of its request."""
     client = socket.create_connection(("127.0.0.1", port), timeout=5)
     client.sendall(b"GET /healthz HTTP/1.1\r\nHost:")
     return client

@@ -2,7 +2,7 @@
 "use strict";
 const { chromium } = require("playwright-core");
 
-// For hangs alone, in milliseconds: nothing is expected to come sooner. ctest's limit for the whole test is shorter.
+// In milliseconds. It only ends a test that hangs. ctest has a shorter limit for the whole test.
 const WATCHDOG = 170_000;
 exports.WATCHDOG = WATCHDOG;
 
@@ -13,7 +13,7 @@ exports.launch = async () => {
       "--disable-background-networking", "--disable-component-update", "--disable-sync"],
     timeout: WATCHDOG,
   });
-  // Each page of each context waits so long.
+  // Sets this timeout for each page of each context.
   const { newContext, newPage } = browser;
   browser.newContext = async (options) => {
     const context = await newContext.call(browser, options);
@@ -28,7 +28,7 @@ exports.launch = async () => {
   return browser;
 };
 
-// Opens a page's file; `faults` gets whatever the page complains of or asks the network for.
+// Opens the file of a page. `faults` gets each error of the page, and each request that it makes to the network.
 exports.open = async (browser, file, faults, options = {}) => {
   const page = await browser.newPage({ viewport: { width: 1280, height: 900 }, ...options });
   page.on("pageerror", (error) => faults.push(error.message));

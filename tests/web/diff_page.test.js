@@ -1,4 +1,5 @@
-// The page of `kymo diff --html` in a real Chromium: recordings over each other, where they are aligned.
+// The page of `kymo diff --html` in a real Chromium: it draws recordings over each other, aligned at a
+// phase.
 "use strict";
 const assert = require("node:assert");
 const { execFileSync } = require("node:child_process");
@@ -19,10 +20,10 @@ let sets;
 
 const MS = 1_000_000;
 const ROWS = 1000;
-// The same noise each time.
+// Pseudo-random numbers that are the same in each run.
 const noise = (row, salt) => ((row * 7919 + salt * 104729) % 1009) / 1009;
 
-// A dump that begins at `start` ms and writes `step` bytes a row, a little more or less.
+// Writes a dump that begins at `start` ms and writes about `step` bytes per row.
 function record(name, start, step, salt, rows = ROWS) {
   const lines = [`Time (ns)\twritten_bytes\tresident\t${HOSTILE}`];
   let bytes = 0;

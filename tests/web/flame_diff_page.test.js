@@ -21,7 +21,8 @@ function profileOf(name, kind, stacks) {
   return file;
 }
 
-// A thousand samples of 10 ms on each side. From left to right, B has cold 20 %, fresh 8 %, hot 52 %, same 20 %.
+// A thousand samples of 10 ms on each side. The shares in B from left to right are: cold 20 %, fresh 8 %, hot 52
+// %, same 20 %.
 function pageOf(name, kind) {
   const a = profileOf(name + "-a.pb.gz", kind, [[400, "main", "hot", "burn"], [300, "main", "cold"], [90, "main", "gone"], [208, "main", "same"], [2, "main", "same", HOSTILE]]);
   const b = profileOf(name + "-b.pb.gz", kind, [[520, "main", "hot", "burn"], [200, "main", "cold"], [80, "main", "fresh"], [200, "main", "same"]]);
@@ -44,7 +45,7 @@ const FRESH = 0.24;
 const HOT = 0.54;
 const SAME = 0.9;
 
-// What the line at the bottom says of the frame at this row and share of the width.
+// The text of the line at the bottom for the frame in this row, at this share of the width.
 async function told(on, row, share) {
   const box = await on.locator("#flame").boundingBox();
   await on.mouse.move(box.x + share * box.width, box.y + row * 18 + 9);
@@ -52,7 +53,7 @@ async function told(on, row, share) {
   return on.textContent("#status");
 }
 
-// How the frame there is coloured, by the lower edge of its box, which has no text: red, green or grey.
+// The colour of that frame (red, green or grey), taken at the lower edge of its box, where there is no text.
 async function colourAt(on, row, share) {
   await on.mouse.move(0, 0);
   await settled(on);
@@ -91,7 +92,7 @@ test("red where a share grew, green where it shrank, grey within noise, in light
 test("the name of a frame has a sign, so that the colour is not alone", async () => {
   const { FlameDiff } = await import(path.join(process.env.KYMO_SOURCE, "src/web/flame_diff.js"));
   const { FlameTree } = await import(path.join(process.env.KYMO_SOURCE, "src/web/flame_tree.js"));
-  // Three functions that grew, shrank and did neither.
+  // One function that grew, one that shrank, and one that did neither.
   const stacks = { scale: 1, unit: "ns", modules: ["m"], functions: [["a", 0], ["b", 0], ["c", 0]],
     tree: { depths: [0, 0, 0], functions: [0, 1, 2], self: [60, 10, 30], before: [30, 40, 30], verdicts: [1, 2, 0] } };
   const tree = new FlameTree(stacks);
@@ -114,7 +115,7 @@ test("it says what was compared, and how", async () => {
   assert.strictEqual(await page.textContent("h1"), "cpu-a.pb.gz → cpu-b.pb.gz");
   const said = await page.textContent("#quality");
   assert.match(said, /A: .*cpu-a\.pb\.gz: 10 s of CPU time in 1,000 samples/);
-  assert.match(said, /Fisher's, on numbers of samples; p by Holm over 6 frames/);
+  assert.match(said, /Fisher's, on numbers of samples; p corrected \(Holm\) for 6 frames/);
   assert.match(said, /as wide as its share of B/);
 });
 

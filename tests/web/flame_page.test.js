@@ -26,7 +26,7 @@ function pageOf(name, stacks) {
   return file;
 }
 
-// The same numbers each time.
+// Pseudo-random numbers that are the same in each run.
 function numbers(seed) {
   let state = seed;
   return () => {
@@ -35,7 +35,7 @@ function numbers(seed) {
   };
 }
 
-// As many distinct stacks, 10 to 30 frames deep.
+// Makes `count` distinct stacks of 10 to 30 frames.
 function manyStacks(count) {
   const next = numbers(1);
   const stacks = new Map();
@@ -69,7 +69,8 @@ const focus = async (page) => {
   await page.keyboard.press("Home");
   await settled(page);
 };
-// What the line says at each row in the middle of these shares of the width.
+// The text of the line at the bottom for the frame in this row, in the middle of these shares of
+// the width.
 async function told(page, row, share) {
   const box = await page.locator("#flame").boundingBox();
   await page.mouse.move(box.x + share * box.width, box.y + row * 18 + 9);
@@ -100,7 +101,7 @@ test("the table has each function once, sorted by its own or by its total time",
 test("keys choose, zoom, go back, invert and search", async () => {
   const page = await open(browser, small, faults);
   await focus(page);
-  for (let i = 0; i < 3; ++i) await page.keyboard.press("ArrowDown"); // to the widest each time
+  for (let i = 0; i < 3; ++i) await page.keyboard.press("ArrowDown"); // each time to the widest frame
   assert.match(await status(page), /^half\(\)/);
   await page.keyboard.press("ArrowRight");
   assert.match(await status(page), /^memcpy/);
@@ -129,7 +130,7 @@ test("a function stands between what calls it and what it calls", async () => {
   assert.match(await told(page, 2, 0.9), /^third\(\) · .*300 ms \(30\.0 %\) of burn\(\) is called from here/);
   assert.match(await told(page, 0, 0.1), /^app/);
   await page.mouse.click((await page.locator("#flame").boundingBox()).x + 20, (await page.locator("#flame").boundingBox()).y + 2 * 18 + 9);
-  assert.match(await status(page), /^half\(\) · .*total 500 ms/); // it is in the middle now
+  assert.match(await status(page), /^half\(\) · .*total 500 ms/); // now it is in the middle
   assert.match(await told(page, 3, 0.5), /^burn\(\) · .*total 500 ms/);
   await page.focus("#flame");
   await page.keyboard.press("Escape");
@@ -145,12 +146,12 @@ test("keys go up to callers and down to what is called", async () => {
   assert.match(await status(page), /^half\(\) · .*total 500 ms/);
   await page.keyboard.press("ArrowUp");
   assert.match(await status(page), /^main · .*500 ms \(50\.0 %\) of half\(\) is called from here/);
-  await page.keyboard.press("ArrowDown"); // back to the middle
+  await page.keyboard.press("ArrowDown"); // back to the frame in the middle
   await page.keyboard.press("ArrowDown");
   assert.match(await status(page), /^burn\(\) · .*total 500 ms/);
   await page.keyboard.press("Enter");
   assert.match(await status(page), /^burn\(\) · .*total 800 ms/);
-  await page.keyboard.press("ArrowRight"); // it is alone in its row
+  await page.keyboard.press("ArrowRight"); // it is the only frame in its row
   assert.match(await status(page), /^burn\(\)/);
   await page.keyboard.press("0");
   assert.match(await status(page), /^all/);
@@ -191,7 +192,7 @@ test("frames narrower than a pixel are one, and seen when their caller is wide",
   assert.deepStrictEqual(merged.map((box) => [box.merged, box.frame.value]), [[3, 9]]);
   const zoomed = placed(tree, rows[2][0].frame, 200);
   assert.deepStrictEqual(zoomed[3].map((box) => [tree.functions[box.frame.fn].name, box.merged]), [["a", 0], ["b", 0], ["c", 0]]);
-  // Inverted, all places of `c` are one frame.
+  // In the inverted graph, all places of `c` are one frame.
   const callers = placed(tree, tree.root(true), 1000);
   assert.deepStrictEqual(callers[1].map((box) => [tree.functions[box.frame.fn].name, box.frame.value]), [["c", 995], ["b", 3], ["a", 2]]);
 });

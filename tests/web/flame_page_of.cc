@@ -1,5 +1,5 @@
-// flame_page_of: prints the page of a profile that it reads from its input: lines with a value and, after tabs, the frames
-// from the root on. A frame is NAME or NAME@MODULE.
+// flame_page_of: reads a profile from its input, and prints its page. Each line has a value and, separated by tabs, the
+// frames from the root on. A frame is NAME or NAME@MODULE.
 
 #include <iostream>
 #include <nlohmann/json.hpp>

@@ -1,4 +1,5 @@
-// hostile_page NONCE: prints the page that kymod makes of the answer of a reader that was taken over.
+// hostile_page NONCE: prints the page that kymod makes from the answer of a reader that an attacker
+// controls.
 
 #include <iostream>
 #include <string>

@@ -1,4 +1,4 @@
-// A kymod of a test's own, and what it needs beside it.
+// A kymod for one test, and what it needs.
 "use strict";
 const { execFile, execFileSync, spawn } = require("node:child_process");
 const fs = require("node:fs");
@@ -9,7 +9,7 @@ const { until } = require("./pages.js");
 const CRIU = [process.env.KYMO_TEST_CRIU, path.join(process.env.KYMO_SOURCE, ".deps/bin/criu"), "criu"].find(
   (one) => one && (!one.includes("/") || fs.existsSync(one)));
 
-// Why real checkpoints cannot be made here; empty where they can.
+// The reason why real checkpoints cannot be made here. Empty if they can.
 exports.whyNoCriu = (() => {
   try {
     if (process.getuid() !== 0) return "this is not root";
@@ -46,12 +46,12 @@ exports.Kymod = class {
   kymo(...words) {
     return execFileSync(process.env.KYMO_PROGRAM, ["--socket", this.socket, ...words], { encoding: "utf8", stdio: "pipe" });
   }
-  // The same while the test goes on.
+  // The same, without waiting for the end.
   begin(...words) {
     return new Promise((resolve, reject) => execFile(process.env.KYMO_PROGRAM, ["--socket", this.socket, ...words],
       { encoding: "utf8" }, (error, out, err) => (error ? reject(new Error(err)) : resolve(out))));
   }
-  // A job that counts on, its memory all written.
+  // Starts a job that counts, and waits until all its memory is written.
   async run(name, mib = 64) {
     const job = JSON.parse(this.kymo("run", "process", "--json", "--name", name, "--", process.env.CHURN_PROGRAM, "--mib", String(mib)));
     await until("the job counts", () => fs.statSync(job.stdout_path).size > 0);

@@ -1,4 +1,4 @@
-// The page that kymod serves, in a real Chromium, over a real recording and a real dump.
+// The page of kymod in a real Chromium, with a real recording and a real dump.
 "use strict";
 const assert = require("node:assert");
 const { after, before, test } = require("node:test");
@@ -7,21 +7,21 @@ const { Kymod, whyNoCriu } = require("./kymod.js");
 const { boxOf, chartOf, moved, pointAt, range, settled, until, zoomTo } = require("./pages.js");
 const { load } = require("./recordings.js");
 
-// The page names times of the day, which are compared here: in this zone it is about noon.
+// The tests compare times of day that the page shows. In this time zone it is about noon, so no test crosses midnight.
 const hours = 12 - new Date().getUTCHours();
-const timezoneId = `Etc/GMT${hours > 0 ? "-" : "+"}${Math.abs(hours)}`; // the sign is that of POSIX
+const timezoneId = `Etc/GMT${hours > 0 ? "-" : "+"}${Math.abs(hours)}`; // POSIX reverses the sign
 process.env.TZ = timezoneId;
 
 const faults = [];
 const fs = require("node:fs");
 const os = require("node:os");
 const path = require("node:path");
-// It keeps seconds in memory and the rest in a file, and its page may do something.
+// This kymod keeps seconds in memory and the rest in a file, and its page may change things.
 const recordings = fs.mkdtempSync(path.join(os.tmpdir(), "kymo-live-"));
-// Without a graphics card each chart costs much, so there are few.
+// Without a graphics card each chart is slow, so there are only a few.
 const METRICS = "dumps,image_written_bytes,phase,profiler_rows";
 const kymod = new Kymod(["--profiling-keep", "1", "--profiling-metrics-log", path.join(recordings, "all.tsv"), "--profiling-metrics", METRICS, "--http-controls"]);
-const reader = new Kymod(); // one whose page only reads
+const reader = new Kymod(); // a kymod whose page may only read
 let browser;
 
 before(async () => {
@@ -36,7 +36,7 @@ after(async () => {
   fs.rmSync(recordings, { recursive: true });
 });
 
-// A tab on the page; what it complains of, or asks another address than kymod's, is a fault.
+// Opens a tab with the page. Errors of the page, and requests to other addresses than kymod's, are faults.
 async function open(url = kymod.url + "#live", options = {}) {
   const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, timezoneId, ...options });
   const page = await context.newPage();
@@ -50,16 +50,16 @@ async function open(url = kymod.url + "#live", options = {}) {
 const endsAfter = (page, time) => until("the range moves on", async () => (await range(page))[1] > time);
 const recorderStatus = () => JSON.parse(kymod.kymo("recorder", "--json"));
 const recorded = (duration_ns) => until("kymod records", () => recorderStatus().duration_ns >= duration_ns);
-// The value that the page shows of this column at a share of its chart, once there is one.
+// Waits until the page shows a value of this column, at a share of its chart, and returns it.
 function showsAt(page, name, share) {
-  let aside = 0; // a place may be a gap
+  let aside = 0; // moves on if there is a gap at this place
   return until(`a value of ${name}`, async () => {
     aside = (aside + 0.004) % 0.03;
     const { [name]: value } = (await pointAt(page, chartOf(page, name), share - aside)).values;
     return value !== "–" && value;
   });
 }
-// kymod's events as the page reads them, until `each` returns false.
+// Reads kymod's events in the way of the page, until `each` returns false.
 async function listen(parameters, each) {
   const { Client } = await load("live/client.js");
   const client = new Client(new URL(kymod.url).searchParams.get("token"), `http://${kymod.address}`);
@@ -72,7 +72,7 @@ test("charts follow what is recorded, and stand still when paused", async () => 
   await page.click("#pause");
   await settled(page);
   const still = await range(page);
-  await recorded(recorderStatus().duration_ns + 1.5e9); // samples come each second
+  await recorded(recorderStatus().duration_ns + 1.5e9); // samples arrive each second
   assert.deepStrictEqual(await range(page), still);
   await page.locator("body").press("p");
   await endsAfter(page, still[1]);
@@ -87,7 +87,7 @@ test("a row of the recording is a point when every row is asked for", async () =
     return store.count < 2000;
   });
   const times = Array.from(store.times.subarray(store.count - 1000, store.count));
-  // They are the rows of the recording that kymod writes to its file, each of them, however late the machine made them.
+  // The page must have exactly the rows of the file of the recording, however late the machine took them.
   const written = await until("the file has them", () => {
     const lines = fs.readFileSync(path.join(recordings, "all.tsv"), "utf8").split("\n").slice(1, -1);
     const all = lines.map((line) => parseInt(line, 10));
@@ -142,9 +142,9 @@ test("metrics are chosen, and the choice is kept", async () => {
   await page.fill("#filter", "dumps[ok]");
   assert.strictEqual(await page.locator("#columns li").count(), 1);
   await page.locator("#columns input").check();
-  await chartOf(page, "dumps[ok]").waitFor({ state: "attached" }); // folded away: it has not changed
+  await chartOf(page, "dumps[ok]").waitFor({ state: "attached" }); // the column is folded away, because it has not changed
   await page.reload();
-  await chartOf(page, "dumps[ok]").waitFor({ state: "attached" }); // folded away: it has not changed
+  await chartOf(page, "dumps[ok]").waitFor({ state: "attached" }); // the column is folded away, because it has not changed
   await page.context().close();
 });
 
@@ -174,12 +174,12 @@ test("what left memory is shown out of the file, by key, button, wheel and the d
   await page.keyboard.press("PageUp");
   await settled(page);
   assert.strictEqual(await page.textContent("#pause"), "follow");
-  await page.keyboard.press("0"); // all that was recorded
+  await page.keyboard.press("0"); // shows all that was recorded
   const day = new Date(recorderStatus().start_unix_ns / 1e6);
   const start = (((day.getHours() * 60 + day.getMinutes()) * 60 + day.getSeconds()) * 1000 + day.getMilliseconds()) * 1e6;
   await until("all is shown", async () => (await range(page))[0] <= start + 1e8);
   await zoomTo(page, start, start + 3e9);
-  await showsAt(page, "profiler_rows", 0.1); // memory keeps one second
+  await showsAt(page, "profiler_rows", 0.1); // the value comes from the file, because memory keeps one second
   await showsAt(page, "profiler_rows", 0.3);
   const [from, to] = await range(page);
   assert.ok(from < start + 5e8 && to < start + 4e9, `${from} ${to}`);
@@ -208,12 +208,12 @@ test("the recorder is stopped, started and set, and a refusal is one line", asyn
   await page.waitForFunction(() => /nothing is recorded/.test(document.getElementById("subtitle").textContent));
   assert.strictEqual(recorderStatus().running, false);
   assert.ok(await page.isDisabled("#stop"));
-  await showsAt(page, "profiler_rows", 0.5); // out of the file
+  await showsAt(page, "profiler_rows", 0.5); // the value comes from the file
   await page.fill("#rate", "2000");
   await page.focus("#start");
   await page.keyboard.press("Enter");
   await page.waitForFunction(() => /every 2 ms/.test(document.getElementById("subtitle").textContent));
-  let seen = Infinity; // the first look may still see the range of the recording that ended
+  let seen = Infinity; // the first reading may still have the range of the old recording
   await until("the range moves on", async () => {
     const [, to] = await range(page);
     const on = to > seen;
@@ -229,13 +229,14 @@ test("the recorder is stopped, started and set, and a refusal is one line", asyn
   assert.match(await page.textContent("#controlled"), /no_such_metric/);
   assert.ok(faults.splice(before).every((fault) => /status of 404/.test(fault)));
   await page.fill("#wanted", METRICS);
-  // A new status that came between typing and the click put the old rate back.
+  // Before the fix, a status that arrived between typing and the click put the old rate back.
   await page.fill("#rate", "3000");
   await page.focus("#set");
   await Promise.all([page.waitForResponse((reply) => reply.url().includes("/api/live")), page.locator("#detail").dispatchEvent("change")]);
   await page.click("#set");
   await page.waitForFunction(() => /every 3 ms/.test(document.getElementById("subtitle").textContent));
-  // A page that came back while one recording had ended and the next not begun stayed with what it was told then.
+  // Before the fix, a page that came back between the end of one recording and the start of the next kept its old
+  // state.
   for (const us of [1000, 2000, 1000, 2000, 1000]) {
     await page.fill("#rate", String(us));
     await page.click("#set");
@@ -250,7 +251,7 @@ test("every control is reached by the keyboard, and seen where it is", async () 
   await page.click("#choose summary");
   await page.fill("#filter", "phase");
   await page.locator("body").evaluate(() => document.activeElement.blur());
-  // The page is alive: what comes or goes meanwhile is not asked for.
+  // The page changes meanwhile. Controls that appear or disappear later are not required.
   const wanted = await page.evaluate(() => {
     window.controls = () => [...document.querySelectorAll("a, button, input, select, summary, .chart")].filter((one) => !one.disabled && one.checkVisibility());
     window.wanted = window.controls();
@@ -278,7 +279,7 @@ test("every control is reached by the keyboard, and seen where it is", async () 
   await page.context().close();
 });
 
-// How fast both are is measured by `scripts/bench live`.
+// `scripts/bench live` measures how fast both are.
 test("it is painted", async () => {
   const page = await open();
   assert.ok(await page.evaluate(() => performance.getEntriesByName("first-contentful-paint")[0].startTime) > 0);

@@ -1,4 +1,4 @@
-// The modules of the pages in node: what needs no browser.
+// Tests of the pages' modules in node, without a browser.
 "use strict";
 const assert = require("node:assert");
 const http = require("node:http");
@@ -68,7 +68,7 @@ test("of 100,000 points a chart keeps the lowest and highest", () => {
   const part = time.map((_, i) => (i % 977) * 1000);
   const store = new Store(2);
   store.append({ time, columns: Array.from({ length: 2 }, () => ({ last: part, low: part, high: part })) });
-  const lines = new Lines(2, 1e8, []); // a thousand pieces
+  const lines = new Lines(2, 1e8, []); // divided into a thousand pieces
   store.fill(lines, [0, 1], [true, false], time[0], time.at(-1));
   lines.close();
   assert.ok(lines.times.length > 1000 && lines.times.length <= 2000, `${lines.times.length}`);
@@ -98,7 +98,7 @@ test("events are read whole, however they are cut, until no more are wanted", as
       reply.write(piece);
       await new Promise((resolve) => setTimeout(resolve, 10));
     }
-    return undefined; // and stays open
+    return undefined; // the request stays open
   });
   await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
   after(() => server.closeAllConnections());

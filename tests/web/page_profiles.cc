@@ -1,6 +1,6 @@
 // page_profiles FILE END: writes stack profiles of the three hours before the minute END, for the page. The numbers
-// are always the same: in each minute, "job:web" has 50 samples in parse() and 30 in send(), in the last hour 150 in
-// parse(), and "process:sh" has 20. Nothing was taken in the ten minutes from END - 40. "job:web" waits, too.
+// are always the same. In each minute, "job:web" has 50 samples in parse() and 30 in send(), but in the last hour
+// 150 in parse(). "process:sh" has 20. The ten minutes from END - 40 have no samples. "job:web" also has waits.
 
 #include <cstdio>
 #include <cstdlib>
@@ -17,7 +17,7 @@ using kymo::profiles::SomeMinute;
 constexpr const char* kHostile = "<img src=x onerror=document.title='taken'>";
 constexpr std::int64_t kMinutes = 180;
 constexpr std::int64_t kHour = 60;
-constexpr std::int64_t kGapBegin = 40;  // minutes before the end
+constexpr std::int64_t kGapBegin = 40;  // in minutes before the end
 constexpr std::int64_t kGapEnd = 30;
 constexpr int kFew = 12;
 

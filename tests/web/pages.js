@@ -1,11 +1,11 @@
-// What the tests of pages share: they look at a page as its user does, by its text, its mouse and its pixels.
+// What the tests of pages share. They use a page like its user: by its text, its mouse and its pixels.
 "use strict";
 const assert = require("node:assert");
 const { WATCHDOG } = require("./browser.js");
 
 exports.settled = (page) => page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
 
-// Asks `look` again and again, until it gives something. Fails with `what` if it never does.
+// Calls `look` repeatedly until it returns something. Fails with `what` if it never does.
 exports.until = async (what, look) => {
   const end = Date.now() + WATCHDOG;
   for (;;) {
@@ -17,14 +17,14 @@ exports.until = async (what, look) => {
 };
 
 const MS = 1e6;
-// "12.5 s" of a recording, or "14:05:06.789" of the day: in nanoseconds.
+// Converts "12.5 s" of a recording, or the time of day "14:05:06.789", to nanoseconds.
 function instantOf(text) {
   if (text.endsWith(" s")) return Math.round(parseFloat(text) * 1e9);
   const [hours, minutes, seconds] = text.split(":").map(Number);
   return Math.round(((hours * 60 + minutes) * 60 + seconds) * 1000) * MS;
 }
 
-// The range that the text above the charts names: [from, to].
+// The range that the text above the charts shows: [from, to].
 exports.range = async (page) => {
   const text = await exports.until("a range is named", async () => {
     const found = await page.textContent("#range");
@@ -41,14 +41,14 @@ exports.chartOf = (page, name) => page.locator(".chart").filter({ has: page.loca
 // The chart with this title.
 exports.chartTitled = (page, title) => page.locator(".chart").and(page.getByLabel(title, { exact: true }));
 
-// Where an element is on the screen, once it is there.
+// Where an element is on the screen. Waits until it is there.
 exports.boxOf = (element) => element.evaluate((one) => {
   one.scrollIntoView({ block: "nearest", behavior: "instant" });
   const { x, y, width, height } = one.getBoundingClientRect();
   return { x, y, width, height };
 });
 
-// The time and the values that a chart shows of the point next to `share` of its width: {at, values}, by the names of its
+// The time and values of the point that is nearest to `share` of the chart's width: {at, values}, with the names of the
 // legend.
 exports.pointAt = async (page, chart, share) => {
   const box = await exports.boxOf(chart.locator(".u-over"));
@@ -63,14 +63,14 @@ exports.pointAt = async (page, chart, share) => {
   })).then(({ at, values }) => ({ at: at ? instantOf(at) : NaN, values }));
 };
 
-// The same of the point next to `time`.
+// The same for the point that is nearest to `time`.
 exports.pointAtTime = async (page, chart, time) => {
   const [from, to] = await exports.range(page);
   if (time < from || time > to) throw new Error(`${time} is not in what is shown: ${from} to ${to}`);
   return exports.pointAt(page, chart, (time - from) / (to - from));
 };
 
-// Does `act`, which changes the range that is shown. Gives the range after it.
+// Calls `act`, which changes the shown range. Returns the range after it.
 exports.moved = async (page, act) => {
   const before = String(await exports.range(page));
   await act();
@@ -79,8 +79,8 @@ exports.moved = async (page, act) => {
   return exports.range(page);
 };
 
-// Turns the wheel over the first chart until this range is shown, to a twentieth of its length: upwards to zoom, sideways to
-// move, because the range may be outside what is shown. The middle keeps its place, so no pixel must be hit.
+// Turns the wheel over the first chart until this range is shown, with a tolerance of a twentieth of its length: up and down
+// to zoom, sideways to move if the range is outside. The middle of the chart keeps its place, so no exact pixel must be hit.
 exports.zoomTo = async (page, from, to) => {
   const near = (to - from) / 20;
   for (let step = 0; step < 20; ++step) {
@@ -96,8 +96,8 @@ exports.zoomTo = async (page, from, to) => {
   throw new Error(`the wheel does not come to ${from} to ${to}, but to ${await page.textContent("#range")}`);
 };
 
-// The pixels of a chart that have about the colour of this line: how many there are, and in how many rows of pixels. `share`: of
-// the plot's width, or all of it.
+// The pixels of a chart that have about the colour of this line: their number, and the number of pixel rows that have some.
+// `share` is a range of the plot's width (default: all of it).
 exports.inked = (chart, name, [begin, end] = [0, 1]) => chart.evaluate((one, wanted) => {
   const button = [...one.querySelectorAll(".legend button")].find((each) => each.textContent.startsWith(wanted.name));
   const rgb = getComputedStyle(button.querySelector(".swatch")).backgroundColor.match(/\d+/g).map(Number);
@@ -117,7 +117,7 @@ exports.inked = (chart, name, [begin, end] = [0, 1]) => chart.evaluate((one, wan
   return { pixels, rows: rows.size };
 }, { name, begin, end });
 
-// A name that would become markup, and change the title, if a page did not show it as text.
+// A name that would become markup and change the title, if a page did not show it as text.
 exports.HOSTILE = "</script><img src=x onerror=document.title='taken'>";
 
 exports.assertNamesAreText = async (page, title) => {
@@ -128,7 +128,7 @@ exports.assertNamesAreText = async (page, title) => {
 
 exports.DARK_PHONE = { viewport: { width: 390, height: 800 }, colorScheme: "dark" };
 
-// On a DARK_PHONE: nothing is wider than the screen, and the page is dark.
+// On a DARK_PHONE, nothing may be wider than the screen, and the page must be dark.
 exports.assertFitsDarkPhone = async (page) => {
   const [inner, full] = await page.evaluate(() => [innerWidth, document.documentElement.scrollWidth]);
   assert.ok(full <= inner, `${page.url()}: ${full} > ${inner}`);

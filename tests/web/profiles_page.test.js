@@ -1,4 +1,4 @@
-// The view of kept stack profiles on the page that kymod serves. The profiles are those of page_profiles.cc.
+// The view of kept stack profiles on kymod's page. The profiles come from page_profiles.cc.
 "use strict";
 const assert = require("node:assert");
 const { execFileSync, spawn } = require("node:child_process");
@@ -18,7 +18,7 @@ const END = 29_017_800; // 2025-03-04 06:00 UTC
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), "kymo-profiles-"));
 const faults = [];
 const kymod = new Kymod(["--profiles", folder, "--http-profiles"]);
-const hidden = new Kymod(["--profiles", folder]); // it shows them to nobody
+const hidden = new Kymod(["--profiles", folder]); // a kymod that does not serve the profiles
 const none = new Kymod();
 const all = [kymod, hidden, none];
 let browser;
@@ -26,21 +26,22 @@ let lock;
 
 before(async () => {
   fs.chmodSync(folder, 0o700);
-  // As if another kymod used the folder, so that none takes stacks: those of a browser take much time to unwind.
+  // Locks the folder like another kymod. So no kymod takes stacks here, because unwinding those of the browser
+  // takes much time.
   lock = spawn("flock", [folder, "sh", "-c", "echo locked; cat"], { stdio: ["pipe", "pipe", "inherit"] });
   await new Promise((resolve, reject) => lock.on("error", reject).stdout.once("data", resolve));
   execFileSync(process.env.PAGE_PROFILES_PROGRAM, [path.join(folder, "profiles.db"), String(END)]);
   fs.mkdirSync(path.join(folder, "files"));
   const folded = path.join(folder, "files", "release-1.folded");
   fs.writeFileSync(folded, "process;main;http::handle(Request&);json::parse(char const*) 500\nprocess;main;http::handle(Request&);http::reply(Request&);send 500\n");
-  fs.utimesSync(folded, 1, 1); // the older one is the last one
+  fs.utimesSync(folded, 1, 1); // the older file is the last one of the list
   fs.writeFileSync(path.join(folder, "files", HOSTILE_FILE), "hello");
   browser = await launch();
   await Promise.all(all.map((one) => one.start()));
   if (whyNoCriu) return;
   await kymod.run("web", 4);
   const dump = JSON.parse(kymod.kymo("dump", "process", "web", "--leave-running", "--json"));
-  // As if it had been made with --profiling-stacks.
+  // A profile as --profiling-stacks makes it.
   const stacks = path.join(folder, "stacks.pb.gz");
   execFileSync(process.env.KYMO_PROGRAM, ["profiles", "web", "--directory", folder, "--from", "2025-03-04 05:00", "--to", "2025-03-04 05:05", "-q", "-o", stacks], { env: { ...process.env, TZ: "UTC" } });
   fs.copyFileSync(stacks, path.join(dump.directory, "recordings", "dump.pb.gz"));
@@ -64,13 +65,13 @@ async function open(hash, options = {}, { url } = kymod) {
   await page.goto(url + hash);
   return page;
 }
-// Waits until all that the address says is on the screen.
+// Waits until the screen shows everything that the address names.
 async function shown(page, wanted = () => true) {
   await until(`the view is shown: ${wanted}`, () => page.evaluate(() => document.getElementById("profiles").dataset.shown === location.hash && !document.getElementById("profiles").hasAttribute("aria-busy"))
     .then(async (done) => done && wanted(await place(page))));
   await settled(page);
 }
-// What the address says.
+// The parameters of the address.
 const place = (page) => page.evaluate(() => Object.fromEntries(new URLSearchParams(location.hash.slice(1))));
 const said = (page) => page.textContent("#profiles-stacks .said");
 const services = (page) => page.locator(".services button:visible span:first-child").allTextContents();
@@ -136,7 +137,7 @@ test("services are listed, the hottest first, found by a part of their name, and
 
 test("an address that is wrong or says little is completed", async () => {
   const { hashOf, placeIn } = await load("profiles/place.js");
-  const now = END * 60_000 - 30_000; // in the minute before END
+  const now = END * 60_000 - 30_000; // a time in the minute before END
   const hour = "#profiles=&type=cpu&from=2025-03-04T05:00Z&to=2025-03-04T06:00Z";
   for (const hash of ["#profiles", "#profiles=&type=&from=soon&to=&zoom=&search=", "#profiles=&from=2030-01-01T00:00Z"]) assert.strictEqual(hashOf(placeIn(hash, now)), hour, hash);
   const all = "#profiles=job:a%26b%3Dc&type=off-cpu&from=2025-03-04T05:00Z&to=2025-03-04T06:00Z&compare=before&search=%3Cimg%3E&inverted=1&colour=package&zoom=a.b&around=c";
@@ -188,7 +189,7 @@ test("keys on the chart move and widen the range, and a gap is drawn as a gap", 
   await page.focus("#profiles-chart .chart");
   await page.keyboard.press("PageUp");
   await shown(page, ({ to }) => to === instant(END - 60));
-  await page.keyboard.press("0"); // all that is kept
+  await page.keyboard.press("0"); // shows all that is kept
   await shown(page, ({ from }) => from === instant(END - 180));
   const { linesOf, gapsOf } = await load("profiles/steps.js");
   const minute = 6e10;

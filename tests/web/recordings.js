@@ -1,4 +1,4 @@
-// The pages' modules in node: the recording that a page holds, read as the page reads it.
+// Loads the pages' modules in node, and reads the recording in a page in the way of the page.
 "use strict";
 const fs = require("node:fs");
 const path = require("node:path");
@@ -7,7 +7,8 @@ const { pathToFileURL } = require("node:url");
 const load = (name) => import(pathToFileURL(path.join(process.env.KYMO_SOURCE, "src/web", name)).href);
 exports.load = load;
 
-// The recording in a page of `kymo report --html`, or with the prefix of one in a page of `kymo diff --html`.
+// The recording in a page of `kymo report --html`, or the one with this prefix in a page of `kymo diff
+// --html`.
 exports.recordingIn = async (file, prefix = "", describedOf = (all) => all) => {
   const { Recording } = await load("recording.js");
   const html = fs.readFileSync(file, "utf8");

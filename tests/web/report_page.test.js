@@ -1,4 +1,4 @@
-// The page of `kymo report --html` in a real Chromium: what it shows is what the recording holds.
+// The page of `kymo report --html` in a real Chromium: it must show what the recording contains.
 "use strict";
 const assert = require("node:assert");
 const { execFileSync } = require("node:child_process");
@@ -17,7 +17,7 @@ const folder = fs.mkdtempSync(path.join(os.tmpdir(), "kymo-page-"));
 const faults = [];
 let browser;
 let file;
-let recording; // what the file holds, read by the page's modules
+let recording; // the content of the file, read by the page's modules
 
 const at = (row) => 1_000_000 * row + (row % 7) * 1000;
 const bytes = (row) => 4096 * row + (row % 3) * 100;

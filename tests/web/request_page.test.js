@@ -1,4 +1,4 @@
-// The page of `kymo report --html` of a dump: what somebody with ten seconds sees of it, in a real Chromium.
+// The page of `kymo report --html` of a dump, in a real Chromium: what a reader sees in ten seconds.
 "use strict";
 const assert = require("node:assert");
 const { execFileSync } = require("node:child_process");
@@ -33,9 +33,9 @@ after(async () => {
 });
 
 const laneOf = (page, title) => page.locator(`.lane[data-lane="${title}"]`);
-// The text beside a lane's part: its value.
+// The value in the text beside a part of a lane.
 const valueOf = (page, lane, part) => laneOf(page, lane).locator(`[data-part="${part}"] b`).textContent();
-// Puts the mouse over a lane at this time since the request began.
+// Moves the mouse over a lane to this time since the begin of the request.
 async function pointTo(page, lane, ms) {
   const [from, to] = await range(page);
   const box = await boxOf(laneOf(page, lane).locator(".plot"));
@@ -150,7 +150,7 @@ test("every lane, every band and every chart follows a zoom", async () => {
   assert.strictEqual(await bands(), 1);
   assert.strictEqual(await laneOf(page, "Process").locator(".band").count(), 1);
   await pointTo(page, "Memory", 550);
-  // Another lane's cursor, and a chart's, stand at the same share of the width.
+  // The cursors of the other lanes and charts must be at the same share of the width.
   const cursors = await page.evaluate(() => [...document.querySelectorAll(".u-over")].map((over) => [
     new DOMMatrix(getComputedStyle(over.querySelector(".u-cursor-x")).transform).e, over.clientWidth]));
   assert.ok(cursors.length > 8);
@@ -166,10 +166,10 @@ test("every lane, every band and every chart follows a zoom", async () => {
 
 test("zoomed in, a lane shows single samples", async () => {
   const page = await open(browser, file, faults);
-  const { Recording } = await load("recording.js"); // the modules are there
+  const { Recording } = await load("recording.js"); // the modules are already installed
   assert.ok(Recording);
   await moved(page, () => page.getByRole("button", { name: "collect: 30 ms" }).click());
-  // The gauge of the target's tasks, and CRIU's time in one millisecond as the recording has it.
+  // The gauge of the target's tasks, and the CPU time of CRIU in one millisecond, as the recording has them.
   const grown = (ms) => Math.round(COLUMNS.criu_cpu_ns[2](ms)) / MS;
   await pointTo(page, "CRIU’s time", 114.5);
   const shown = parseFloat(await valueOf(page, "CRIU’s time", "running")) / 100;
@@ -207,7 +207,7 @@ for (const [width, scheme] of [[390, "dark"], [390, "light"], [1280, "dark"]]) {
   });
 }
 
-// On a phone the last label of the time went beyond the edge.
+// Before the fix, the last label of the time axis was cut at the edge of a phone.
 test("no label of the timeline's axis is cut, however the page is zoomed", async () => {
   const page = await open(browser, file, faults, { viewport: { width: 390, height: 800 } });
   let seen = 0;
@@ -273,6 +273,15 @@ test("time per second is never a percentage above 100", async () => {
   await page.close();
 });
 
+// The metadata of a recording with histograms.
+function withBuckets(meta) {
+  delete meta.about.request;
+  for (const column of meta.columns) {
+    const bucket = column.name.match(/\[(.*)\]/);
+    if (bucket) column.fields = { bucket: bucket[1] };
+  }
+}
+
 test("a histogram has quantiles", async () => {
   const { quantile } = await load("histograms.js");
   const buckets = [{ low: 0, high: 64 }, { low: 65, high: 128 }, { low: 129, high: Infinity }];
@@ -282,17 +291,42 @@ test("a histogram has quantiles", async () => {
   assert.strictEqual(quantile(buckets, [0, 1, 99], 0.9), 129);
   const count = (each) => ["counter", "count", (ms) => (ms === BEGAN_MS ? each : 0)];
   const columns = { "wait_us[0-64]": count(90), "wait_us[65-128]": count(10), "wait_us[129-inf]": count(0), wait_us_sum: ["counter", "microseconds", (ms) => (ms === BEGAN_MS ? 5000 : 0)], wait_us_count: count(100) };
-  const page = await open(browser, report("histogram", (meta) => {
-    delete meta.about.request;
-    for (const column of meta.columns) {
-      const bucket = column.name.match(/\[(.*)\]/);
-      if (bucket) column.fields = { bucket: bucket[1] };
-    }
-  }, columns), faults);
+  const page = await open(browser, report("histogram", withBuckets, columns), faults);
   await page.getByText("Histograms").click();
   const cells = await page.locator("#tables details[open] tbody td").allTextContents();
   assert.deepStrictEqual(cells, ["wait_us", "100", "50 µs", "35.6 µs", "64 µs", "122 µs", "≤ 128 µs"]);
   assert.strictEqual(await page.locator("#charts .chart").count(), 0, "its buckets are no lines");
+  await page.close();
+});
+
+test("a heat map shows when values fell into which bucket", async () => {
+  const { Heat } = await load("heat.js");
+  const { Points } = await load("points.js");
+  const bucket = (low, high, idle) => ({ low, high, column: { name: `${low}`, idle } });
+  const heat = new Heat([bucket(0, 64, true), bucket(65, 128, false), bucket(129, 256, true), bucket(257, Infinity, false)]);
+  assert.strictEqual(heat.rows, 3, "the buckets below the first value are left out");
+  assert.deepStrictEqual([65, 128, 192.5, 300, null].map((value) => heat.place(value)), [0, 1, 1.5, 2, null]);
+  const points = new Points(["65", "129", "257"]);
+  points.times.push(0, 1e9, 3e9, 4e9);
+  points.broken.push(false, false, false, true);
+  for (const [name, values] of [["65", [0, 5, 5, 9]], ["129", [0, 0, 0, 0]], ["257", [0, 0, 8, 9]]]) points.columns.get(name).push(...values);
+  assert.deepStrictEqual(heat.cells(points), [{ row: 0, from: 0, to: 1e9, rate: 5 }, { row: 2, from: 1e9, to: 3e9, rate: 4 }], "none at a gap");
+
+  // Low values first, and high ones from the middle of the request on.
+  const until = (from, to) => ["counter", "count", (ms) => (ms >= from && ms < to ? 3 : 0)];
+  const [first, last] = [BEGAN_MS, BEGAN_MS + 200];
+  const columns = { "wait_us[0-64]": until(first, last), "wait_us[65-128]": until(0, 0), "wait_us[129-256]": until(last, last + 200), wait_us_sum: ["counter", "microseconds", () => 5], wait_us_count: until(first, last + 200) };
+  const page = await open(browser, report("heat", withBuckets, columns), faults);
+  const lane = laneOf(page, "wait_us");
+  await lane.scrollIntoViewIfNeeded();
+  await settled(page);
+  const [from, to] = await range(page);
+  // How much of a cell's color there is in a row of the map at this time, in all channels.
+  const colored = (ms, row) => lane.locator("canvas").evaluate((canvas, [across, up]) => {
+    const { data } = canvas.getContext("2d").getImageData(Math.round(across * canvas.width), Math.round((1 - up) * canvas.height), 1, 1);
+    return data[3] > 0 && data[2] > data[0];
+  }, [(ms * MS - from) / (to - from), (row + 0.3) / 3]);
+  assert.deepStrictEqual([await colored(first + 100, 0), await colored(first + 100, 2), await colored(last + 100, 0), await colored(last + 100, 2)], [true, false, false, true]);
   await page.close();
 });
 

@@ -1,15 +1,15 @@
-// The recording of a dump with everything that can be seen during one. The figures are invented, so that a test knows
-// what the page must show.
+// Writes the recording of a dump in which everything happens that can be seen in one. The figures are invented, so a test
+// knows what the page must show.
 "use strict";
 const fs = require("node:fs");
 const path = require("node:path");
 
 const MS = 1e6;
 exports.MS = MS;
-exports.BEGAN_MS = 1000; // after the recording's start
+exports.BEGAN_MS = 1000; // milliseconds after the start of the recording
 exports.START_NS = 5_000_000_000; // on the monotonic clock
 
-// In milliseconds since the request began.
+// In milliseconds since the begin of the request.
 exports.PHASES = [
   ["prepare", 0, 12, false], ["start CRIU", 12, 30, false], ["look at the kernel", 30, 90, false], ["freeze", 90, 100, true], ["collect", 100, 130, true],
   ["memory: finding pages", 130, 210, true], ["memory: writing pages", 210, 2500, true], ["processes and files", 2500, 2580, true],
@@ -28,11 +28,12 @@ exports.VERDICT = {
   ],
 };
 
-// A wave that is always the same, from 0 to 1.
+// A wave between 0 and 1 that is the same in each run.
 const wave = (ms, k) => 0.5 + 0.5 * Math.sin(ms / (3 + k) + k) * Math.cos(ms / (17 + 2 * k));
 const inside = (ms, from, to) => ms >= from && ms < to;
 
-// Of each column: kind, unit, and per millisecond what a counter grows by, or what a gauge holds. ms: since the request began.
+// For each column: kind, unit, and for each millisecond how much a counter grows or the value of a gauge. `ms` counts from
+// the begin of the request.
 const MIB = 1 << 20;
 const running = (ms) => (inside(ms, 12, 2670) ? (inside(ms, 210, 2500) ? 0.15 + 0.06 * wave(ms, 1) : 0.75 + 0.1 * wave(ms, 1)) : 0);
 const waiting = (ms) => (inside(ms, 210, 2500) ? 0.04 * wave(ms, 2) : 0.02);
@@ -48,7 +49,7 @@ exports.COLUMNS = {
   target_traced: ["gauge", "count", (ms) => (inside(ms, 90, 2660) ? 3 : 0)],
   target_cpu_ns: ["counter", "nanoseconds", (ms) => (inside(ms, 90, 2660) ? 0 : MS * 0.9)],
   target_resident_bytes: ["gauge", "bytes", () => 256 * MIB],
-  // 8 % of a core beside CRIU and the target.
+  // Other programs use 8 % of a core.
   machine_cpu_ns: ["counter", "nanoseconds", (ms) => MS * (0.08 + running(ms) + (inside(ms, 90, 2660) ? 0 : 0.9))],
   machine_steal_ns: ["counter", "nanoseconds", (ms) => (ms % 40 === 0 ? MS * 0.3 : 0)],
   machine_dirty_bytes: ["gauge", "bytes", (ms) => Math.round(MIB * (ms < 210 ? 2 : ms < 310 ? 2 + (ms - 210) * 0.6 : ms < 2500 ? 60 + 3 * wave(ms, 5) : 40))],
@@ -61,7 +62,7 @@ exports.COLUMNS = {
   memdump_time_us: ["counter", "microseconds", (ms) => (ms === 2600 ? 2_290_000 : 0)],
 };
 
-// Writes FOLDER/NAME.tsv with its metadata. Gives its path. `change` gets the metadata.
+// Writes FOLDER/NAME.tsv with its metadata, and returns its path. `change` can change the metadata.
 exports.writeRequest = (folder, name, change = () => {}, columns = exports.COLUMNS) => {
   const names = Object.keys(columns);
   const sums = Object.fromEntries(names.map((column) => [column, 0]));

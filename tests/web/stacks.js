@@ -1,5 +1,5 @@
-// A stack profile of a dump in the format of pprof, as kymod --profiling-stacks writes it (docs/profiles.md). The stacks are
-// invented, so that a test knows what the page must show.
+// Writes a stack profile of a dump in the format of pprof, like kymod --profiling-stacks (docs/profiles.md). The stacks are
+// invented, so a test knows what the page must show.
 "use strict";
 const fs = require("node:fs");
 const zlib = require("node:zlib");
@@ -17,8 +17,8 @@ const message = (...fields) => Buffer.concat(fields.map(([id, value]) => field(i
 const CPU = [["samples", "count"], ["cpu", "nanoseconds"]];
 
 /**
- * Writes the file. Each stack: phase, role, samples, and the functions, the innermost first. The value of a sample is
- * 10,000,000.
+ * Writes the file. Each stack has a phase, a role, a number of samples, and its functions, the innermost first. A sample has
+ * the value 10,000,000.
  * @param {string} file
  * @param {[string, string, number, string[]][]} stacks
  * @param {string[]} phases in the order of time

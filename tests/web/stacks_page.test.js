@@ -43,7 +43,7 @@ after(async () => {
 
 const choice = (page, phase) => page.locator(`#stacks .choices button[data-phase="${phase}"]`);
 const said = (page) => page.textContent("#stacks .said");
-// What the line says of the frame in the middle of this share of the width.
+// The text of the line for the frame in the middle of this share of the width.
 async function told(page, row, share) {
   const box = await page.locator("#stacks canvas").boundingBox();
   await page.mouse.move(box.x + share * box.width, box.y + row * 18 + 9);

@@ -1,4 +1,4 @@
-// Jobs, checkpoints, comparison and history on the page that kymod serves, of real dumps.
+// Jobs, checkpoints, comparisons and history on kymod's page, after real dumps.
 "use strict";
 const assert = require("node:assert");
 const { spawnSync } = require("node:child_process");
@@ -37,7 +37,7 @@ async function show(hash) {
   await page.goto(kymod.url + "#" + hash);
   await page.waitForFunction((wanted) => document.getElementById("stored").dataset.shown === wanted, "#" + hash);
 }
-// Once it is on the screen by a click.
+// Waits until the screen shows what a click has opened.
 const shown = (start) => page.waitForFunction((wanted) => (document.getElementById("stored").dataset.shown || "").startsWith(wanted), "#" + start);
 
 test("jobs and checkpoints are listed, and a new one comes by itself", { skip }, async () => {
@@ -61,7 +61,7 @@ test("a checkpoint's phases are a small bar, and its verdict stands in words", {
   const hostile = "<img src=x> waited for the disk";
   const phase = (name, begin_ns, end_ns) => ({ name, begin_ns, end_ns });
   fs.writeFileSync(file, JSON.stringify({ ...record, phases: [phase("freeze", 0, 100), phase(hostile, 100, 400), { name: 7 }, null], verdict: { short: hostile } }));
-  await show("history=web-1"); // another view first: the same address would not be loaded anew
+  await show("history=web-1"); // another view first, because the same address would not be loaded again
   await show("jobs");
   for (const row of ["#checkpoints tbody tr", "#jobs tbody tr"]) {
     const first = page.locator(row).first();
@@ -109,9 +109,10 @@ test("a job's history with too few runs says so, and not that nothing changed", 
   await shown("history=web-1&kind=dumps&metric=frozen");
 });
 
-// Sets the sizes of a job's dumps in kymod's own store, oldest first: real sizes and times differ by chance.
+// Sets the sizes of a job's dumps in kymod's store, the oldest first, because real sizes and times differ by
+// chance.
 async function setSizes(job, sizes) {
-  await page.goto("about:blank"); // the page would complain of a kymod that is gone
+  await page.goto("about:blank"); // otherwise the page would report that kymod is gone
   await kymod.stop();
   const script = `import sqlite3, sys
 base = sqlite3.connect(sys.argv[1])
@@ -128,7 +129,7 @@ test("the point of a regression stands where the runs got worse, and nowhere whe
   await kymod.run("web-2", 4);
   for (let i = 0; i < 10; ++i) kymod.kymo("dump", "process", "web-2", "--leave-running");
   const history = async () => {
-    await show("jobs"); // another view first: the same address would not be loaded anew
+    await show("jobs"); // another view first, because the same address would not be loaded again
     await show("history=web-2&kind=dumps&metric=bytes");
     return page.locator(".trend a").evaluateAll((bars) => bars.map((bar) => bar.className.trim()));
   };
@@ -221,7 +222,7 @@ test("it fits a phone, in the dark", { skip }, async () => {
     await small.waitForFunction(() => document.documentElement.dataset.state === "live");
     await small.locator(hash === "live" ? ".chart" : "#checkpoints tbody tr").first().waitFor();
     await assertFitsDarkPhone(small);
-    // Without a scroll bar inside a table either.
+    // There may be no scroll bar inside a table, either.
     if (hash === "jobs") assert.ok(await small.locator("#stored .scroll").evaluateAll((all) => all.every((one) => one.scrollWidth <= one.clientWidth)));
   }
   await small.context().close();

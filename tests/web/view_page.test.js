@@ -1,4 +1,5 @@
-// `kymo view` in a real Chromium: a recording of any length, every sample of it, from loopback.
+// `kymo view` in a real Chromium: it shows every sample of a recording of any length, from a server
+// on loopback.
 "use strict";
 const assert = require("node:assert");
 const { spawn, spawnSync } = require("node:child_process");
@@ -112,7 +113,7 @@ test("no page complained, and none asked another address", () => {
   assert.deepStrictEqual(faults, []);
 });
 
-// kymod gave the reader the nonce of its page, and served what it returned.
+// Before the fix, kymod gave the reader the nonce of its page, and served what the reader returned.
 test("the answer of a reader that was taken over runs nothing, even if it knows the nonce", async () => {
   const made = spawnSync(process.env.HOSTILE_PAGE_PROGRAM, ["secret"], { encoding: "utf8" });
   assert.strictEqual(made.status, 0, made.stderr);
@@ -123,7 +124,7 @@ test("the answer of a reader that was taken over runs nothing, even if it knows 
   await page.goto(`http://127.0.0.1:${server.address().port}/`, { waitUntil: "load" });
   assert.strictEqual(await page.evaluate(() => window.taken), undefined);
   assert.strictEqual(await page.locator("img").count(), 0);
-  // The page's own script, and the four elements of data.
+  // The script of the page and four elements of data.
   assert.strictEqual(await page.locator("script").count(), 5);
   assert.strictEqual(await page.locator("script[nonce]").count(), 1);
   await page.close();

@@ -22,7 +22,7 @@ void print(const v1::DeleteResponse& response) {
     std::cout << "deleted checkpoint " << checkpoint << '\n';
   }
   for (const std::string& checkpoint : response.forgotten()) {
-    std::cout << "forgot checkpoint " << checkpoint << ": its directory did not hold it any more\n";
+    std::cout << "forgot checkpoint " << checkpoint << ": its files were gone already\n";
   }
   if (!response.job().empty()) std::cout << "deleted job " << response.job() << '\n';
   if (response.freed_bytes() != 0) {

@@ -279,12 +279,13 @@ void add_recording_options(CLI::App& diff, const std::shared_ptr<DiffArguments>&
             arguments->allowed_change = parse_share("--fail-on-increase", text);
             arguments->only_increases = true;
           },
-          "The same, but a metric may fall by any share; only of recordings")
+          "Like --fail-on-change, but a metric may fall by any share; only for recordings")
       ->option_text("PERCENT")
       ->excludes("--fail-on-change");
-  diff.add_option("--html", arguments->page,
-                  "Write an HTML page with the charts of both sides in one picture, or of stack "
-                  "profiles a flame graph; it works without a network");
+  diff.add_option(
+      "--html", arguments->page,
+      "Write to this file an HTML page with the charts of both sides in one picture or, "
+      "of stack profiles, a flame graph; it works without a network");
   add_value_option(diff, arguments->value);
   diff.add_option("--phase", arguments->phase,
                   "Of two stack profiles of dumps or restores: compare only this phase");

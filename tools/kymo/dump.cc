@@ -103,7 +103,7 @@ std::shared_ptr<StreamArguments> add_stream_options(CLI::App& verb) {
                     "Let CRIU write the images itself; if their disk stalls, CRIU cannot be ended")
           ->excludes(stream);
   verb.add_option("--compression", arguments->compression,
-                  "How to compress the images, which then are streamed")
+                  "Compress the images with this method; kymod then streams them")
       ->check(CLI::IsMember({"none", "zstd", "lz4"}))
       ->excludes(no_stream)
       ->capture_default_str();
@@ -180,7 +180,8 @@ void add_kind(CLI::App& dump_verb, Context& context, const TargetKind& kind) {
   CLI::Option* dry_run =
       verb->add_flag("--dry-run", flags->dry_run,
                      "Dump nothing: list what would make the dump fail, as kymo check does");
-  verb->add_flag("-f,--force", flags->force, "Dump also what kymo check says is sure to fail")
+  verb->add_flag("-f,--force", flags->force,
+                 "Try the dump even if kymo check says that it is sure to fail")
       ->excludes(dry_run);
   verb->add_flag("--json", context.json, "Print JSON");
   add_verbose_option(*verb, context);
@@ -211,7 +212,7 @@ void add_kind(CLI::App& dump_verb, Context& context, const TargetKind& kind) {
 
 void add_dump(CLI::App& app, Context& context) {
   CLI::App* dump_verb = app.add_subcommand(
-      "dump", "Write a process or container to a checkpoint; it ends, unless --leave-running");
+      "dump", "Write a process or container to a checkpoint, and end it unless --leave-running");
   dump_verb->require_subcommand(1);
   dump_verb->fallthrough();
   for (const TargetKind& kind : target_kinds()) add_kind(*dump_verb, context, kind);

@@ -355,7 +355,8 @@ void add_profile(CLI::App& app, Context& context) {
       ->capture_default_str();
   verb->add_flag("--off-cpu", sampling.waits, "Find where threads wait, instead of CPU time");
   add_time(*verb, "--shortest-wait",
-           "With --off-cpu: only sum waits that are shorter than this (default: 100us)",
+           "With --off-cpu: count waits that are shorter than this, but take no stack of them "
+           "(default: 100us)",
            [&sampling](double ns) { sampling.shortest_wait_ns = static_cast<std::uint64_t>(ns); });
   verb->add_option("-o,--output", arguments->output,
                    "Also write the stacks to this file: .html for a flame graph, .pb.gz or .pprof "

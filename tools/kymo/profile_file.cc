@@ -18,10 +18,10 @@ namespace kymo::cli {
 namespace {
 
 Result<std::string> bytes_of(const std::string& path) {
-  constexpr std::size_t kMostBytes = std::size_t{512} << 20U;
+  constexpr std::size_t kMaxBytes = std::size_t{512} << 20U;
   const Result<FileDescriptor> file = open_regular(path);
   if (!file) return file.error();
-  return read_all(file->get(), path, kMostBytes);
+  return read_all(file->get(), path, kMaxBytes);
 }
 
 }  // namespace

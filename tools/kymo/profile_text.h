@@ -27,7 +27,7 @@ stacks::Order order_of(const std::string& sort, stacks::Quantity quantity);
 // The sums of a profile, and what is missing in it.
 std::string profile_summary(const Taken& profile, const stacks::Hottest& hottest);
 
-// The first functions; empty if there is none.
+// A table of the first functions; empty if there are none.
 std::string profile_table(stacks::Quantity quantity, const stacks::Hottest& hottest,
                           std::size_t rows);
 

@@ -72,8 +72,10 @@ Result<std::string> directory_of(const ProfilesArguments& arguments, const Conte
                "profiles with --directory"};
 }
 
-// SQLite reads the file with all rights of this process. So nobody else may have made it, or have one beside it.
-// Errors: another user could change it. None if it does not exist or cannot be read: whoever opens it says so.
+// SQLite reads the file with all rights of this process. So no other user may be able to change it,
+// or to put files beside it.
+// Errors: another user could change it. A file that is missing or cannot be read is no error here:
+//         opening it reports that.
 Result<void> check_owner(const std::string& directory) {
   const std::string path = directory + "/" + profiles::SqliteStore::kFileName;
   const Result<void> own = check_own_path(path);
@@ -404,9 +406,9 @@ void add_profiles(CLI::App& app, Context& context) {
       ->option_text("INSTANT");
   verb->add_option(
           "--compare", arguments->compared,
-          "Compare with as long a time before, with the time that begins at this instant, "
-          "with a file (pprof or folded) or with the dump of a checkpoint (its directory): "
-          "which functions have another share, beyond noise")
+          "Find the functions whose share differs, beyond noise, from their share in: the time of "
+          "the same length just before (before), one that begins at INSTANT, a file (pprof or "
+          "folded), or the dump of a checkpoint (its directory)")
       ->option_text("before|INSTANT|FILE|DIRECTORY");
   verb->add_option("--kind", arguments->kind,
                    "Show these profiles: cpu, off-cpu, or those that programs of Go make, such as "

@@ -160,7 +160,7 @@ void add_report(CLI::App& app, Context& context) {
   verb->add_flag("-q,--quiet", context.quiet, "With --html: print no report");
   verb->add_option(
       "--html", arguments->page,
-      "Write an HTML page with charts that zoom into this file; it works without a network");
+      "Write to this file an HTML page with charts that can be zoomed; it works without a network");
   verb->add_option("--from", arguments->from_s,
                    "With --html, for a long recording: begin of the range of which the page keeps "
                    "every sample, in seconds")

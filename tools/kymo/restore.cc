@@ -80,8 +80,8 @@ void add_flags(CLI::App& verb, Context& context, RestoreFlags& flags) {
             flags.request.set_deadline_ns(static_cast<std::uint64_t>(
                 nanoseconds_of("--deadline", text, "leave out --deadline for no deadline")));
           },
-          "Cancel the restore if it takes longer than this, such as 30s; nothing of it is left "
-          "then")
+          "Cancel the restore if it takes longer than this, such as 30s; no restored process "
+          "is left then")
       ->option_text("TIME (ms, s, m, h)");
   verb.add_option("--root", flags.root,
                   "Mount point that becomes the root of a process that had its own mount namespace")

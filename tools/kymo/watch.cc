@@ -42,7 +42,8 @@ struct WatchArguments {
   bool once = false;
 };
 
-// The name of a state by its number, from a help such as "Phase: 0 idle, 1 freeze". Empty: it has none.
+// The name of a state, found by its number in a help text such as "Phase: 0 idle, 1 freeze". Empty
+// if it has none.
 std::string state_name(const std::string& help, std::uint64_t number) {
   const std::string key = " " + std::to_string(number) + " ";
   const std::size_t at = help.find(key);

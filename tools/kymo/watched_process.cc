@@ -14,7 +14,7 @@ namespace {
 
 // The view is refreshed a few times a second.
 constexpr std::chrono::milliseconds kEvery{10};
-constexpr std::size_t kMostJobs = 16;
+constexpr std::size_t kMaxJobs = 16;
 
 record::LiveValue live_value(const Metric& metric, std::string name, std::uint64_t value) {
   return {std::move(name), metric.kind == Kind::counter, unit_name(metric.unit), value};
@@ -46,7 +46,7 @@ void WatchedJobs::append_to(record::LiveRow& row, const v1::ListResponse& jobs) 
   constexpr std::string_view kTarget = "target_";
   std::map<std::string, Watched> still;
   for (const v1::Job& job : jobs.jobs()) {
-    if (job.state() != v1::Job::RUNNING || job.pid() <= 0 || still.size() >= kMostJobs) continue;
+    if (job.state() != v1::Job::RUNNING || job.pid() <= 0 || still.size() >= kMaxJobs) continue;
     const auto known = jobs_.find(job.name());
     Watched watched;
     if (known != jobs_.end() && known->second.pid == job.pid()) watched = std::move(known->second);

@@ -40,8 +40,8 @@ struct Adder {
     return app.add_flag_function(
         names,
         [&value = config.*rate.member](std::int64_t given) {
-          constexpr std::int64_t kMost = 1'000'000;  // more is refused as well
-          value = static_cast<int>(std::clamp<std::int64_t>(given, 0, kMost));
+          constexpr std::int64_t kMax = 1'000'000;  // more is refused as well
+          value = static_cast<int>(std::clamp<std::int64_t>(given, 0, kMax));
         },
         flag.help);
   }

@@ -150,8 +150,8 @@ Result<void> check_profiles(const Config& config) {
   if (!config.profiles_pull_token.empty() || !config.profiles_pull_ca.empty()) {
     if (!profiles::is_address(config.profiles_pull)) {
       return invalid(
-          "--profiles-pull-token, --profiles-pull-ca: they are for the API of Kubernetes: give its "
-          "address with --profiles-pull");
+          "--profiles-pull-token, --profiles-pull-ca: they are only for the API of Kubernetes: "
+          "give its address with --profiles-pull");
     }
     if (!config.profiles_pull_token.empty() && !config.profiles_pull.starts_with("https://")) {
       return invalid(
@@ -160,8 +160,8 @@ Result<void> check_profiles(const Config& config) {
     }
   }
   // One minute of a machine with many programs must have room.
-  constexpr std::uint64_t kLeast = std::uint64_t{1} << 20U;
-  if (config.profiles_keep_bytes != 0 && config.profiles_keep_bytes < kLeast) {
+  constexpr std::uint64_t kMin = std::uint64_t{1} << 20U;
+  if (config.profiles_keep_bytes != 0 && config.profiles_keep_bytes < kMin) {
     return invalid("--profiles-keep-bytes " + std::to_string(config.profiles_keep_bytes) +
                    ": must be at least 1 MiB, or 0 (no limit)");
   }
@@ -215,12 +215,12 @@ Result<void> check_rotation(const Config& config) {
 }
 
 Result<void> check_stacks(const Config& config) {
-  constexpr int kLeast = 19;
-  constexpr int kMost = 999;
+  constexpr int kMin = 19;
+  constexpr int kMax = 999;
   const int rate = config.profiling_stacks;
-  if (rate == 0 || (rate >= kLeast && rate <= kMost)) return {};
-  return invalid("--profiling-stacks=" + std::to_string(rate) + ": give " + std::to_string(kLeast) +
-                 " to " + std::to_string(kMost) + " samples of each CPU a second");
+  if (rate == 0 || (rate >= kMin && rate <= kMax)) return {};
+  return invalid("--profiling-stacks=" + std::to_string(rate) + ": give " + std::to_string(kMin) +
+                 " to " + std::to_string(kMax) + " samples of each CPU a second");
 }
 
 Result<void> check_profiling(const Config& config) {

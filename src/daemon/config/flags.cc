@@ -26,7 +26,7 @@ std::string on_or_off(bool on) {
   return on ? "on" : "off";
 }
 
-// Exact, and in the form that the flag itself takes.
+// The size as the flag takes it, without rounding.
 std::string size_as_flag_value(std::uint64_t bytes) {
   constexpr std::uint64_t kMiB = std::uint64_t{1} << 20U;
   const bool whole = bytes != 0 && bytes % kMiB == 0;

@@ -54,10 +54,10 @@ std::vector<Column> own_gauges() {
     columns.push_back(columns_of({name, help, Kind::gauge, unit, {}}).front());
   };
   add("phase", Unit::count, "Last notification of CRIU, by its number in docs/metrics.md");
-  add("request_done_bytes", Unit::bytes, "Bytes of images that the request has done");
+  add("request_done_bytes", Unit::bytes, "Bytes of images that the request has processed");
   add("request_remaining_bytes", Unit::bytes,
-      "Bytes of images that the request has before it, as far as is known");
-  add("request_done_pages", Unit::pages, "Pages of memory that the request has done");
+      "Bytes of images that the request still has to process, if known");
+  add("request_done_pages", Unit::pages, "Pages of memory that the request has processed");
   return columns;
 }
 
@@ -132,14 +132,14 @@ Result<void> Metrics::register_progress() {
   };
   Result<void> ok =
       gauge("request_done_bytes", Unit::bytes,
-            "Bytes of images that the running requests have done", progress_.bytes_done);
+            "Bytes of images that the running requests have processed", progress_.bytes_done);
   if (!ok) return ok;
   ok = gauge("request_remaining_bytes", Unit::bytes,
-             "Bytes of images that the running requests have before them, as far as is known",
+             "Bytes of images that the running requests still have to process, if known",
              progress_.bytes_remaining);
   if (!ok) return ok;
   return gauge("request_done_pages", Unit::pages,
-               "Pages of memory that the running requests have done", progress_.pages_done);
+               "Pages of memory that the running requests have processed", progress_.pages_done);
 }
 
 Result<void> Metrics::register_totals() {

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kAnswersWithin{100};
 constexpr std::chrono::milliseconds kEndsWithin{3000};
-constexpr std::size_t kMostWords = (std::size_t{8} << 20) / sizeof(std::uint64_t);
+constexpr std::size_t kMaxWords = (std::size_t{8} << 20) / sizeof(std::uint64_t);
 // From here on, gaps of one cause are merged.
 constexpr std::size_t kManyCalls = 1000;
 
@@ -180,7 +180,7 @@ Result<void> OwnThreadSink::write(const Rows& rows) {
   call->words.assign(rows.data, rows.data + words);
   call->stride = rows.stride;
   std::unique_lock lock(s.mutex);
-  if (s.queued_words + words > kMostWords) {
+  if (s.queued_words + words > kMaxWords) {
     return Error{Code::resource_exhausted, "the disk of " + s.place.path + " does not answer"};
   }
   s.add(call);

@@ -12,13 +12,14 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/reap.h"
 #include "probe/process.h"
 
 namespace kymo::daemon {
 namespace {
 
 constexpr std::uint64_t kFirstPauseNs = 10 * kNanosPerSecond;
-constexpr std::uint64_t kLongestPauseNs = 600 * kNanosPerSecond;
+constexpr std::uint64_t kMaxPauseNs = 600 * kNanosPerSecond;
 constexpr std::uint64_t kReadyWithinNs = 10 * kNanosPerSecond;
 constexpr int kWaitAtEndMs = 10'000;
 
@@ -60,7 +61,7 @@ void ProfileKeeper::look(const profiles::JobSessions& jobs,
 }
 
 Result<void> ProfileKeeper::start() {
-  pause_ns_ = std::clamp(2 * pause_ns_, kFirstPauseNs, kLongestPauseNs);
+  pause_ns_ = std::clamp(2 * pause_ns_, kFirstPauseNs, kMaxPauseNs);
   next_ns_ = monotonic_ns() + pause_ns_;
   Result<HelperProcess> keeper =
       start_helper(profiles::kKeeperArgument, profiles::order_text(order_));
@@ -143,7 +144,7 @@ void ProfileKeeper::reap() {
   keeper_.orders.reset();
   if (got > 0 && WIFSIGNALED(status)) {
     metrics_.profiles_failed(0);
-    trouble("the process that takes them was ended by signal " + std::to_string(WTERMSIG(status)));
+    trouble("the process that takes them " + how_it_ended(status));
   }
 }
 

@@ -51,20 +51,20 @@ std::string short_note(const RecorderRun& run, std::chrono::nanoseconds asked,
 }  // namespace
 
 void RequestRecording::mark(std::string_view name) {
-  if (run_ != nullptr) run_->history().mark(cut_, std::string(name), run_->now_ns());
+  if (run_ != nullptr) run_->cuts().mark(cut_, std::string(name), run_->now_ns());
 }
 
 Result<void> RequestRecording::end(nlohmann::json about) {
   if (run_ == nullptr) return {};
   const std::uint64_t until = run_->now_ns() + kRollNs;
-  run_->history().end(cut_, until, std::move(about));
+  run_->cuts().end(cut_, until, std::move(about));
   // Relaxed: wait_until_free() looks at this after `requests`, which the claim decreases later.
   std::uint64_t before = run_->wanted_until_ns.load(std::memory_order_relaxed);
   while (before < until &&
          !run_->wanted_until_ns.compare_exchange_weak(before, until, std::memory_order_relaxed)) {
   }
   claim_.reset();
-  const std::optional<Error> failure = run_->history().failure_of(cut_);
+  const std::optional<Error> failure = run_->cuts().failure_of(cut_);
   if (!failure) return {};
   path_.clear();
   return *failure;
@@ -228,7 +228,9 @@ Result<void> Recorder::control(RecorderAction action, const RecorderChange& chan
   done = begin_run(*next);
   if (!done && ran != nullptr) {
     if (const Result<void> again = begin_run(before); !again) {
-      spdlog::error("recorder: it does not run: {}", again.error().message);
+      spdlog::error(
+          "recorder: it stopped, and could not be started again with its former settings: {}",
+          again.error().message);
     }
   }
   if (const auto run = running()) spdlog::info("recorder: started: {}", described(*run));
@@ -257,8 +259,8 @@ Result<RequestRecording> Recorder::begin(std::string path, std::uint64_t from_ns
   const std::uint64_t began = run->on_clock(from_ns);
   CutOptions options;
   options.own_columns = std::move(own);
-  Result<History::CutId> cut = run->history().begin(path, began - std::min(began, kRollNs),
-                                                    std::move(about), std::move(options));
+  Result<CutSink::CutId> cut = run->cuts().begin(path, began - std::min(began, kRollNs),
+                                                 std::move(about), std::move(options));
   if (!cut) return cut.error();
   return RequestRecording(std::move(run), *cut, std::move(path), std::move(claim));
 }

@@ -42,12 +42,12 @@ class RequestRecording {
 
  private:
   friend class Recorder;
-  RequestRecording(std::shared_ptr<RecorderRun> run, History::CutId cut, std::string path,
+  RequestRecording(std::shared_ptr<RecorderRun> run, CutSink::CutId cut, std::string path,
                    std::shared_ptr<void> claim)
       : run_(std::move(run)), cut_(cut), path_(std::move(path)), claim_(std::move(claim)) {}
 
   std::shared_ptr<RecorderRun> run_;
-  History::CutId cut_ = 0;
+  CutSink::CutId cut_ = 0;
   std::string path_;
   std::shared_ptr<void> claim_;  // while it lives, RecorderRun::requests counts this request
 };
@@ -101,7 +101,7 @@ class Recorder {
   // Begins a recording at `path`, with the rows from one second before `from_ns` (CLOCK_MONOTONIC).
   // In this recording the columns `own` replace the daemon's totals. Returns before the files
   // exist. If control() is changing the recording, begin() waits for it, at most one second.
-  // Errors: those of History::begin(); unavailable if that second was not enough.
+  // Errors: those of CutSink::begin(); unavailable if that second was not enough.
   Result<RequestRecording> begin(std::string path, std::uint64_t from_ns, nlohmann::json about,
                                  std::shared_ptr<OwnColumns> own = nullptr);
 

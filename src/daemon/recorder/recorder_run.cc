@@ -93,16 +93,16 @@ ProfilerOptions profiler_options(const Config& config, const std::string& log_pa
 }  // namespace
 
 RecorderRun::RecorderRun(const Registry& registry, const Config& config)
-    : history_(std::make_shared<History>(
+    : cuts_(std::make_shared<CutSink>(
           std::max<std::chrono::nanoseconds>(kKeep, config.profiling_keep + kOnItsWay))),
-      snapshots_(std::make_shared<Snapshots>(history_, flight_recorder_options(config))),
+      snapshots_(std::make_shared<Snapshots>(cuts_, flight_recorder_options(config))),
       log_path_(log_path_for(config)),
       profiler_(registry, profiler_options(config, log_path_, snapshots_)),
       watch_(profiler_) {}
 
 Result<void> RecorderRun::start() {
   if (Result<void> started = profiler_.start(); !started) return started;
-  if (std::optional<RecordingInfo> info = history_->info()) info_ = *std::move(info);
+  if (std::optional<RecordingInfo> info = cuts_->info()) info_ = *std::move(info);
   return {};
 }
 
@@ -119,14 +119,13 @@ std::uint64_t RecorderRun::on_clock(std::uint64_t monotonic_ns) const {
 }
 
 std::chrono::nanoseconds RecorderRun::kept() const {
-  return std::max<std::chrono::nanoseconds>(history_->kept() - kOnItsWay,
-                                            std::chrono::nanoseconds(0));
+  return std::max<std::chrono::nanoseconds>(cuts_->kept() - kOnItsWay, std::chrono::nanoseconds(0));
 }
 
 std::chrono::nanoseconds RecorderRun::reach() const {
   if (!running()) return std::chrono::nanoseconds(0);
   // If memory has no row yet, all rows since the start are still in the ring.
-  const std::vector<std::uint64_t> oldest = history_->copy_rows(0, 1);
+  const std::vector<std::uint64_t> oldest = cuts_->copy_rows(0, 1);
   const std::uint64_t from_ns = oldest.empty() ? 0 : oldest.front();
   const std::uint64_t now = now_ns();
   return std::chrono::nanoseconds(now - std::min(now, from_ns));
@@ -136,7 +135,7 @@ void RecorderRun::read(std::uint64_t from_ns, const std::function<void(const Row
   const std::size_t stride = info_.columns.size() + 1;
   constexpr std::size_t kPiece = 4096;
   for (;;) {
-    const std::vector<std::uint64_t> words = history_->copy_rows(from_ns, kPiece);
+    const std::vector<std::uint64_t> words = cuts_->copy_rows(from_ns, kPiece);
     if (words.empty()) break;
     each({words.data(), words.size() / stride, stride});
     from_ns = words[words.size() - stride] + 1;

@@ -14,7 +14,7 @@
 #include "kymo/registry.h"
 #include "kymo/result.h"
 #include "kymo/trouble.h"
-#include "sampling/history/history.h"
+#include "sampling/history/cut_sink.h"
 #include "sampling/history/snapshots.h"
 
 namespace kymo::daemon {
@@ -64,7 +64,7 @@ class RecorderRun {
   [[nodiscard]] std::vector<std::string> new_warnings();
 
   [[nodiscard]] const Profiler& profiler() const { return profiler_; }
-  [[nodiscard]] History& history() const { return *history_; }
+  [[nodiscard]] CutSink& cuts() const { return *cuts_; }
   [[nodiscard]] Snapshots& snapshots() const { return *snapshots_; }
 
   // The number of requests that are being recorded, and the time (on the recording's clock) until
@@ -73,12 +73,12 @@ class RecorderRun {
   std::atomic<std::uint64_t> wanted_until_ns{0};
 
  private:
-  const std::shared_ptr<History> history_;
+  const std::shared_ptr<CutSink> cuts_;
   const std::shared_ptr<Snapshots> snapshots_;
   const std::string log_path_;
   Profiler profiler_;
   TroubleWatch watch_;
-  // What they say before the colon. The rest of a warning may change, such as a count.
+  // The warnings that were logged, each up to its colon: what follows may change, such as a count.
   std::set<std::string> warnings_told_;
   RecordingInfo info_;
 };

@@ -4,33 +4,33 @@
 
 namespace kymo::daemon {
 
-TeeSink::TeeSink(std::shared_ptr<Sink> history, std::shared_ptr<Sink> file)
-    : history_(std::move(history)), file_(std::move(file)) {}
+TeeSink::TeeSink(std::shared_ptr<Sink> cuts, std::shared_ptr<Sink> file)
+    : cuts_(std::move(cuts)), file_(std::move(file)) {}
 
 Result<void> TeeSink::open(const RecordingInfo& info) {
   if (Result<void> opened = file_->open(info); !opened) return opened;
-  return history_->open(info);
+  return cuts_->open(info);
 }
 
 Result<void> TeeSink::write(const Rows& rows) {
-  Result<void> kept = history_->write(rows);
+  Result<void> kept = cuts_->write(rows);
   Result<void> written = file_->write(rows);
   return written ? kept : written;
 }
 
 void TeeSink::gap(const Gap& gap) {
   file_->gap(gap);
-  // The history has the rows that the file could not keep, and so has no gap there.
-  if (gap.cause != MissCause::sink_error) history_->gap(gap);
+  // Memory has the rows that the file could not keep, and so has no gap there.
+  if (gap.cause != MissCause::sink_error) cuts_->gap(gap);
 }
 
 void TeeSink::progress(const ProfilerStats& stats) {
-  history_->progress(stats);
+  cuts_->progress(stats);
   file_->progress(stats);
 }
 
 Result<void> TeeSink::close(const ProfilerStats& stats) {
-  Result<void> kept = history_->close(stats);
+  Result<void> kept = cuts_->close(stats);
   Result<void> closed = file_->close(stats);
   return closed ? kept : closed;
 }

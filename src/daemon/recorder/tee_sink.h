@@ -6,16 +6,16 @@
 
 namespace kymo::daemon {
 
-// Passes rows to the memory from which recordings are cut (`history`) and to the daemon-wide file.
-// The history gets every row even if writing the file fails, so that a full disk does not damage
+// Passes rows to the memory from which recordings are cut (`cuts`) and to the daemon-wide file.
+// The memory gets every row even if writing the file fails, so that a full disk does not damage
 // the recordings of requests.
 //
 // Threads:   as Sink.
 // Ownership: shares both.
-// Errors:    those of the file; if the file has none, those of the history.
+// Errors:    those of the file; if the file has none, those of `cuts`.
 class TeeSink : public Sink {
  public:
-  TeeSink(std::shared_ptr<Sink> history, std::shared_ptr<Sink> file);
+  TeeSink(std::shared_ptr<Sink> cuts, std::shared_ptr<Sink> file);
 
   Result<void> open(const RecordingInfo& info) override;
   Result<void> write(const Rows& rows) override;
@@ -26,7 +26,7 @@ class TeeSink : public Sink {
   [[nodiscard]] OutputPlace output_place() const override { return file_->output_place(); }
 
  private:
-  const std::shared_ptr<Sink> history_;
+  const std::shared_ptr<Sink> cuts_;
   const std::shared_ptr<Sink> file_;
 };
 

@@ -11,7 +11,7 @@
 namespace kymo::daemon {
 namespace {
 
-// Nothing tells that the caller of a request was answered before its end.
+// There is no notification when the caller of a request is answered before the request ends.
 constexpr std::chrono::milliseconds kLookForEndEvery{50};
 
 using Requests = std::vector<std::shared_ptr<RequestProgress>>;

@@ -122,7 +122,8 @@ Result<void> refuse_if_sure_to_fail(const Target& target, const v1::DumpRequest&
   if (request.force()) return {};
   Result<preflight::Report> report = look(target, request.options());
   if (!report) {
-    spdlog::info("dump {}: not checked before: {}", target.text(), report.error().message);
+    spdlog::info("dump {}: what could make it fail was not checked: {}", target.text(),
+                 report.error().message);
     return {};
   }
   for (const preflight::Finding& finding : report->findings) {
@@ -144,7 +145,7 @@ Error with_places(Error error, const std::vector<preflight::Finding>& seen_befor
   return error;
 }
 
-Error also(Error error, const std::vector<std::string>& seen_before) {
+Error with_possible_causes(Error error, const std::vector<std::string>& seen_before) {
   for (const std::string& line : seen_before) error.message += "; also: " + line;
   return error;
 }

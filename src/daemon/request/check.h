@@ -21,11 +21,11 @@ namespace kymo::daemon {
 Result<void> refuse_if_sure_to_fail(const Target& target, const v1::DumpRequest& request,
                                     std::vector<preflight::Finding>& seen);
 
-// The error of a dump that failed, and where the look before it has seen what made it fail: CRIU's log
-// often names the process only.
+// The error of a dump that failed, with the places (files, sockets) that the check before the dump
+// has found for it, because CRIU's log often names only the process.
 Error with_places(Error error, const std::vector<preflight::Finding>& seen_before);
-// The error of a request, and what else was seen before it that may be why.
-Error also(Error error, const std::vector<std::string>& seen_before);
+// The error of a request, with what was seen before the request and may have caused the error.
+Error with_possible_causes(Error error, const std::vector<std::string>& seen_before);
 
 // Lists what would make the dump of a process or container fail.
 // Errors: those of find_target() and of preflight::look_at(); deadline_exceeded: the target's file

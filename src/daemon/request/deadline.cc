@@ -11,17 +11,17 @@ namespace kymo::daemon {
 namespace {
 
 // Longer than any request; the clock does not overflow.
-constexpr std::uint64_t kLongest = std::uint64_t{365} * 24 * 3600 * 1'000'000'000;
+constexpr std::uint64_t kMaxAllowedNs = std::uint64_t{365} * 24 * 3600 * 1'000'000'000;
 
 }  // namespace
 
 std::uint64_t deadline_from_now(std::uint64_t allowed_ns) {
-  return allowed_ns == 0 ? 0 : monotonic_ns() + std::min(allowed_ns, kLongest);
+  return allowed_ns == 0 ? 0 : monotonic_ns() + std::min(allowed_ns, kMaxAllowedNs);
 }
 
 Deadline::Deadline(Cancellation& cancel, std::uint64_t allowed_ns) : allowed_ns_(allowed_ns) {
   if (allowed_ns == 0) return;
-  const std::chrono::nanoseconds allowed(std::min(allowed_ns, kLongest));
+  const std::chrono::nanoseconds allowed(std::min(allowed_ns, kMaxAllowedNs));
   thread_ = std::thread([this, &cancel, until = std::chrono::steady_clock::now() + allowed] {
     std::unique_lock lock(mutex_);
     if (ended_.wait_until(lock, until, [this] { return over_; })) return;

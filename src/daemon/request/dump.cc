@@ -496,10 +496,11 @@ void update_store(DumpContext& c, const Result<void>& result, std::uint64_t dura
   c.checkpoint.stood_still_ns = c.stood_still_ns;
   if (c.outcome.stats) c.checkpoint.stats_json = json_text(to_json(*c.outcome.stats));
   const bool gone = (c.dumped || c.outcome.whole_in_memory) && !c.asked.leave_running();
-  if (c.job && gone) c.job->state = store::JobState::dumped;
+  std::optional<store::Job> job;
+  if (c.job && gone) job = job_with(c.parts.store, c.job->id, {c.job->pid, c.job->start_ticks});
+  if (job) job->state = store::JobState::dumped;
   const store::Run run = run_of(c, result);
-  c.warn_unless(
-      c.parts.store.update_checkpoint(c.checkpoint, c.job && gone ? &*c.job : nullptr, &run));
+  c.warn_unless(c.parts.store.update_checkpoint(c.checkpoint, job ? &*job : nullptr, &run));
   if (std::string warning = unstored_warning(c.parts.store); !warning.empty()) {
     c.warnings.push_back(std::move(warning));
   }
@@ -542,7 +543,7 @@ diagnosis::Facts facts_of(const DumpContext& c) {
   if (const std::optional<criu::Streamed>& streamed = c.outcome.streamed; streamed && c.stream) {
     const std::uint64_t work_ns = std::min(streamed->work_ns, streamed->busy_ns);
     facts.streaming = {is_compressed(c.stream), work_ns,
-                       work_ns == 0 ? 0 : streamed->busy_ns - work_ns};
+                       work_ns == 0 ? 0 : streamed->busy_ns - work_ns, streamed->starved_ns};
   }
   return facts;
 }

@@ -15,8 +15,8 @@ namespace {
 constexpr std::size_t kMaxEarlier = 20;
 constexpr std::size_t kMaxOthers = 200;
 constexpr std::uint64_t kPageBytes = 4096;
-// In bytes. Added to the memory of each dump where times are only scaled, for the part of a time that
-// does not depend on memory.
+// In bytes. Where times are only scaled with memory, this is added to the memory of each dump. It
+// stands for the part of a time that does not depend on memory.
 constexpr double kConstantPart = 16 << 20;
 
 std::optional<std::uint64_t> number_in(const nlohmann::json& stats, const char* name) {
@@ -70,9 +70,9 @@ struct Slope {
 // The slopes between those pairs of dumps that differ much in memory (Theil and Sen's estimate, which one
 // odd dump does not move). Nothing if the dumps differ too little.
 std::optional<Slope> slope_of(const std::vector<Earlier>& dumps, Time time) {
-  constexpr std::size_t kFewest = 3;
+  constexpr std::size_t kMinDumps = 3;
   constexpr double kSpan = 0.5;  // of the largest memory
-  if (dumps.size() < kFewest) return std::nullopt;
+  if (dumps.size() < kMinDumps) return std::nullopt;
   const auto [least, most] = std::minmax_element(
       dumps.begin(), dumps.end(),
       [](const Earlier& a, const Earlier& b) { return a.memory_bytes < b.memory_bytes; });
@@ -102,8 +102,9 @@ Range range_of(std::vector<double> values) {
   return rounded(values.front(), values[values.size() / 2], values.back());
 }
 
-// The line with this slope through the middle of the dumps. Its range is that of the dumps around it, and
-// widens with the distance from them by what is not known of the slope.
+// The estimate for `memory` on the line with this slope through the middle of the dumps. The range
+// is as wide as the dumps lie around the line. It widens with the distance from the dumps, because
+// the slope is not exact.
 Range on_line(const std::vector<Earlier>& dumps, Time time, const Slope& slope, double memory) {
   std::vector<double> fixed;
   std::vector<double> memories;
@@ -117,7 +118,8 @@ Range on_line(const std::vector<Earlier>& dumps, Time time, const Slope& slope, 
   const double expected = base + slope.middle * memory;
   const double lower = away > 0 ? slope.low - slope.middle : slope.high - slope.middle;
   const double higher = away > 0 ? slope.high - slope.middle : slope.low - slope.middle;
-  // Nothing takes less than the quickest dump in proportion: a line may go below 0.
+  // For little memory the line may be below 0. So no estimate is below this: each earlier time,
+  // scaled down in proportion to memory if its dump had more of it, and of these the shortest.
   double floor = 0;
   for (const Earlier& dump : dumps) {
     const double part = dump.*time * std::min(1.0, memory / std::max(dump.memory_bytes, 1.0));

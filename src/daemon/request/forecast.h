@@ -9,12 +9,12 @@
 
 namespace kymo::daemon {
 
-// The dumps by which the times of another one are foretold, oldest first. Those that failed do not
-// count.
+// The earlier dumps from which the times of a planned dump are estimated, oldest first. Failed
+// dumps are left out.
 struct EarlierDumps {
   std::vector<store::Run> own;  // of the same job, program or container
-  std::vector<store::Run>
-      others;  // of anything; empty for a container, about which they say nothing
+  // Of anything. Empty for a container, because dumps of other programs say nothing about it.
+  std::vector<store::Run> others;
 };
 // `owner`: as in store::Run::owner.
 // Errors: those of the store.
@@ -33,21 +33,22 @@ struct Range {
   std::uint64_t high = 0;
 };
 struct DumpTimes {
-  std::size_t dumps = 0;     // by which it is judged; 0: there are none
-  bool of_others = false;    // it was never dumped itself
+  std::size_t dumps = 0;     // how many dumps the estimate is based on; 0: there is no estimate
+  bool of_others = false;    // they are dumps of others, because this one was never dumped
   bool other_disks = false;  // none of them wrote to this disk
-  Range written_bytes;       // of memory, as those dumps wrote it
+  Range written_bytes;       // of memory
   Range stood_still_ns;
   Range total_ns;
 };
-// Judges by the newest twenty dumps of its own on the same disk, else on any disk, else by those of
-// others. Their times are taken for a line over memory, with a fixed part: of the two, only the second
-// grows with memory. If all of them wrote about the same, the time for each byte is that of others on
-// this disk. If nothing tells it, each time is scaled with the memory.
+// Uses the newest twenty dumps of the same owner on this disk. If there are none, it uses those on
+// any disk, and if there are none of these, the dumps of others. It assumes that a time has a fixed
+// part and a part that grows with the memory, which is a line over memory. If all dumps wrote about
+// the same, the slope of the line is that of dumps of others on this disk. If these have no slope
+// either, each time is scaled with the memory.
 // Cost: a few thousand operations, and reading the statistics of each run.
 DumpTimes forecast_times(const EarlierDumps& earlier, const PlannedDump& planned);
 
-// Whether a dump is likely to meet its deadline, judged by the time that earlier dumps took.
+// Whether a dump is likely to meet its deadline, estimated from the times of earlier dumps.
 struct Forecast {
   enum class Verdict : std::uint8_t { unknown, likely, doubtful, unlikely };
   Verdict verdict = Verdict::unknown;

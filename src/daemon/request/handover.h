@@ -22,12 +22,13 @@ namespace kymo::daemon {
 // Cost:    a lock.
 class Handover {
  public:
-  // How far the request is. Only in `before` is it certain that it has changed nothing.
+  // How far the request is. Only in the stage `before` is it certain that it has changed nothing.
   enum class Stage : std::uint8_t { before, in_runtime, known, ended };
 
-  // The caller waits so long after a cancellation or the deadline. In `before`: as long as a disk may take. In
-  // `in_runtime`: the runtime ends CRIU itself, and says what became of the process. In `known`: saving the outcome
-  // has time limits of its own; this one also counts without a cancellation.
+  // How long the caller waits in each stage after a cancellation or the deadline. In `before`, a
+  // disk gets this time to answer. In `in_runtime`, the runtime ends CRIU and finds out what became
+  // of the process. In `known`, the outcome is saved, which has time limits of its own. The time
+  // for `known` also runs without a cancellation or a deadline.
   struct Patience {
     std::chrono::milliseconds before{3000};
     std::chrono::milliseconds in_runtime{30'000};
@@ -47,7 +48,7 @@ class Handover {
   }
   // Call it before a step that must not be begun after the caller has left. Errors: unavailable: it has.
   [[nodiscard]] Result<void> may_go_on() const;
-  // The runtime is called next. The same error.
+  // Call it just before the runtime is called. Errors: those of may_go_on().
   [[nodiscard]] Result<void> enter_runtime();
   void known() { advance(Stage::known); }
   void ended() { advance(Stage::ended); }

@@ -84,6 +84,7 @@ void InsideView::add_signals(std::uint64_t began_ns, diagnosis::Facts& facts) co
     signals.disk_wait_ns = std::max(seen("criu_off_disk_ns"), seen("criu_disk_wait_ns"));
     signals.socket_wait_ns = seen("criu_off_socket_ns");
     signals.process_wait_ns = seen("criu_off_process_ns");
+    signals.pipe_wait_ns = seen("criu_off_pipe_ns");
   } else {
     signals.cpu_ns = with_target("criu_cpu_ns", "target_cpu_ns");
     signals.cpu_wait_ns = with_target("criu_cpu_wait_ns", "target_cpu_wait_ns");
@@ -101,6 +102,7 @@ void InsideView::add_signals(std::uint64_t began_ns, diagnosis::Facts& facts) co
     signals.faults = seen("target_minor_faults");
     return;
   }
+  signals.target_cpu_wait_ns = seen(bpf_ != nullptr ? "target_runnable_ns" : "target_cpu_wait_ns");
   signals.target_ns = bpf_ != nullptr ? sum("target_run_ns", "target_runnable_ns")
                                       : sum("target_cpu_ns", "target_cpu_wait_ns");
   for (const diagnosis::Phase& phase : facts.phases) {

@@ -44,11 +44,12 @@ class InsideView {
   void runtime_called();
   // Reads a last time, and stops. Does nothing if it does not run.
   void stop();
-  // Adds to the facts of a request that began at `began_ns` on CLOCK_MONOTONIC what was seen in
-  // the window that is explained. The phases must be there. To be called after stop().
+  // Adds what was seen to the facts of a request that began at `began_ns` on CLOCK_MONOTONIC: what
+  // falls into the window that is explained. The facts must have their phases. Call it after
+  // stop().
   void add_signals(std::uint64_t began_ns, diagnosis::Facts& facts) const;
-  // Stops. Returns what it had to do without and what it cost, for the metadata of the
-  // recording; nothing if it was not started.
+  // Stops. Returns, for the metadata of the recording, what could not be read and what reading has
+  // cost. Nothing if it was not started.
   std::optional<nlohmann::json> end();
 
  private:

@@ -19,8 +19,8 @@ struct Step {
   ScopeName category = "request";
 };
 
-// Runs a step, unless context.may_go_on() refuses it. An exception (such as out of memory) becomes an error of the step, so that the
-// request ends like any other request that fails.
+// Runs a step, unless context.may_go_on() refuses it. An exception (such as out of memory) becomes
+// an error of the step, so that the request ends like any other request that fails.
 template <class Context>
 Result<void> run_step(const Step<Context>& step, Context& context) {
   if constexpr (requires { context.may_go_on(); }) {

@@ -14,8 +14,9 @@
 namespace kymo::daemon {
 namespace {
 
-// So many are named to a collector: the text must fit into a pipe. The children of those are followed.
-constexpr std::size_t kMostPids = 4096;
+// The most processes that are named to a collector, because the text must fit into a pipe. It
+// follows their children by itself.
+constexpr std::size_t kMaxPids = 4096;
 
 std::string without_recording(store::RunKind kind, const Error& error) {
   return std::string(kind == store::RunKind::dump ? "the dump" : "the restore") +
@@ -40,7 +41,7 @@ void Request::start_stacks(const std::string& recording_path, const inside::Targ
     order.restored_container = target.restored_container;
   }
   for (std::vector<pid_t>* pids : {&order.target, &order.restored}) {
-    pids->resize(std::min(pids->size(), kMostPids));
+    pids->resize(std::min(pids->size(), kMaxPids));
   }
   order.container = target.container;
   const auto start = [this, &order] {

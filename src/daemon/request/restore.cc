@@ -472,7 +472,8 @@ Result<void> call_runtime(RestoreContext& c) {
         "restore " + c.directory + ": the checkpoint was deleted meanwhile; nothing was restored"};
   }
   if (!outcome) {
-    return also(c.deadline.explain("restore " + c.directory, outcome.error()), c.machine_warnings);
+    return with_possible_causes(c.deadline.explain("restore " + c.directory, outcome.error()),
+                                c.machine_warnings);
   }
   c.outcome = std::move(outcome).value();
   c.away_ns = away_until(c.record, unix_ns());

@@ -53,24 +53,25 @@ std::string history_phases(const std::vector<diagnosis::Phase>& phases,
 
 std::optional<diagnosis::WriteRates> write_rates_of(
     const std::vector<store::Checkpoint>& checkpoints) {
-  constexpr std::size_t kMost = 50;
-  constexpr std::size_t kLeast = 5;
-  constexpr std::uint64_t kLeastPages = 8192;
+  constexpr std::size_t kMaxRates = 50;
+  constexpr std::size_t kMinRates = 5;
+  constexpr std::uint64_t kMinPages = 8192;
   constexpr double kPageBytes = 4096;
   constexpr double kMicrosInASecond = 1e6;
   std::vector<double> rates;
-  for (auto one = checkpoints.rbegin(); one != checkpoints.rend() && rates.size() < kMost; ++one) {
+  for (auto one = checkpoints.rbegin(); one != checkpoints.rend() && rates.size() < kMaxRates;
+       ++one) {
     const nlohmann::json stats = parse_json(one->stats_json);
     if (!stats.is_object()) continue;
     const auto pages = stats.find("pages_written");
     const auto time_us = stats.find("memwrite_time_us");
     if (pages == stats.end() || time_us == stats.end() || !pages->is_number_unsigned() ||
-        !time_us->is_number_unsigned() || *pages < kLeastPages || *time_us == 0) {
+        !time_us->is_number_unsigned() || *pages < kMinPages || *time_us == 0) {
       continue;
     }
     rates.push_back(pages->get<double>() * kPageBytes * kMicrosInASecond / time_us->get<double>());
   }
-  if (rates.size() < kLeast) return std::nullopt;
+  if (rates.size() < kMinRates) return std::nullopt;
   std::sort(rates.begin(), rates.end());
   return diagnosis::WriteRates{rates.size(), rates[rates.size() / 2], rates[rates.size() * 9 / 10]};
 }

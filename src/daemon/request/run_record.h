@@ -17,7 +17,8 @@ namespace kymo::daemon {
 
 // The parts of the record (store::Run) that a request leaves in its job's history.
 
-// The prefixes of the owner of a history that is a job, or a program that is none.
+// The owner of a history (store::Run::owner) begins with one of these: a job, or a program that is
+// not a job.
 inline constexpr std::string_view kJobOwner = "job:";
 inline constexpr std::string_view kProgramOwner = "program:";
 

@@ -50,14 +50,14 @@ struct StackCollectors::Collector {
   HelperProcess process;
   std::string output;
   std::mutex mutex;            // guards the members below
-  LineReader said{-1};         // what it has answered
+  LineReader said{-1};         // the answers of the collector
   bool told = false;           // that it failed was reported
   std::uint64_t ended_ns = 0;  // when it was told to write; 0: not yet
 
   void report(const std::string& line);
 };
 
-// Logs what it has said at its end.
+// Logs the last line of the collector, which says what became of its profile.
 void StackCollectors::Collector::report(const std::string& line) {
   constexpr std::string_view kWritten = stacks::kWritten;
   if (line.starts_with(stacks::kFailed)) {
@@ -73,7 +73,7 @@ void StackCollectors::Collector::report(const std::string& line) {
   std::from_chars(counts.data() + std::min(space + 1, counts.size()), counts.data() + counts.size(),
                   lost);
   spdlog::info("{} samples in {}", counts.substr(0, space), output);
-  if (lost != 0) spdlog::warn("{} samples were lost: {} lacks them", lost, output);
+  if (lost != 0) spdlog::warn("{} samples were lost and are missing from {}", lost, output);
 }
 
 StackCollectors::Running::~Running() {

@@ -178,7 +178,9 @@ Result<void> Daemon::State::finish_deletions_soon() {
   });
   if (!started) return started;
   if (result.wait_for(kFirstLooks) == std::future_status::ready) return result.get();
-  spdlog::warn("checkpoints that an earlier kymod began to delete: their disk does not answer");
+  spdlog::warn(
+      "cannot finish deleting checkpoints that an earlier kymod began to delete: their disk "
+      "does not answer yet");
   return {};
 }
 
@@ -332,7 +334,7 @@ void Daemon::State::keep_house() {
   jobs->retry_unstored();
   bound_job_outputs(parts());
   constexpr std::uint64_t kLooksAMinute = 60;
-  // Without a bound, only failed checkpoints go, for which a look a minute is enough.
+  // Without a bound, only failed checkpoints are removed. To look for them once a minute is enough.
   const bool bounded = config.keep_bytes != 0 || config.keep_count != 0;
   if (!bounded && house_kept++ % kLooksAMinute != 0) return;
   std::string trouble = make_room(parts());

@@ -66,14 +66,14 @@ void take_rights_of_others(const std::string& folder) {
 
 // Shortens a command, the only entry of a record that can have any length.
 void shorten_command(nlohmann::json& record) {
-  constexpr std::size_t kMost = 65536;
+  constexpr std::size_t kMaxCommandBytes = 65536;
   const auto command = record.find("command");
   if (command == record.end() || !command->is_array()) return;
   nlohmann::json kept = nlohmann::json::array();
   std::size_t bytes = 0;
   for (const nlohmann::json& word : *command) {
-    if (!word.is_string() || bytes >= kMost) break;
-    kept.push_back(word.get_ref<const std::string&>().substr(0, kMost - bytes));
+    if (!word.is_string() || bytes >= kMaxCommandBytes) break;
+    kept.push_back(word.get_ref<const std::string&>().substr(0, kMaxCommandBytes - bytes));
     bytes += word.get_ref<const std::string&>().size() + 1;
   }
   kept.push_back("...");

@@ -1,6 +1,7 @@
 #include "daemon/state/cut_short.h"
 
 #include <spdlog/spdlog.h>
+#include <time.h>
 
 #include <cctype>
 #include <chrono>
@@ -12,11 +13,13 @@
 #include <thread>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/json_text.h"
 #include "base/own_folder.h"
 #include "base/patience.h"
 #include "criu/stats.h"
 #include "daemon/state/checkpoint_dir.h"
+#include "daemon/state/jobs.h"
 #include "daemon/state/kinds.h"
 #include "daemon/state/stats_json.h"
 #include "probe/directory_bytes.h"
@@ -77,20 +80,24 @@ CutShortDump listed(store::Store& store, const store::Checkpoint& checkpoint) {
 }
 
 // Adds what the checkpoint.json of the dump says.
-void add_record(const ForeignFiles& foreign, CutShortDump& dump) {
+// Errors: it cannot be read now, because the process that reads foreign files is gone, or its disk is too slow, or no
+//         descriptor is free. A record that is damaged is left out.
+Result<void> add_record(const ForeignFiles& foreign, CutShortDump& dump) {
   // The directory may contain another dump by now.
   Result<json> record = foreign.record(dump.dir);
   if (!record) {
-    if (record.error().code != Code::not_found) spdlog::error("{}", record.error().message);
+    const Code why = record.error().code;
+    if (why == Code::unavailable || why == Code::resource_exhausted) return record.error();
+    if (why != Code::not_found) spdlog::error("{}", record.error().message);
   } else if (value_of(*record, "created_unix_ns", std::int64_t{0}) ==
              dump.checkpoint.created_unix_ns) {
     dump.record = *std::move(record);
   }
-  if (!dump.job) {
-    dump.spec.process.start_ticks = value_of(dump.record, "start_ticks", std::uint64_t{0});
-  }
+  // The job may have another process by now, which was restored from an older checkpoint with the same pid.
+  const std::uint64_t start_ticks = value_of(dump.record, "start_ticks", std::uint64_t{0});
+  if (start_ticks != 0 || !dump.job) dump.spec.process.start_ticks = start_ticks;
   const json container = value_of(dump.record, "container", json::object());
-  if (!container.is_object() || container.empty()) return;
+  if (!container.is_object() || container.empty()) return {};
   const Result<runtime::Kind> kind = kind_named(value_of(container, "runtime", std::string()));
   if (!kind) spdlog::error("the checkpoint {}: {}", dump.dir.path(), kind.error().message);
   dump.kind = kind ? *kind : runtime::Kind::process;
@@ -100,6 +107,7 @@ void add_record(const ForeignFiles& foreign, CutShortDump& dump) {
     dump.text = std::string(runtime::name_of(dump.kind)) + " container " +
                 value_of(container, "name", dump.spec.container);
   }
+  return {};
 }
 
 Fate fate_of(const runtime::ProcessId& process) {
@@ -131,6 +139,11 @@ json record_of(const CutShortDump& dump) {
   return record;
 }
 
+// The job as it is now, if the process that was dumped is still its newest one.
+std::optional<store::Job> job_of_dumped(store::Store& store, const CutShortDump& dump) {
+  return dump.job ? job_with(store, dump.job->id, dump.spec.process) : std::nullopt;
+}
+
 // The begin of a message: why the outcome was not known at once. `stopped`: what that was if kymod
 // has stopped.
 std::string why_open(const CutShortDump& dump, const char* stopped) {
@@ -156,25 +169,30 @@ Result<void> conclude(store::Store& store, CutShortDump dump, Fate fate) {
     record["stats"] = to_json(*stats);
     checkpoint.stats_json = json_text(record["stats"]);
   }
-  if (Result<void> ok = write_record(dump.dir, std::move(record)); !ok) return ok;
-  if (dump.job) dump.job->state = store::JobState::dumped;
+  // The images are whole and published: it can be restored without.
+  if (Result<void> ok = write_record(dump.dir, std::move(record)); !ok) {
+    spdlog::warn("{}", ok.error().message);
+  }
   spdlog::warn("dump of {}: {} (in {})", dump.text, checkpoint.error, dump.dir.images());
-  return store.update_checkpoint(checkpoint, dump.job && fate == Fate::gone ? &*dump.job : nullptr);
+  std::optional<store::Job> job = fate == Fate::gone ? job_of_dumped(store, dump) : std::nullopt;
+  if (job) job->state = store::JobState::dumped;
+  return store.update_checkpoint(checkpoint, job ? &*job : nullptr);
 }
 
-// Whether the job was marked as dumped for this dump alone: it has no newer checkpoint.
-bool is_of_this_dump(store::Store& store, const CutShortDump& dump) {
-  if (!dump.job || dump.job->state != store::JobState::dumped) return false;
-  const std::vector<store::Checkpoint> all = store.checkpoints(dump.job->id);
-  return dump.job->pid == dump.checkpoint.pid && !all.empty() &&
-         all.back().id == dump.checkpoint.id;
+// The job, if it was marked as dumped for this dump alone: it has no newer checkpoint.
+std::optional<store::Job> job_of_this_dump(store::Store& store, const CutShortDump& dump) {
+  std::optional<store::Job> job = job_of_dumped(store, dump);
+  if (!job || job->state != store::JobState::dumped) return std::nullopt;
+  const std::vector<store::Checkpoint> all = store.checkpoints(job->id);
+  const bool newest = !all.empty() && all.back().id == dump.checkpoint.id;
+  return newest ? job : std::nullopt;
 }
 
 // Marks a checkpoint as failed. `what`: what became of the process and the images.
 Result<void> mark_failed(store::Store& store, CutShortDump dump, const std::string& what) {
   store::Checkpoint& checkpoint = dump.checkpoint;
-  const bool lost = is_of_this_dump(store, dump);
-  if (lost) dump.job->state = store::JobState::exited;
+  std::optional<store::Job> lost = job_of_this_dump(store, dump);
+  if (lost) lost->state = store::JobState::exited;
   checkpoint.error = why_open(dump, kCutShort) + what;
   checkpoint.state = store::CheckpointState::failed;
   spdlog::warn("dump of {}: {}", dump.text, checkpoint.error);
@@ -183,7 +201,7 @@ Result<void> mark_failed(store::Store& store, CutShortDump dump, const std::stri
   if (Result<void> ok = write_record(dump.dir, std::move(record)); !ok) {
     spdlog::warn("{}", ok.error().message);  // the folder may be gone by now
   }
-  return store.update_checkpoint(checkpoint, lost ? &*dump.job : nullptr);
+  return store.update_checkpoint(checkpoint, lost ? &*lost : nullptr);
 }
 
 // Marks a checkpoint as unconfirmed, if it is not yet. If the process is gone and its whole images are in memory,
@@ -191,16 +209,15 @@ Result<void> mark_failed(store::Store& store, CutShortDump dump, const std::stri
 Result<void> mark_unconfirmed(store::Store& store, CutShortDump& dump, const std::string& why) {
   store::Checkpoint& checkpoint = dump.checkpoint;
   if (checkpoint.state == store::CheckpointState::unconfirmed) return {};
-  const bool dumped = dump.job && dump.job->pid == checkpoint.pid &&
-                      dump.job->state != store::JobState::dumped &&
-                      runtime::whole_in_memory(dump.spec.memory_images) &&
-                      !probe::process_lives(dump.spec.process.pid, dump.spec.process.start_ticks);
-  if (dumped) dump.job->state = store::JobState::dumped;
+  const bool whole = runtime::whole_in_memory(dump.spec.memory_images) &&
+                     !probe::process_lives(dump.spec.process.pid, dump.spec.process.start_ticks);
+  std::optional<store::Job> dumped = whole ? job_of_dumped(store, dump) : std::nullopt;
+  if (dumped) dumped->state = store::JobState::dumped;
   checkpoint.state = store::CheckpointState::unconfirmed;
   checkpoint.error = std::string(kCutShort) + "; " + why + ": its images are kept in " +
                      runtime::as_dumped(dump.spec).images_dir;
   spdlog::warn("dump of {}: {}", dump.text, checkpoint.error);
-  return store.update_checkpoint(checkpoint, dumped ? &*dump.job : nullptr);
+  return store.update_checkpoint(checkpoint, dumped ? &*dumped : nullptr);
 }
 
 std::string why_unsure(const CutShortDump& dump) {
@@ -268,6 +285,14 @@ void discard_kept(store::Store& store, CutShortDump& dump) {
   });
 }
 
+// Whether the machine was started again since the dump began: a disk may have lost what it had taken.
+bool is_of_earlier_boot(const store::Checkpoint& checkpoint) {
+  timespec since_boot{};
+  ::clock_gettime(CLOCK_BOOTTIME, &since_boot);
+  const std::int64_t booted_unix_ns = unix_ns() - static_cast<std::int64_t>(to_nanos(since_boot));
+  return checkpoint.created_unix_ns != 0 && checkpoint.created_unix_ns < booted_unix_ns;
+}
+
 // The process is gone: the images are all that may be left of it.
 Result<bool> close_gone(store::Store& store, const ForeignFiles& foreign, CutShortDump dump) {
   const runtime::Images images = wait_for_disk(store, dump, [images_dir = dump.spec.images_dir] {
@@ -285,7 +310,8 @@ Result<bool> close_gone(store::Store& store, const ForeignFiles& foreign, CutSho
     Result<void> marked = mark_failed(store, std::move(dump), what);
     return marked ? Result<bool>(true) : marked.error();
   }
-  if (dump.checkpoint.state == store::CheckpointState::unconfirmed) {
+  if (dump.checkpoint.state == store::CheckpointState::unconfirmed ||
+      is_of_earlier_boot(dump.checkpoint)) {
     const Result<std::string> fault = fault_in(foreign, dump);
     if (!fault) return fault.error();
     if (!fault->empty()) {
@@ -422,7 +448,10 @@ Result<bool> close_cut_short_dump(store::Store& store, const ForeignFiles& forei
                              "), and kymod looks at it once only root can change it");
     return marked ? Result<bool>(false) : marked.error();
   }
-  add_record(foreign, dump);
+  if (Result<void> read = add_record(foreign, dump); !read) {
+    settle_without_directory(dump, settle);
+    return read.error();
+  }
   if (const Result<void> settled = settle(dump.kind, runtime::as_dumped(dump.spec)); !settled) {
     spdlog::error("dump of {}: {}", dump.text, settled.error().message);
   }
@@ -430,6 +459,13 @@ Result<bool> close_cut_short_dump(store::Store& store, const ForeignFiles& forei
   const Fate fate = fate_of(dump.spec.process);
   std::error_code error;
   Result<void> done;
+  const bool wanted = fate == Fate::gone || value_of(dump.record, "leave_running", false);
+  if (fate != Fate::unsure && wanted && runtime::is_part_in_scratch(dump.spec)) {
+    done = mark_unconfirmed(store, dump,
+                            "the disk has not taken the files of its /dev/shm yet, which are in " +
+                                dump.spec.scratch_dir);
+    return done ? Result<bool>(false) : done.error();
+  }
   if (fs::exists(dump.dir.images(), error)) {
     runtime::drop_memory_images(dump.spec.memory_images);
     done = conclude(store, std::move(dump), fate);
@@ -463,7 +499,8 @@ Result<void> remove_unlisted_folders(store::Store& store, const std::string& sta
     const CheckpointDir dir(entry->path());
     if (listed.contains(dir.path()) || !is_unbegun(dir)) continue;
     if (remove_unbegun(dir)) {
-      spdlog::warn("checkpoint {}: kymod stopped before its dump began; removed", dir.path());
+      spdlog::warn("checkpoint {}: removed, because kymod stopped before its dump began",
+                   dir.path());
     }
   }
   return {};

@@ -17,7 +17,8 @@ namespace kymo::daemon {
 // - If the images have been published, it marks the checkpoint as complete.
 // - If CRIU has written all images and the process is gone, it publishes the images and marks the
 //   checkpoint as complete: the images are all that is left of the process. If the outcome was
-//   unconfirmed, the images are verified first, and are kept as they are if they are damaged.
+//   unconfirmed, or the machine was started again since, the images are verified first, and are kept
+//   as they are if they are damaged.
 // - If the process runs, it removes the images. It does the same if the images are not whole and the
 //   process is gone.
 // - If another user could lead what is written to the directory, or removed from it, to another place, it

@@ -106,6 +106,13 @@ void show_container(JobContainers& containers, v1::Job& job) {
 
 }  // namespace
 
+std::optional<store::Job> job_with(store::Store& store, const std::string& id,
+                                   const runtime::ProcessId& process) {
+  Result<store::Job> now = store.job(id);
+  const bool same = now && now->pid == process.pid && now->start_ticks == process.start_ticks;
+  return same ? std::optional(*std::move(now)) : std::nullopt;
+}
+
 v1::Job to_api(const store::Job& job, const std::string& last_checkpoint) {
   v1::Job out;
   out.set_id(job.id);
@@ -212,7 +219,8 @@ Result<store::Job> Jobs::run(const runtime::Runtimes& runtimes, const v1::RunReq
   if (!started) {
     std::error_code ignored;
     std::filesystem::remove_all(folder, ignored);
-    if (Result<void> ok = store_.remove_job(job.id); !ok) spdlog::error("{}", ok.error().message);
+    if (Result<void> ok = store_.remove_job(job.id, true); !ok)
+      spdlog::error("{}", ok.error().message);
     starting.fail(started.error().message);
     return started.error();
   }

@@ -17,6 +17,11 @@
 
 namespace kymo::daemon {
 
+// The job of this id as it is now, if this process is its newest one. It is another one once the job was restored from
+// an older checkpoint.
+std::optional<store::Job> job_with(store::Store& store, const std::string& id,
+                                   const runtime::ProcessId& process);
+
 // The jobs: processes and containers that kymod started, restored or adopted. The store keeps them,
 // so the next kymod knows them too. The kernel tells, by pid and start time, which ones run.
 //

@@ -89,7 +89,7 @@ std::int64_t began_unix_ns(const json& note) {
   return unix_ns() - ago * tick_ns;
 }
 
-// These functions return false if the outcome of the restore cannot be determined now.
+// This and the next function return false if the outcome of the restore cannot be determined now.
 bool settle_container_restore(const json& note, const SettleRestore& settle_it) {
   const std::string directory = note.value("directory", "");
   const Result<runtime::Kind> kind = kind_named(note.value("runtime", ""));
@@ -101,11 +101,11 @@ bool settle_container_restore(const json& note, const SettleRestore& settle_it) 
   spec.bundle = note.value("bundle", "");
   const Result<bool> settled = settle_it(*kind, spec, began_unix_ns(note));
   if (settled && *settled) {
-    spdlog::warn("restore {}: kymod stopped during it; what was left of it is removed", directory);
+    spdlog::warn("restore {}: kymod stopped during it; its remains were removed", directory);
     return true;
   }
   spdlog::error("restore {}: kymod stopped during it, and checks it again at its next start: {}",
-                directory, settled ? "it still goes on" : settled.error().message);
+                directory, settled ? "the restore is still going on" : settled.error().message);
   return false;
 }
 
@@ -130,8 +130,9 @@ bool settle_process_restore(store::Store& store, Jobs& jobs, const json& note,
     return false;
   }
   if (process) {
-    spdlog::warn("restore {}: kymod stopped before the result was saved, but process {} runs",
-                 directory, process->pid);
+    spdlog::warn(
+        "restore {}: kymod stopped before the result was saved; the restored process {} runs",
+        directory, process->pid);
     register_restored(store, jobs, *process, note.value("job_id", ""));
   } else {
     if (of_this_boot(note)) criu::remove_leftover_ghosts(log, began_unix_ns(note));
@@ -189,8 +190,10 @@ void settle_cut_short_restores(store::Store& store, Jobs& jobs, const std::strin
   for (const std::string& path : notes) {
     const Result<std::string> text = read_file(path);
     if (!text) {
-      spdlog::error("the note of a restore cannot be read; kymod tries again at its next start: {}",
-                    text.error().message);
+      spdlog::error(
+          "the file about an unfinished restore cannot be read; kymod tries again at its next "
+          "start: {}",
+          text.error().message);
       continue;
     }
     const json note = parse_json(*text);

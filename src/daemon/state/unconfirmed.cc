@@ -9,6 +9,7 @@
 #include <thread>
 #include <utility>
 
+#include "daemon/state/checkpoint_dir.h"
 #include "runtime/process_checks.h"
 
 namespace kymo::daemon {
@@ -35,8 +36,8 @@ void UnconfirmedDumps::watch(const std::string& checkpoint_id) {
     std::thread([this, checkpoint_id] { look_until_known(checkpoint_id); }).detach();
   } catch (const std::system_error& error) {
     watched_.erase(checkpoint_id);
-    spdlog::error("checkpoint {}: kymod looks at it again when it starts the next time: {}",
-                  checkpoint_id, error.what());
+    spdlog::error("checkpoint {}: kymod checks it again at its next start: {}", checkpoint_id,
+                  error.what());
   }
 }
 
@@ -122,8 +123,11 @@ bool UnconfirmedDumps::look(const std::string& checkpoint_id, std::string& said)
     const std::lock_guard lock(mutex_);
     watched_[checkpoint_id].held = held;
   }
-  const auto claim = claims_.claim("directory:" + checkpoint->directory);
-  if (!claim) return false;  // a request uses it: the dump itself, or a deletion
+  // A restore of the bare images claims only their own path.
+  const std::string directory = "directory:" + checkpoint->directory;
+  const auto claim = claims_.claim_all(
+      {directory, "directory:" + CheckpointDir(checkpoint->directory).partial_images()});
+  if (!claim) return false;  // a request uses it: the dump itself, a deletion or a restore
   const Result<bool> known = close_cut_short_dump(store_, foreign_, *checkpoint, settle_);
   if (!known && std::exchange(said, known.error().message) != known.error().message) {
     spdlog::error("dump of pid {}, whose outcome is not known yet: {}", checkpoint->pid,

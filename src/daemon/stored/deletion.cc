@@ -22,8 +22,10 @@
 #include "base/own_folder.h"
 #include "daemon/request/handover.h"
 #include "daemon/state/checkpoint_dir.h"
+#include "daemon/state/cut_short.h"
 #include "daemon/stored/catalogue.h"
 #include "runtime/memory_images.h"
+#include "runtime/process_checks.h"
 
 namespace kymo::daemon {
 namespace {
@@ -125,12 +127,18 @@ Result<void> take_images_away(const CheckpointDir& dir) {
 }
 
 Error in_use(const store::Checkpoint& checkpoint) {
+  if (checkpoint.state == store::CheckpointState::unconfirmed) {
+    return Error{Code::failed_precondition,
+                 "delete checkpoint " + checkpoint.id +
+                     ": kymod is finding out what its dump has left in " + checkpoint.directory +
+                     ": wait until kymo checkpoints lists it as complete or failed"};
+  }
   return Error{Code::failed_precondition, "delete checkpoint " + checkpoint.id +
                                               ": a dump or restore uses " + checkpoint.directory +
                                               ", or another deletion: wait for that to end"};
 }
 
-// The directory of a checkpoint, and that of its images: a restore of bare images claims only their own path.
+// The directory of a checkpoint, and those of its images: a restore of bare images claims only their own path.
 using DirectoryClaim = Claims<std::string>::Claim;
 DirectoryClaim claim_directories(Claims<std::string>& claims,
                                  const std::vector<store::Checkpoint>& checkpoints) {
@@ -139,6 +147,7 @@ DirectoryClaim claim_directories(Claims<std::string>& claims,
     const CheckpointDir dir(checkpoint.directory);
     keys.insert("directory:" + dir.path());
     keys.insert("directory:" + dir.images());
+    keys.insert("directory:" + dir.partial_images());
   }
   return claims.claim_all(std::move(keys));
 }
@@ -147,18 +156,41 @@ DirectoryClaim claim_directory(Claims<std::string>& claims, const store::Checkpo
 }
 
 // Images that are only in memory cannot be removed while they are copied.
-Error is_copied(const store::Checkpoint& checkpoint, const std::string& memory) {
+Error still_copied_error(const store::Checkpoint& checkpoint, const std::string& memory) {
   return Error{Code::unavailable, "delete checkpoint " + checkpoint.id +
                                       ": its images are being copied from " + memory +
                                       " to the disk of " + checkpoint.directory +
                                       ", which has not taken them yet: try again when it has"};
 }
 
+// A dump whose outcome is not known may have left something in its process, such as a frozen container, which only its
+// checkpoint tells. So kymod looks before a deletion begins, and forgets no process that is still held.
+// Errors: unavailable: a CRIU that cannot end holds the process.
+Result<void> settle_open(const Parts& parts, const std::vector<store::Checkpoint>& checkpoints) {
+  using std::chrono::steady_clock;
+  constexpr std::chrono::milliseconds kLook{1500};  // in all: less than Deleting::kPatience.before
+  const auto until = steady_clock::now() + kLook;
+  for (const store::Checkpoint& checkpoint : checkpoints) {
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(until - steady_clock::now());
+    if (!is_open(checkpoint) ||
+        parts.unconfirmed.look_now(checkpoint.id, std::max(left, std::chrono::milliseconds(0)))) {
+      continue;
+    }
+    if (const pid_t holder = runtime::held_by(checkpoint.pid); holder != 0) {
+      return Error{Code::unavailable, "delete checkpoint " + checkpoint.id + ": process " +
+                                          std::to_string(checkpoint.pid) + " is " +
+                                          runtime::held_text(holder)};
+    }
+  }
+  return {};
+}
+
 // Deletes a checkpoint whose directory is claimed. Errors: also that it must not be deleted.
 Result<bool> delete_claimed(const DeletionParts& parts, const store::Checkpoint& checkpoint,
                             std::vector<std::string>& warnings) {
   const std::string memory = runtime::find_memory_images(checkpoint.id);
-  if (runtime::is_being_brought(memory)) return is_copied(checkpoint, memory);
+  if (runtime::is_being_brought(memory)) return still_copied_error(checkpoint, memory);
   const CheckpointDir dir(checkpoint.directory);
   const Result<bool> there = to_be_deleted(parts, dir, checkpoint, warnings);
   if (!there) return not_deleted(dir, checkpoint, there.error());
@@ -166,8 +198,9 @@ Result<bool> delete_claimed(const DeletionParts& parts, const store::Checkpoint&
   if (*there) {
     store::Checkpoint deleting = checkpoint;
     deleting.state = store::CheckpointState::deleting;
-    if (Result<void> said = parts.store.update_checkpoint(deleting); !said) {
-      return said.error();
+    if (Result<void> said = parts.store.announce(deleting); !said) {
+      return Error{said.error().code, "delete checkpoint " + checkpoint.id +
+                                          ": nothing was deleted: " + said.error().message};
     }
     if (Result<void> away = take_images_away(dir); !away) {
       static_cast<void>(parts.store.update_checkpoint(checkpoint));  // nothing was removed yet
@@ -176,7 +209,11 @@ Result<bool> delete_claimed(const DeletionParts& parts, const store::Checkpoint&
     remove_parts(dir, warnings);
   }
   runtime::drop_memory_images(memory);
-  if (Result<void> said = parts.store.remove_checkpoint(checkpoint.id); !said) return said.error();
+  if (Result<void> said = parts.store.remove_checkpoint(checkpoint.id); !said) {
+    return Error{said.error().code, "delete checkpoint " + checkpoint.id +
+                                        ": its files are gone, but its entry is not removed: " +
+                                        said.error().message + ": delete it again"};
+  }
   return there;
 }
 
@@ -254,6 +291,7 @@ Result<v1::DeleteResponse> delete_job(Deleting& deleting, const std::string& id,
   if (job.state == store::JobState::running) {
     return Error{Code::failed_precondition, tried + "it runs: end it first (kymo kill)"};
   }
+  if (Result<void> ok = settle_open(parts, parts.store.checkpoints(job.id)); !ok) return ok.error();
   const std::vector<store::Checkpoint> all = parts.store.checkpoints(job.id);
   const auto whole = std::count_if(all.begin(), all.end(), [](const auto& checkpoint) {
     return checkpoint.state == store::CheckpointState::complete ||
@@ -282,7 +320,11 @@ Result<v1::DeleteResponse> delete_job(Deleting& deleting, const std::string& id,
     return Error{refused->code, tried + "it stays in the list: " + refused->message,
                  refused->errno_value};
   }
-  if (Result<void> ok = parts.jobs.remove(job); !ok) return ok.error();
+  // It may have had no checkpoint.
+  if (Result<void> may = deleting.handover.enter_runtime(); !may) return may.error();
+  if (Result<void> ok = parts.jobs.remove(job); !ok) {
+    return Error{ok.error().code, tried + "it stays in the list: " + ok.error().message};
+  }
   // The output of a process, and what kymod notes of a container.
   std::error_code error;
   fs::remove_all(parts.config.state_dir + "/jobs/" + job.id, error);
@@ -310,9 +352,12 @@ Result<v1::DeleteResponse> delete_now(Deleting& deleting) {
     return Error{Code::not_found, "delete: there is no checkpoint and no job " + request.target() +
                                       ": kymo checkpoints and kymo ps list them"};
   }
+  if (Result<void> ok = settle_open(parts, {*checkpoint}); !ok) return ok.error();
   v1::DeleteResponse out;
   const DirectoryClaim claim = claim_directory(parts.claims, *checkpoint);
-  if (Result<void> ok = add_deleted(deleting, *checkpoint, claim, out); !ok) return ok.error();
+  const Result<store::Checkpoint> now = parts.store.checkpoint(checkpoint->id);
+  if (!now) return now.error();
+  if (Result<void> ok = add_deleted(deleting, *now, claim, out); !ok) return ok.error();
   return out;
 }
 
@@ -357,8 +402,8 @@ Result<v1::DeleteResponse> delete_target(const Parts& parts, const v1::DeleteReq
       stage == Handover::Stage::before
           ? tried + "its disk does not answer, so nothing was deleted: try again when it does"
           : tried +
-                "it has begun, but its disk does not answer: kymod removes the rest of "
-                "that checkpoint when it does"};
+                "it has begun, but its disk is slow or does not answer: kymod goes on with "
+                "that checkpoint, which kymo checkpoints lists as deleting until it is gone"};
 }
 
 Result<void> finish_deletions(const DeletionParts& parts) {

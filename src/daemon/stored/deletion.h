@@ -20,7 +20,8 @@ namespace kymo::daemon {
 //
 // Threads: any. delete_target() works on a thread of its own, and answers without it if a disk stalls.
 // Errors:  invalid_argument: no target was given.
-//          unavailable: a disk does not answer. The message says whether the deletion goes on when it does.
+//          unavailable: a disk does not answer. The message says whether the deletion goes on when it does. Or a CRIU
+//          that cannot end holds the process that was dumped.
 //          not_found: no such job or checkpoint.
 //          failed_precondition: the job runs, the checkpoint is in use, or the job has complete
 //          checkpoints and the request does not include them.

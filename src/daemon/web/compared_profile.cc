@@ -17,8 +17,8 @@ namespace {
 namespace fs = std::filesystem;
 using OthersJson = nlohmann::ordered_json;
 
-// Whoever needs an older one names it in the address.
-constexpr std::size_t kMostOthers = 100;
+// Of each kind, the newest ones. An older one can still be named in the address of the page.
+constexpr std::size_t kMaxOthersListed = 100;
 
 bool is_stack_file(const std::string& name) {
   return name.ends_with(".pb.gz") || name.ends_with(".pprof") || stacks::is_folded(name);
@@ -41,13 +41,13 @@ std::vector<std::string> files_in(const std::string& folder) {
     }
   }
   std::sort(files.rbegin(), files.rend());
-  if (files.size() > kMostOthers) files.resize(kMostOthers);
+  if (files.size() > kMaxOthersListed) files.resize(kMaxOthersListed);
   std::vector<std::string> names;
   for (auto& [time, name] : files) names.push_back(std::move(name));
   return names;
 }
 
-// A name that leads out of its folder is none.
+// Refuses a name that leads out of its folder.
 Result<void> check_name(const std::string& what, const std::string& name, bool good) {
   if (good && !name.empty() && name.find('/') == std::string::npos) return {};
   return Error{Code::invalid_argument,
@@ -97,7 +97,7 @@ OtherPlaces other_places(const Parts& parts) {
   for (const store::Job& job : parts.store.jobs()) jobs[job.id] = job.name;
   std::vector<store::Checkpoint> all = parts.store.checkpoints();
   std::reverse(all.begin(), all.end());
-  if (all.size() > kMostOthers) all.resize(kMostOthers);
+  if (all.size() > kMaxOthersListed) all.resize(kMaxOthersListed);
   for (const store::Checkpoint& one : all) {
     places.checkpoints.push_back(
         {one.id, jobs[one.job_id], one.created_unix_ns, CheckpointDir(one.directory).recordings()});

@@ -13,9 +13,9 @@
 
 namespace kymo::daemon {
 
-// With what the page can compare kept stacks beside another range: stack profiles of dumps and restores, and files in the
-// folder profiles::kFilesFolder. A request names them by what others_json() lists, and never by a path. A reader without
-// rights opens and reads them.
+// Profiles with which the page can compare kept stacks, besides another range of time: stack
+// profiles of dumps and restores, and files in the folder profiles::kFilesFolder. A request names
+// one as others_json() lists it, and never by a path. A process without rights opens and reads it.
 //
 // Threads: any.
 
@@ -24,15 +24,15 @@ struct ComparedProfile {
   stacks::NamedProfile profile;
 };
 
-// What the request names; nothing: it names none.
-// Errors: invalid_argument: the name is none; not_found: it is not there, or nothing of it belongs to the service; those of
-//         ForeignFiles::stacks().
+// The profile that the request names. Nothing if it names none.
+// Errors: invalid_argument: the name is not valid; not_found: there is no such profile, or nothing
+//         in it belongs to the service; those of ForeignFiles::stacks().
 Result<std::optional<ComparedProfile>> compared_profile(const Parts& parts,
                                                         const http::Request& request,
                                                         const profiles::Query& query);
 
-// Where that is looked for which can be named. A disk that stalls holds up only others_json(), which needs nothing of the
-// daemon.
+// Where others_json() looks for such profiles. It uses nothing of the daemon, so that a disk that
+// stalls delays only its own thread.
 struct OtherPlaces {
   struct Checkpoint {
     std::string id;
@@ -40,7 +40,7 @@ struct OtherPlaces {
     std::int64_t created_unix_ns = 0;
     std::string recordings;  // a folder
   };
-  std::vector<Checkpoint> checkpoints;  // the newest first, at most kMaxOthers
+  std::vector<Checkpoint> checkpoints;  // the newest first, at most kMaxOthersListed
   std::string files;                    // a folder
 };
 OtherPlaces other_places(const Parts& parts);

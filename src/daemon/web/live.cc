@@ -165,7 +165,7 @@ class Samples {
 
 nlohmann::json gaps_json(const RecorderRun& run, std::uint64_t from_ns) {
   nlohmann::json out = nlohmann::json::array();
-  for (const Gap& gap : run.history().gaps_after(from_ns)) {
+  for (const Gap& gap : run.cuts().gaps_after(from_ns)) {
     out.push_back({{"start_ns", gap.start_ns}, {"end_ns", gap.end_ns}, {"ticks", gap.ticks}});
   }
   return out;

@@ -300,7 +300,7 @@ void Past::read_memory() {
     }
   });
   const std::uint64_t known = gaps_.empty() ? 0 : gaps_.back().end_ns;
-  for (const Gap& gap : run.history().gaps_after(known)) add_gap(gap);
+  for (const Gap& gap : run.cuts().gaps_after(known)) add_gap(gap);
 }
 
 nlohmann::json Past::take() {
@@ -327,7 +327,7 @@ nlohmann::json Past::take() {
 
 // The time of the oldest row in memory; UINT64_MAX if there is none.
 std::uint64_t oldest_in_memory(const RecorderRun& run) {
-  const std::vector<std::uint64_t> row = run.history().copy_rows(0, 1);
+  const std::vector<std::uint64_t> row = run.cuts().copy_rows(0, 1);
   return row.empty() ? UINT64_MAX : row[0];
 }
 

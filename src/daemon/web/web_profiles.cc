@@ -28,11 +28,11 @@ using profiles::Query;
 using profiles::Range;
 using ProfileJson = nlohmann::ordered_json;
 
-constexpr std::size_t kMostServices = 1000;
+constexpr std::size_t kMaxServices = 1000;
 constexpr std::uint64_t kDefaultSteps = 300;
-constexpr std::uint64_t kMostSteps = 1000;
+constexpr std::uint64_t kMaxSteps = 1000;
 // Of the stacks of an answer: about two million frames. Chromium draws as many in a second.
-constexpr std::uint64_t kMostStackBytes = 16U << 20U;
+constexpr std::uint64_t kMaxStackBytes = 16U << 20U;
 
 // Far from where a sum would overflow: the year 2116.
 constexpr std::uint64_t kLastInstant = std::uint64_t{1} << 62U;
@@ -85,7 +85,7 @@ Result<Query> query_in(const http::Request& request) {
   if (!type) return type.error();
   query.range = *range;
   query.type = *type;
-  query.most_bytes = kMostStackBytes;
+  query.most_bytes = kMaxStackBytes;
   const std::string service = request.value("service");
   if (service.empty()) return query;
   query.service = profiles::service_in(service);
@@ -129,7 +129,7 @@ Result<http::Reply> services_reply(profiles::Store& store, const http::Request& 
   ProfileJson json = head_of(*range);
   json["kept"] = report::json_of(*extent);
   json["types"] = types_json();
-  const std::size_t shown = std::min(services->size(), kMostServices);
+  const std::size_t shown = std::min(services->size(), kMaxServices);
   json["left_out"] = services->size() - shown;
   services->resize(shown);
   json["services"] = ProfileJson::array();
@@ -142,7 +142,7 @@ Result<http::Reply> services_reply(profiles::Store& store, const http::Request& 
 Result<http::Reply> totals_reply(profiles::Store& store, const http::Request& request) {
   const Result<Query> query = query_in(request);
   if (!query) return query.error();
-  const Result<std::uint64_t> points = request.number("points", kDefaultSteps, kMostSteps);
+  const Result<std::uint64_t> points = request.number("points", kDefaultSteps, kMaxSteps);
   if (!points) return points.error();
   if (*points == 0) return Error{Code::invalid_argument, "points=0: give at least 1"};
   const Result<std::vector<profiles::MinuteTotal>> totals = store.totals(*query);

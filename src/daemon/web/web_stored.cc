@@ -119,7 +119,7 @@ Result<nlohmann::json> stored_jobs(const Parts& parts) {
 }
 
 Result<nlohmann::json> live_figures(const Parts& parts) {
-  constexpr std::size_t kMostJobs = 64;
+  constexpr std::size_t kMaxJobs = 64;
   const auto machine = inside::make_machine_source();
   std::vector<std::uint64_t> values(machine->columns().size());
   machine->read(monotonic_ns(), values);
@@ -131,7 +131,7 @@ Result<nlohmann::json> live_figures(const Parts& parts) {
     out["machine"][machine->columns()[i].name] = values[i];
   }
   for (const v1::Job& job : parts.jobs.list()) {
-    if (job.state() != v1::Job::RUNNING || out["jobs"].size() >= kMostJobs) continue;
+    if (job.state() != v1::Job::RUNNING || out["jobs"].size() >= kMaxJobs) continue;
     Result<probe::ProcessTree> tree = probe::ProcessTree::open(job.pid());
     probe::TreeTotals totals;
     if (!tree || !tree->read(monotonic_ns(), &totals)) continue;

@@ -89,7 +89,7 @@ class DockerRuntime : public Runtime {
   std::atomic<std::chrono::steady_clock::time_point> hangs_until_{};
 };
 
-// Docker, too, shows so many characters of an id.
+// The first characters of an id, as many as Docker shows.
 std::string shown(const std::string& id) {
   constexpr std::size_t kShown = 12;
   constexpr std::size_t kWholeId = 64;
@@ -347,8 +347,8 @@ Result<CommandOutcome> DockerRuntime::try_to_dump(const DumpSpec& spec,
 }
 
 // With each dump, containerd 1.6 stores the specification of the container under its checksum, and
-// refuses to store what it already has. That of the dump before is there until containerd next
-// collects its garbage: for a second, or for some on a busy machine.
+// refuses to store what it already has. The specification of the last dump stays there until
+// containerd collects its garbage: a second later, or some seconds later on a busy machine.
 bool was_stored_already(const Result<CommandOutcome>& done) {
   return done && done->exit_status != 0 &&
          done->errors.find(": content sha256:") != std::string::npos &&
@@ -474,8 +474,9 @@ Result<CommandOutcome> DockerRuntime::restore_by_docker(const RestoreSpec& spec,
   return done;
 }
 
-// Ends what Docker restores after its call was abandoned. Docker answers when the restore is over. If its CRIU waits
-// for a disk, that can take long, but CRIU was killed, so nothing is restored.
+// Ends a container that Docker restores although the call to restore it was given up. Docker
+// answers once the restore is over. If its CRIU waits for a disk, that can take long. But that CRIU
+// was killed, so then nothing is restored.
 void DockerRuntime::end_late_restore(const std::string& id) const {
   constexpr std::chrono::seconds kRestoresWithin{5};
   const auto until = std::chrono::steady_clock::now() + kRestoresWithin;

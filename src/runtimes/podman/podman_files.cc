@@ -9,12 +9,13 @@ namespace kymo::runtime {
 
 namespace fs = std::filesystem;
 
-void move_file(const std::string& from, const std::string& to) {
+bool move_file(const std::string& from, const std::string& to) {
   std::error_code error;
+  if (!fs::exists(from, error)) return true;
   fs::copy_file(from, to, fs::copy_options::overwrite_existing, error);
-  if (!error) {
-    fs::remove(from, error);
-  }
+  if (!error) return fs::remove(from, error);
+  fs::remove(to, error);  // a part of it would be taken for the whole file
+  return false;
 }
 
 bool copy_on_a_disk_that_answers(const std::string& from, const std::string& to) {

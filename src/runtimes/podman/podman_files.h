@@ -96,8 +96,9 @@ class PreCheckpointLinks {
   CheckpointLink ours_;
 };
 
-// Moves a file, which may be missing. Errors are ignored.
-void move_file(const std::string& from, const std::string& to);
+// Moves a file, which may be missing. Returns false if it is still there, for example because there is no room. Then
+// nothing of it is at `to`.
+bool move_file(const std::string& from, const std::string& to);
 
 // Copies a file, which may be missing. Returns false if the disk does not answer, or takes less than 4 MiB a second.
 bool copy_on_a_disk_that_answers(const std::string& from, const std::string& to);

@@ -35,7 +35,6 @@ constexpr std::chrono::seconds kInfoWithin{10};
 constexpr char kCheckpoint[] = "/checkpoint";
 constexpr char kDumpLog[] = "/dump.log";
 constexpr char kDumpStats[] = "/stats-dump";
-constexpr char kSharedMemory[] = "/devshm-checkpoint.tar";
 
 // Returns the last line of podman's errors without podman's "Error: ".
 std::string podman_reason(const CommandOutcome& outcome) {
@@ -363,7 +362,11 @@ Result<DumpOutcome> PodmanRuntime::dump(const DumpSpec& spec, const Observer& ob
     }
   }
   if (outcome) {
-    move_file(userdata + kSharedMemory, spec.work_dir + kSharedMemory);
+    if (!move_file(userdata + kSharedMemory, spec.work_dir + kSharedMemory)) {
+      outcome->warnings.push_back("the contents of its /dev/shm stay in " + userdata +
+                                  kSharedMemory + ", because there is no room for them in " +
+                                  spec.work_dir + ": restore it before podman dumps it again");
+    }
     outcome->runtime_time_ns = runtime_time_ns(said, "runtime_checkpoint_duration");
   }
   return outcome;

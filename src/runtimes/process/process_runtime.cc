@@ -314,7 +314,11 @@ Result<DumpOutcome> ProcessRuntime::dump(const DumpSpec& spec, const Observer& o
 }
 
 Result<void> ProcessRuntime::settle_dump(const DumpSpec& spec) {
-  const std::vector<pid_t> tree = probe::process_tree(spec.process.pid);
+  // Another process may have the pid by now, such as one that is being restored from an older checkpoint.
+  std::vector<pid_t> tree;
+  if (probe::process_lives(spec.process.pid, spec.process.start_ticks)) {
+    tree = probe::process_tree(spec.process.pid);
+  }
   Result<void> all;
   const auto note = [&](const Result<void>& done) {
     if (all && !done) all = done;

@@ -125,7 +125,8 @@ Result<void> check_bundle(const std::string& tried, const std::string& bundle) {
   }
   if (!fs::exists(bundle + "/config.json", error)) {
     return Error{Code::not_found,
-                 tried + ": " + bundle + " is no bundle, it has no config.json: name another"};
+                 tried + ": " + bundle +
+                     " is no bundle, because it has no config.json: name a folder that has one"};
   }
   return {};
 }

@@ -45,7 +45,8 @@ constexpr char kCriuLog[] = "/dump.log";
 constexpr char kRestoreLog[] = "/restore.log";
 constexpr char kRuncLog[] = "/runc.log";
 constexpr std::chrono::seconds kRemovesWithin{5};
-// How long kymod's start waits for a restore that goes on without its kymod.
+// How long kymod waits, when it starts, for a restore that an earlier kymod began and that still
+// goes on.
 constexpr std::chrono::seconds kEndsAloneWithin{3};
 constexpr std::chrono::milliseconds kLookAloneEvery{10};
 
@@ -103,7 +104,8 @@ bool restores(pid_t process, const RestoreSpec& spec, const std::string& program
          has(read_file(folder + "/environ"), restore_mark(spec));
 }
 
-// A folder, and not a later one of the same path: the next boot may use its inode again.
+// Identifies a folder, also if a later one gets the same path. The inode alone is not enough,
+// because it may be used again after the next boot.
 struct FolderId {
   ino_t inode = 0;
   std::int64_t made_unix_ns = 0;  // 0: its file system does not say
@@ -345,9 +347,10 @@ bool RuncRuntime::goes_on(const RestoreSpec& spec) const {
                      [&](pid_t one) { return restores(one, spec, options_.program); });
 }
 
-// Removes what is left of a restore during which kymod and runc were killed: runc knows no such container,
-// but keeps a folder of that name with its root mounted in it. A restore that goes on is left alone. A CRIU
-// without its runc gives up, but processes that it has made may wait for it for good.
+// Removes what is left of a restore during which kymod and runc were killed: runc does not know the
+// container, but has a folder of that name with the container's root mounted in it. A restore that
+// still goes on is left alone. A CRIU whose runc is gone gives up, but the processes that it has
+// made may wait for it for ever.
 Result<void> RuncRuntime::remove_half_restored(const RestoreSpec& spec) {
   const std::string& id = spec.container;
   if (!is_half_restored(id) || goes_on(spec)) return {};

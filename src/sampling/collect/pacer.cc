@@ -20,8 +20,8 @@ constexpr std::uint64_t kMinThriftyNs = 200'000;
 // The longest margin in thrifty pace, if half the interval is not shorter.
 constexpr std::uint64_t kMaxThriftyMarginNs = 60'000;
 constexpr std::uint64_t kStepNs = 50;  // step down for each wake-up in time
-// So close to the deadline it spins without pause instructions: a pause takes up to 50 ns, which
-// would add to the timing error.
+// In this time before the deadline, the pacer spins without pause instructions: a pause takes up to
+// 50 ns, which would add to the timing error.
 constexpr std::uint64_t kNoPauseNs = 1'000;
 // The shortest slice that the kernel allows: 100 us.
 constexpr std::uint64_t kSliceNs = 100'000;

@@ -41,7 +41,7 @@ class AppendFile {
   // Appends all of `text` or nothing. Returns 0 or errno.
   int append(std::string_view text);
   // Tries again to truncate what a failed append left. Does nothing if nothing is left.
-  void settle() {
+  void remove_torn_end() {
     if (torn_) cut_back_to(size_);
   }
   // Removes what was appended since the file had `size` bytes.

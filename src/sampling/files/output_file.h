@@ -32,8 +32,8 @@ class OutputFile {
   // Bytes on disk.
   [[nodiscard]] std::uint64_t size() const { return file_.size(); }
 
-  void settle() { file_.settle(); }  // AppendFile::settle
-  void close() { file_.close(); }    // AppendFile::close
+  void remove_torn_end() { file_.remove_torn_end(); }  // AppendFile::remove_torn_end
+  void close() { file_.close(); }                      // AppendFile::close
 
  private:
   OutputFile(AppendFile file, std::optional<FrameCompressor> compressor)

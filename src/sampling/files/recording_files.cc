@@ -162,8 +162,8 @@ Result<void> RecordingFiles::write_metadata(const ProfilerStats& stats, const ch
                 : Result<void>();
   }
   const char* const gaps_lost = loss_of(gaps_.change());
-  rows_.settle();
-  gaps_.settle();
+  rows_.remove_torn_end();
+  gaps_.remove_torn_end();
   flush_gaps();
   if (ends) {
     if (!unwritten_gaps_.empty()) {

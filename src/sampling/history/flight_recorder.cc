@@ -8,9 +8,9 @@ namespace kymo {
 
 struct FlightRecorder::State {
   explicit State(FlightRecorderOptions options)
-      : history(std::make_shared<History>(options.keep)), snapshots(history, std::move(options)) {}
+      : cuts(std::make_shared<CutSink>(options.keep)), snapshots(cuts, std::move(options)) {}
 
-  std::shared_ptr<History> history;
+  std::shared_ptr<CutSink> cuts;
   Snapshots snapshots;
 };
 
@@ -23,7 +23,7 @@ Result<std::string> FlightRecorder::snapshot(const SnapshotRequest& request, boo
 }
 
 std::chrono::nanoseconds FlightRecorder::kept() const {
-  return state_->history->kept();
+  return state_->cuts->kept();
 }
 
 Result<void> FlightRecorder::open(const RecordingInfo& info) {

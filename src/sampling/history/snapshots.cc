@@ -88,8 +88,8 @@ void Snapshots::Folder::remove_oldest(std::size_t most) {
   }
 }
 
-Snapshots::Snapshots(std::shared_ptr<History> history, FlightRecorderOptions options)
-    : history_(std::move(history)), folder_(std::make_shared<Folder>()) {
+Snapshots::Snapshots(std::shared_ptr<CutSink> cuts, FlightRecorderOptions options)
+    : cuts_(std::move(cuts)), folder_(std::make_shared<Folder>()) {
   folder_->options = std::move(options);
 }
 
@@ -105,8 +105,8 @@ Result<void> Snapshots::open(const RecordingInfo& info) {
     }
     rules.push_back(*std::move(rule));
   }
-  // If the history is open already, the rules are in use.
-  if (Result<void> opened = history_->open(info); !opened) {
+  // If the sink is open already, the rules are in use.
+  if (Result<void> opened = cuts_->open(info); !opened) {
     return opened;
   }
   rules_ = std::move(rules);
@@ -115,7 +115,7 @@ Result<void> Snapshots::open(const RecordingInfo& info) {
 }
 
 Result<void> Snapshots::write(const Rows& rows) {
-  Result<void> kept = history_->write(rows);
+  Result<void> kept = cuts_->write(rows);
   check_rules(rows);
   return kept;
 }
@@ -144,7 +144,7 @@ void Snapshots::fire(const Rule& rule, std::uint64_t at_ns) {
       folder->options.fired(text, begun ? Result<std::string>(path) : begun.error());
     }
   };
-  const Result<History::CutId> cut =
+  const Result<CutSink::CutId> cut =
       begin(path, span, {{"request", "snapshot"}, {"reason", "rule"}, {"rule", rule.text()}}, tell);
   if (!cut) {
     tell(cut.error());
@@ -167,7 +167,7 @@ Result<std::string> Snapshots::snapshot(const SnapshotRequest& request, bool wai
       std::max(monotonic_ns() - start_monotonic_ns_, newest_ns_.load(std::memory_order_relaxed));
   const Span span{at_ns - std::min(at_ns, to_nanos(request.before)), at_ns,
                   at_ns + to_nanos(request.after)};
-  const Result<History::CutId> cut =
+  const Result<CutSink::CutId> cut =
       begin(path, span, {{"request", "snapshot"}, {"reason", request.reason}}, {});
   if (!cut) {
     return cut.error();
@@ -175,17 +175,17 @@ Result<std::string> Snapshots::snapshot(const SnapshotRequest& request, bool wai
   if (wait) {
     const auto longest =
         std::chrono::duration_cast<std::chrono::milliseconds>(request.after + kLatestRow);
-    if (Result<void> whole = history_->wait(*cut, longest); !whole) {
+    if (Result<void> whole = cuts_->wait(*cut, longest); !whole) {
       return whole.error();
     }
-  } else if (Result<void> created = history_->wait_created(*cut, kCreated);
+  } else if (Result<void> created = cuts_->wait_created(*cut, kCreated);
              !created && created.error().code != Code::deadline_exceeded) {
     return created.error();
   }
   return path;
 }
 
-Result<History::CutId> Snapshots::begin(const std::string& path, const Span& span,
+Result<CutSink::CutId> Snapshots::begin(const std::string& path, const Span& span,
                                         nlohmann::json about, Told told) {
   CutOptions options;
   options.created = std::move(told);
@@ -200,11 +200,11 @@ Result<History::CutId> Snapshots::begin(const std::string& path, const Span& spa
       }
     };
   }
-  Result<History::CutId> cut =
-      history_->begin(path, span.from_ns, std::move(about), std::move(options));
+  Result<CutSink::CutId> cut =
+      cuts_->begin(path, span.from_ns, std::move(about), std::move(options));
   if (cut) {
-    history_->mark(*cut, "snapshot", span.at_ns);
-    history_->end(*cut, span.until_ns, nlohmann::json::object());
+    cuts_->mark(*cut, "snapshot", span.at_ns);
+    cuts_->end(*cut, span.until_ns, nlohmann::json::object());
   }
   return cut;
 }

@@ -8,21 +8,21 @@
 #include <vector>
 
 #include "kymo/flight_recorder.h"
-#include "sampling/history/history.h"
+#include "sampling/history/cut_sink.h"
 #include "sampling/history/rule.h"
 
 namespace kymo {
 
-// A sink that passes its rows to a history, and cuts snapshots out of it: on request, and when a
+// A sink that passes its rows to a CutSink, and cuts snapshots out of it: on request, and when a
 // rule fires on a row.
 //
 // Threads:   the functions of Sink as Sink says; snapshot() from any thread.
-// Ownership: shares the history.
+// Ownership: shares the CutSink.
 class Snapshots : public Sink {
  public:
   static constexpr std::chrono::nanoseconds kMaxAfter = std::chrono::minutes(10);
 
-  Snapshots(std::shared_ptr<History> history, FlightRecorderOptions options);
+  Snapshots(std::shared_ptr<CutSink> cuts, FlightRecorderOptions options);
 
   // Without `wait`, waits at most one second for the files to be created.
   Result<std::string> snapshot(const SnapshotRequest& request, bool wait);
@@ -31,9 +31,9 @@ class Snapshots : public Sink {
   Result<void> open(const RecordingInfo& info) override;
   // Does not wait for files.
   Result<void> write(const Rows& rows) override;
-  void gap(const Gap& gap) override { history_->gap(gap); }
-  void progress(const ProfilerStats& stats) override { history_->progress(stats); }
-  Result<void> close(const ProfilerStats& stats) override { return history_->close(stats); }
+  void gap(const Gap& gap) override { cuts_->gap(gap); }
+  void progress(const ProfilerStats& stats) override { cuts_->progress(stats); }
+  Result<void> close(const ProfilerStats& stats) override { return cuts_->close(stats); }
 
  private:
   struct Span {
@@ -45,14 +45,14 @@ class Snapshots : public Sink {
   struct Folder;
   using Told = std::function<void(const Result<void>& begun)>;
 
-  // Checks the rules on rows that the history has already.
+  // Checks the rules on rows that the CutSink has already.
   void check_rules(const Rows& rows);
   void fire(const Rule& rule, std::uint64_t at_ns);
-  Result<History::CutId> begin(const std::string& path, const Span& span, nlohmann::json about,
+  Result<CutSink::CutId> begin(const std::string& path, const Span& span, nlohmann::json about,
                                Told told);
   [[nodiscard]] std::string new_path(const std::string& directory);
 
-  std::shared_ptr<History> history_;
+  std::shared_ptr<CutSink> cuts_;
   std::shared_ptr<Folder> folder_;
   std::vector<Rule> rules_;
   std::uint64_t start_monotonic_ns_ = 0;

@@ -93,7 +93,7 @@ Result<void> check(const ProfilerOptions& options) {
 // It counts checks, because a clock may jump meanwhile.
 constexpr int kMaxLooks = 5000;
 
-bool comes_true(const std::atomic<bool>& condition) {
+bool becomes_true_in_time(const std::atomic<bool>& condition) {
   constexpr int kSoon = 50;  // the first checks are closer together
   for (int i = 0; !condition.load(std::memory_order_acquire); ++i) {
     if (i == kSoon + kMaxLooks) return false;
@@ -418,7 +418,7 @@ Result<void> Profiler::State::stop() {
     return {};
   }
   run->stop.signal();
-  if (!comes_true(run->collector_ended)) {
+  if (!becomes_true_in_time(run->collector_ended)) {
     return Error{Code::deadline_exceeded,
                  "stop the recorder: a callback of a metric has not returned for 5 s; its thread "
                  "and memory stay in use: stop again once it has returned",

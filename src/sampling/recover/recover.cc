@@ -48,8 +48,8 @@ struct Left {
   std::vector<LeftSlot> slots;
 };
 
-// Takes the lock of a ring. The destructor gives it back, also if a forked child has a copy of the
-// descriptor, which alone would keep the ring locked.
+// Holds the lock of a ring. The destructor unlocks it. To close the descriptor would not be enough:
+// a forked child may have a copy, which would keep the ring locked.
 class RingLock {
  public:
   explicit RingLock(const RingFile& file) : fd_(file.fd.get()) {

@@ -40,7 +40,7 @@ TEST_F(AllowedPathTest, WhatLiesInADirectoryIsTakenAsTheSystemWillTakeIt) {
            {"/in/./there/../x//y/", "/in/x/y"},
            {"/to-in/there", "/in/there"},
            {"/other/../in/x", "/in/x"},
-           {"/in/out/../in", "/in"},  // out and back
+           {"/in/out/../in", "/in"},  // leaves the folder and comes back
            {"/state/checkpoints/web-1", "/state/checkpoints/web-1"}}) {
     const auto path = look(root_ + asked);
     ASSERT_TRUE(path.ok()) << path.error().message;
@@ -54,7 +54,7 @@ TEST_F(AllowedPathTest, WhatLeadsOutIsRefusedByWhateverWay) {
         "/in/out/x/y", "/to-in/out/x", "/other", "/in/new/../../other", "/in/dangling/x",
         "/state/../other", "/state-2"}) {
     const auto path = look(root_ + asked);
-    ASSERT_FALSE(path.ok()) << asked << " is taken for " << *path;
+    ASSERT_FALSE(path.ok()) << asked << " must be refused, but was resolved to " << *path;
     EXPECT_EQ(path.error().code, Code::permission_denied) << asked;
     EXPECT_NE(path.error().message.find("--allow-directory"), std::string::npos);
   }
@@ -101,7 +101,7 @@ TEST_F(AllowedPathTest, AFileOfTheImagesMayNotLeadOut) {
   for (const std::string& folder : {images, images + "/parent"}) {
     const std::string pages = folder + "/pages-1.img";
     fs::create_symlink(root_ + "/in/pages", pages);
-    EXPECT_FALSE(look_at().ok()) << "the link leads nowhere yet";
+    EXPECT_FALSE(look_at().ok()) << "the target of the link does not exist yet";
     folder_.file("in/pages", "");
     EXPECT_TRUE(look_at().ok()) << folder;
     fs::remove(pages);

@@ -10,7 +10,7 @@
 namespace kymo::daemon {
 namespace {
 
-// A configuration in which nothing is wrong.
+// A configuration without an error.
 Config good(const test::TemporaryDirectory& folder) {
   Config config;
   config.criu = folder.file("criu", "#!/bin/sh\n", 0755);
@@ -117,7 +117,8 @@ TEST(ConfigTest, EachRefusalNamesTheOptionAndItsValue) {
   config.profiling_log = folder.path() + "/missing/x.tsv";
   EXPECT_NE(refusal(config).find("/missing does not exist"), std::string::npos);
   config.profiling_log = folder.file("there.tsv", "");
-  EXPECT_EQ(refusal(config), "") << "an earlier recording stays, the next has another name";
+  EXPECT_EQ(refusal(config), "")
+      << "an existing recording is kept, and the new one gets another name";
   config.profiling_log = folder.path() + "/x.txt";
   EXPECT_NE(refusal(config).find("must end in .tsv"), std::string::npos);
   config.profiling_log = folder.path() + "/x.tsv";
@@ -155,7 +156,7 @@ TEST(ConfigTest, TheFormatSaysWhereARecordingMayGo) {
   EXPECT_NE(refusal(config).find("log cannot hold plain TSV"), std::string::npos);
   config.profiling_format = AnnotatedFormat::lossy;
   EXPECT_EQ(refusal(config), "");
-  config.profiling_log = folder.path() + "/x.profile";  // not TSV: any name will do
+  config.profiling_log = folder.path() + "/x.profile";  // not a TSV file, so any name is permitted
   EXPECT_EQ(refusal(config), "");
   config.profiling_format.reset();
   EXPECT_NE(refusal(config).find("must end in .tsv"), std::string::npos);
@@ -190,7 +191,7 @@ TEST(ConfigTest, SpansNeedAnEndpointThatCanBeReadAndTimes) {
             "out one of them");
 }
 
-// One with a recording that can be rotated.
+// A configuration with a recording that can be rotated.
 Config rotating(const test::TemporaryDirectory& folder) {
   Config config = good(folder);
   config.profiling_log = folder.path() + "/x.tsv";
@@ -207,7 +208,7 @@ TEST(ConfigTest, RotationIsCheckedBeforeAnythingStarts) {
   config.profiling_log_rotate_bytes = 1001;
   EXPECT_EQ(refusal(config),
             "--profiling-log-rotate-bytes 1001: at most half of --profiling-log-keep-bytes 2000");
-  config.profiling_log_keep_bytes = 0;  // all is kept
+  config.profiling_log_keep_bytes = 0;  // no part is removed
   EXPECT_EQ(refusal(config), "");
   config = rotating(folder);
   config.profiling_log_rotate_after = std::chrono::seconds(-1);
@@ -221,7 +222,7 @@ TEST(ConfigTest, RotationNeedsARecordingInTsv) {
     config.profiling_format = format;
     EXPECT_NE(refusal(config).find("only a recording in TSV is rotated"), std::string::npos);
   }
-  // Each of the three asks for it by itself.
+  // Each of the three flags alone is enough to turn rotation on.
   for (int flag = 0; flag < 3; ++flag) {
     Config config = good(folder);
     config.profiling_log_rotate_bytes = flag == 0 ? 1 : 0;

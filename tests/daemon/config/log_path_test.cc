@@ -13,7 +13,7 @@ TEST(LogPath, IsTheAskedOneWhileThatIsFree) {
   EXPECT_EQ(free_log_path("/no/such/folder/run.tsv"), "/no/such/folder/run.tsv");
 }
 
-// A restarted service was once refused because of its own earlier recording.
+// Before the fix, a restarted kymod did not start, because its own earlier recording existed.
 TEST(LogPath, LeavesWhatIsThereAndTakesTheNextFreeName) {
   const test::TemporaryDirectory folder;
   const std::string run = folder.file("run.tsv", "earlier");
@@ -29,7 +29,7 @@ TEST(LogPath, WhatAnEarlierStartLeftBesideItTakesItsNameToo) {
   const test::TemporaryDirectory folder;
   folder.file("run.gaps.tsv", "");
   EXPECT_EQ(free_log_path(folder.path() + "/run.tsv"), folder.path() + "/run-2.tsv");
-  folder.file("run-2.3.meta.json", "{}");  // a part of the second
+  folder.file("run-2.3.meta.json", "{}");  // a part of the recording run-2
   EXPECT_EQ(free_log_path(folder.path() + "/run.tsv"), folder.path() + "/run-3.tsv");
   folder.file("run-x.tsv", "");
   folder.file("runner-7.tsv", "");

@@ -99,7 +99,7 @@ TEST(MetricsTest, ANotificationOfANewerCriuCountsAsOther) {
   EXPECT_EQ(values(metrics->registry())["criu_notifications[other]"], 1U);
 }
 
-// What docs/metrics.md must say of a metric, as the row of its table.
+// The row that the table of docs/metrics.md must have for a metric.
 std::string documented_row(const Metric& metric) {
   std::string fields;
   for (const Field& field : metric.fields) fields += (fields.empty() ? "" : ",") + field.name;

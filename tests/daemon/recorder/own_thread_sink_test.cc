@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::uint64_t kTickNs = 1'000'000;
 
-// A sink on a disk that stalls or fails when it is told to.
+// A sink on a simulated disk that stalls or fails on request.
 class DiskSink : public Sink {
  public:
   Result<void> open(const RecordingInfo&) override { return {}; }
@@ -74,7 +74,7 @@ struct OwnThreadSinkTest : testing::Test {
     info.interval = std::chrono::nanoseconds(kTickNs);
     EXPECT_TRUE(sink.open(info).ok());
   }
-  // Writes the row of this tick.
+  // Writes a row with the time of this tick.
   Result<void> write(std::uint64_t tick) {
     const std::array<std::uint64_t, 2> row{tick * kTickNs, 7};
     return sink.write({row.data(), 1, row.size()});
@@ -97,16 +97,18 @@ TEST_F(OwnThreadSinkTest, WhileTheDiskAnswersAWriteHasItsResult) {
   EXPECT_TRUE(sink.close(stats).ok());
   EXPECT_EQ(disk->times().size(), 2U);
   EXPECT_EQ(disk->closed()->rows_written, 2U);
-  EXPECT_EQ(disk->closed()->missed_sink_error, 1U) << "the caller counted that one";
+  EXPECT_EQ(disk->closed()->missed_sink_error, 1U)
+      << "the caller has already counted the refused row";
 }
 
-// It held up the history, and with it snapshots and the recordings of requests.
+// Before the fix, a stalled disk also blocked the history, and with it snapshots and the recordings
+// of requests.
 TEST_F(OwnThreadSinkTest, RowsWaitInOrderForADiskThatStalls) {
   disk->be(true);
   sink.progress({});
   std::vector<std::uint64_t> expected;
   for (std::uint64_t tick = 1; tick <= 1000; ++tick) {
-    ASSERT_TRUE(write(tick).ok()) << "a wait for each would take longer than the test may";
+    ASSERT_TRUE(write(tick).ok()) << "write() must not wait for the disk";
     expected.push_back(tick * kTickNs);
   }
   sink.gap({1000 * kTickNs, 1003 * kTickNs, 3, MissCause::late});
@@ -118,7 +120,7 @@ TEST_F(OwnThreadSinkTest, RowsWaitInOrderForADiskThatStalls) {
   EXPECT_TRUE(disk->closed());
 }
 
-// It was not said to the caller at all.
+// Before the fix, the caller did not learn of rows that were lost after write() had accepted them.
 TEST_F(OwnThreadSinkTest, WhatIsRefusedTooLateIsAGapAndMissedAndSaid) {
   disk->be(true);
   EXPECT_TRUE(write(5).ok());
@@ -140,7 +142,7 @@ TEST_F(OwnThreadSinkTest, WhatIsRefusedTooLateIsAGapAndMissedAndSaid) {
 
 TEST_F(OwnThreadSinkTest, WhatDoesNotFitIntoMemoryIsRefused) {
   disk->be(true);
-  const std::vector<std::uint64_t> rows(std::size_t{1} << 18);  // two megabytes
+  const std::vector<std::uint64_t> rows(std::size_t{1} << 18);  // 2 MiB
   int accepted = 0;
   Result<void> refused;
   while ((refused = sink.write({rows.data(), rows.size(), 1}))) ++accepted;
@@ -157,7 +159,7 @@ TEST_F(OwnThreadSinkTest, ADiskThatStallsAtTheEndIsSaidAndLeft) {
   ASSERT_FALSE(closed.ok());
   EXPECT_EQ(closed.error().code, Code::deadline_exceeded);
   EXPECT_FALSE(disk->closed());
-  disk->be(false);  // its thread ends now
+  disk->be(false);  // lets the thread of the sink end
 }
 
 }  // namespace

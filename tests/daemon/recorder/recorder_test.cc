@@ -70,10 +70,10 @@ TEST_F(RecorderTest, AStopLeavesAWholeFileAndAStartBeginsAnother) {
   ASSERT_EQ(second["columns"].size(), 1U);
   EXPECT_EQ(second["columns"][0]["name"], "b_events");
   EXPECT_EQ(lines("all"), ended["stats"]["rows_written"].get<std::size_t>() + 1)
-      << "the first is left alone";
+      << "the first recording must not change";
 }
 
-// kymod exited with 1, and `kymo recorder stop` failed although the recorder had stopped.
+// Before the fix, kymod exited with 1, and `kymo recorder stop` failed, although the recorder had stopped.
 TEST_F(RecorderTest, RowsThatWereLostAreNoFailureOfAStop) {
   make();
   ASSERT_TRUE(recorder->start());
@@ -93,8 +93,8 @@ TEST_F(RecorderTest, RowsThatWereLostAreNoFailureOfAStop) {
   EXPECT_FALSE(recorder->recording());
 }
 
-// The second metric stands before the first in the list of warnings: the first was told again, and
-// the second never.
+// The warning about the second metric comes first in the list. Before the fix, kymod printed the other warning again, and
+// never printed this one.
 TEST_F(RecorderTest, EachCallbackThatThrowsIsToldOnce) {
   std::array<std::atomic<bool>, 2> fails{};
   for (std::size_t i = 0; i < 2; ++i) {
@@ -129,7 +129,8 @@ TEST_F(RecorderTest, ItsOwnCountsAreThoseOfTheRunThatGoesOn) {
   for (sampler->read(&rows); rows == 0; sampler->read(&rows)) std::this_thread::yield();
   ASSERT_TRUE(recorder->control(RecorderAction::stop, {}));
   sampler->read(&rows);
-  EXPECT_EQ(rows, recorder->latest()->profiler().stats().rows_written) << "kept while it stands";
+  EXPECT_EQ(rows, recorder->latest()->profiler().stats().rows_written)
+      << "the counts stay while the recorder is stopped";
   ASSERT_TRUE(recorder->control(RecorderAction::start, {}));
   const auto run = recorder->running();
   ASSERT_TRUE(recorder->stop());
@@ -159,14 +160,14 @@ TEST_F(RecorderTest, WhatIsWrongIsOneSentenceAndChangesNothing) {
   EXPECT_NE(refusal(RecorderAction::set, change).find("an empty name"), std::string::npos);
   change.metrics = "a_event";
   EXPECT_NE(refusal(RecorderAction::set, change).find("a_events"), std::string::npos)
-      << "what is near";
+      << "the message must suggest the nearest name";
   EXPECT_EQ(refusal(RecorderAction::stop, change),
             "recorder: a rate, metrics or a file cannot be given with stop");
   EXPECT_EQ(recorder->running(), run);
   change = {};
   change.log = folder.path() + "/none/x.tsv";
   EXPECT_NE(refusal(RecorderAction::set, change).find("none"), std::string::npos);
-  EXPECT_TRUE(recorder->recording()) << "what cannot be begun leaves what was, as another file";
+  EXPECT_TRUE(recorder->recording()) << "the recorder must go on as before, in a new file";
   EXPECT_EQ(recorder->running()->log_path(), folder.path() + "/all-2.tsv");
   ASSERT_TRUE(recorder->control(RecorderAction::stop, {}));
   EXPECT_EQ(refusal(RecorderAction::stop), "recorder: it is not running");
@@ -185,11 +186,12 @@ TEST_F(RecorderTest, ARequestKeepsItsRecordingWhole) {
             "recorder: 1 request is being recorded: try again after the end (see kymo progress)");
   EXPECT_TRUE(recording.end(nlohmann::json::object()));
   const std::uint64_t until = recorder->latest()->wanted_until_ns;
-  ASSERT_TRUE(recorder->control(RecorderAction::stop, {})) << "waits for the second behind it";
+  ASSERT_TRUE(recorder->control(RecorderAction::stop, {}))
+      << "the stop waits until the second after the request has been recorded";
   EXPECT_GE(recorder->latest()->profiler().stats().duration_ns, until);
   EXPECT_EQ(metadata("dump")["state"], "ended");
   EXPECT_EQ(recorder->begin(folder.path() + "/two.tsv", monotonic_ns(), {}).value().path(), "")
-      << "nothing is recorded now";
+      << "the recorder is stopped";
 }
 
 TEST_F(RecorderTest, SetWhileItStandsIsForTheNextStart) {
@@ -206,8 +208,8 @@ TEST_F(RecorderTest, SetWhileItStandsIsForTheNextStart) {
   EXPECT_EQ(recorder->running()->info().interval, std::chrono::milliseconds(2));
 }
 
-// Controls, requests, readers of rows and of counts beside each other. A machine that stands still
-// for a second makes a request wait in vain for a control: that is the one refusal that may come.
+// Controls, requests, and readers of rows and counts at the same time. If the machine stands still for a second, a request
+// gives up waiting for a control. No other refusal may occur.
 TEST_F(RecorderTest, AllAtOnce) {
   make();
   ASSERT_TRUE(recorder->start());
@@ -228,7 +230,8 @@ TEST_F(RecorderTest, AllAtOnce) {
     }
   });
   threads.emplace_back([&] {
-    // Few between two controls: each has a thread until its run ends, and while one is recorded no control is carried out.
+    // Only a few requests between two controls: each keeps a thread until its run ends, and no control is carried out
+    // while a request is recorded.
     int few = 0;
     for (int n = 0, controls = 0; !over; ++n) {
       if (controls != done) {

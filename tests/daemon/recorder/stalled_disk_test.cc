@@ -1,6 +1,6 @@
-// A real dump and restore whose images and recording lie on a disk that stalls. CRIU itself waits
-// for that disk; what we do while it waits for us must not. So the disk stalls until we are done: a
-// call that waited for it would never return.
+// A real dump and restore whose images and recording are on a disk that stalls. CRIU itself waits
+// for that disk. kymod must not wait for it while CRIU waits for kymod's answer. So the disk stalls
+// until kymod has answered: a call that waited for the disk would never return.
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -35,7 +35,7 @@ struct StalledDiskTest : testing::Test {
       kill(process.pid, SIGKILL);
     }
   }
-  // The process to dump.
+  // Starts the process that is dumped.
   void run() {
     process = runtime
                   ->run({{"sleep", "1000"},
@@ -45,7 +45,7 @@ struct StalledDiskTest : testing::Test {
                          folder.path() + "/err"})
                   .value();
   }
-  // What dump.cc and restore.cc do when CRIU waits for an answer, on a disk that stalls meanwhile.
+  // Does what dump.cc and restore.cc do when CRIU waits for an answer. The disk stalls meanwhile.
   runtime::Observer observer(RequestRecording& recording, RunningRequest& running) {
     runtime::Observer observer;
     observer.notified = [&](std::string_view name) {
@@ -64,7 +64,7 @@ struct StalledDiskTest : testing::Test {
     act();
     disk.be("well");
   }
-  // Begins the recording `name` on the disk.
+  // Begins the recording `name` on this disk.
   RequestRecording begin_recording(Recorder& recorder, const char* name, RunningRequest& running) {
     std::optional<RequestRecording> recording;
     while_it_stalls([&] {
@@ -75,7 +75,7 @@ struct StalledDiskTest : testing::Test {
     });
     return *std::move(recording);
   }
-  // The metadata of a recording that must become whole.
+  // Returns the metadata of a recording, and checks that it is complete.
   static nlohmann::json whole(const std::string& stem) {
     nlohmann::json metadata;
     EXPECT_TRUE(test::eventually(
@@ -107,7 +107,8 @@ TEST_F(StalledDiskTest, NoNotificationOfADumpOrRestoreWaitsForIt) {
   run();
   const std::string images = disk.path() + "/images";
   std::filesystem::create_directory(images);
-  const std::string work = folder.folder("work");  // CRIU's log: a thousand writes
+  // On another disk, because CRIU writes a thousand lines to its log.
+  const std::string work = folder.folder("work");
   {
     RunningRequest running(board, *metrics, board.begin(v1::Progress::DUMP, "").value());
     RequestRecording recording = begin_recording(*recorder, "/dump.tsv", running);
@@ -135,7 +136,7 @@ TEST_F(StalledDiskTest, NoNotificationOfADumpOrRestoreWaitsForIt) {
   for (const char* name : {"/dump", "/restore"}) {
     const nlohmann::json metadata = whole(disk.path() + name);
     const nlohmann::json& stats = metadata["stats"];
-    EXPECT_EQ(stats["missed_sink_error"], 0) << "the memory held the rows meanwhile";
+    EXPECT_EQ(stats["missed_sink_error"], 0) << "the rows waited in memory";
     EXPECT_GT(stats["rows_written"], 0);
     EXPECT_GE(metadata["marks"].size(), 2U);
     std::ifstream rows(disk.path() + name + ".tsv");
@@ -145,10 +146,10 @@ TEST_F(StalledDiskTest, NoNotificationOfADumpOrRestoreWaitsForIt) {
   EXPECT_TRUE(recorder->stop());
 }
 
-// A process that is dumped onto a disk which stands still from CRIU's first notification on: by
-// then it is frozen.
+// Dumps a process to a disk that stalls at CRIU's first notification, when the process is already
+// frozen.
 struct StandingDiskTest : StalledDiskTest {
-  // Runs it; false: the test cannot be done here.
+  // Starts the process. Returns false if the test cannot run here.
   bool begin() {
     EXPECT_TRUE(disk.mounted()) << "FUSE does not work here";
     run();
@@ -157,7 +158,7 @@ struct StandingDiskTest : StalledDiskTest {
     std::filesystem::create_directory(spec.work_dir);
     return disk.mounted();
   }
-  // The error of a dump with a deadline of two seconds.
+  // Returns the error of a dump with a deadline of two seconds.
   Error dump_while(const std::function<void()>& stand_still) {
     spec.deadline_ns = monotonic_ns() + 2'000'000'000;
     runtime::Observer observer;
@@ -186,10 +187,12 @@ struct StandingDiskTest : StalledDiskTest {
   }
 
   runtime::DumpSpec spec;
-  bool unconfirmed = false;  // the images were kept, because the process was not seen to run
+  // Whether the images were kept because the process was not seen running.
+  bool unconfirmed = false;
 };
 
-// kymod waited for ever for CRIU to stop, which it cannot while it waits for its disk.
+// Before the fix, kymod waited for ever until CRIU stopped. CRIU cannot stop while it waits for its
+// disk.
 TEST_F(StandingDiskTest, ADeadlineEndsTheDumpAndTheProcessRunsOn) {
   KYMO_NEEDS_CRIU();
   ASSERT_TRUE(begin());
@@ -205,7 +208,8 @@ TEST_F(StandingDiskTest, ADeadlineEndsTheDumpAndTheProcessRunsOn) {
   expect_dumped_once_it_answers();
 }
 
-// The thread that stores a streamed dump's images waited for the disk, and the request for it.
+// Before the fix, the thread that stores the images of a streamed dump waited for the disk, and the
+// request waited for the thread.
 TEST_F(StandingDiskTest, ADeadlineEndsAStreamedDumpToo) {
   KYMO_NEEDS_CRIU();
   ASSERT_TRUE(begin());
@@ -217,12 +221,14 @@ TEST_F(StandingDiskTest, ADeadlineEndsAStreamedDumpToo) {
   expect_dumped_once_it_answers();
 }
 
-// Of a call that the disk has taken the kernel lets not even a killed CRIU go.
+// The kernel does not even let a killed CRIU end while the disk has taken a call and has not
+// answered it.
 TEST_F(StandingDiskTest, WhereNoKillEndsCriuThatIsSaidAndTheProcessRunsOnOnceTheDiskAnswers) {
   KYMO_NEEDS_CRIU();
   ASSERT_TRUE(begin());
   spec.work_dir =
-      folder.folder("work");  // its log lies elsewhere: else it stands before it freezes
+      // The log is on another disk: otherwise CRIU would wait for it before the freeze.
+      folder.folder("work");
   const Error error = dump_while([&] { disk.be("stalls"); });
   EXPECT_EQ(error.code, Code::deadline_exceeded) << error.message;
   EXPECT_NE(error.message.find("cannot end before its disk answers"), std::string::npos)
@@ -237,7 +243,7 @@ TEST_F(StandingDiskTest, WhereNoKillEndsCriuThatIsSaidAndTheProcessRunsOnOnceThe
   expect_dumped_once_it_answers();
 }
 
-// A power failure after a dump lost the process and its images both.
+// Before the fix, a power failure after a dump could lose both the process and its images.
 TEST_F(StandingDiskTest, WithSyncTheImagesAreDurableBeforeTheProcessEnds) {
   KYMO_NEEDS_CRIU();
   ASSERT_TRUE(begin());
@@ -247,12 +253,12 @@ TEST_F(StandingDiskTest, WithSyncTheImagesAreDurableBeforeTheProcessEnds) {
   observer.notified = [&](std::string_view) { before_the_end = disk.synced(); };
   const auto dumped = runtime->dump(spec, observer);
   ASSERT_TRUE(dumped.ok()) << dumped.error().message;
-  EXPECT_EQ(before_the_end, "") << "there is nothing to sync before all is written";
+  EXPECT_EQ(before_the_end, "") << "nothing is synced before all images are written";
   for (const auto& image : std::filesystem::directory_iterator(spec.images_dir)) {
     const std::string line = "/images/" + image.path().filename().string() + "\n";
     EXPECT_NE(disk.synced().find(line), std::string::npos) << line;
   }
-  EXPECT_NE(disk.synced().find("/images\n"), std::string::npos) << "and their names";
+  EXPECT_NE(disk.synced().find("/images\n"), std::string::npos) << "the folder must be synced, too";
 }
 
 TEST_F(StandingDiskTest, WhereTheDiskCannotKeepTheImagesADumpWithSyncFailsAndTheProcessRunsOn) {

@@ -5,7 +5,7 @@
 namespace kymo::daemon {
 namespace {
 
-// Counts what it is given; fails where told to.
+// Counts what it gets. Fails on request.
 class CountingSink : public Sink {
  public:
   Result<void> open(const RecordingInfo&) override { return result(); }
@@ -51,7 +51,7 @@ TEST_F(TeeSinkTest, AFullDiskUnderTheFileCostsTheHistoryNothing) {
   EXPECT_EQ(tee.write(Rows{nullptr, 3, 1}).error().message, "disk full");
   tee.gap(Gap{0, 3, 3, MissCause::sink_error});
   EXPECT_EQ(history->rows, 3U);
-  EXPECT_EQ(history->gaps, 0U) << "its rows are there: it has no gap";
+  EXPECT_EQ(history->gaps, 0U) << "the history got all rows, so it has no gap";
   EXPECT_EQ(file->gaps, 3U);
   EXPECT_FALSE(tee.close({}).ok());
   EXPECT_TRUE(history->closed);

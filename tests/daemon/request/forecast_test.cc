@@ -16,7 +16,7 @@ store::Run took(std::uint64_t seconds, std::uint64_t mib) {
   return run;
 }
 
-// A dump that takes a fixed time and a time for each MiB.
+// A past dump that took a fixed time plus a time for each MiB.
 store::Run on_disk(const std::string& disk, std::uint64_t mib, std::uint64_t fixed_ms,
                    double ms_a_mib) {
   store::Run run;
@@ -70,7 +70,7 @@ TEST(ForecastTest, CompressedImagesCountAsTheMemoryTheyHold) {
 TEST(ForecastTest, TheTimesHaveTheRangeOfEarlierDumps) {
   EarlierDumps earlier{{took(1, 240), took(3, 240), took(2, 240), took(50, 1)}, {}};
   for (std::size_t i = 0; i < 3; ++i) {
-    const std::size_t pages = 61440 + 256 * i;  // 240 MiB, and i more
+    const std::size_t pages = 61440 + 256 * i;  // 240 MiB plus i MiB
     const std::size_t frozen_us = 100'000 * (i + 1);
     earlier.own[i].stats_json = "{\"pages_written\": " + std::to_string(pages) +
                                 ", \"frozen_time_us\": " + std::to_string(frozen_us) + "}";
@@ -81,16 +81,18 @@ TEST(ForecastTest, TheTimesHaveTheRangeOfEarlierDumps) {
   EXPECT_EQ(times.written_bytes.low, 240 * kMebibyte);
   EXPECT_EQ(times.written_bytes.high, 242 * kMebibyte);
   EXPECT_EQ(times.stood_still_ns.low, kSecond / 10);
-  EXPECT_LT(times.stood_still_ns.expected, kSecond / 5) << "it wrote 1 MiB more";
+  EXPECT_LT(times.stood_still_ns.expected, kSecond / 5)
+      << "the dump of 200 ms wrote 1 MiB more than is planned";
   EXPECT_GT(times.stood_still_ns.expected, kSecond / 6);
   EXPECT_EQ(times.total_ns.low, kSecond);
   EXPECT_GT(times.total_ns.high, times.total_ns.expected);
   EXPECT_EQ(forecast_times(earlier, {496 * kMebibyte, ""}).stood_still_ns.low, kSecond / 5)
-      << "twice the work";
+      << "twice the memory takes twice as long";
   EXPECT_EQ(forecast_times({}, {kMebibyte, ""}).dumps, 0U);
 }
 
-// After fourteen dumps of up to 131 MiB it gave 21 s, and at most 42 s, for 2 GiB that took 1.7 s.
+// Before the fix, after fourteen dumps of up to 131 MiB the forecast for 2 GiB was 21 s, and at
+// most 42 s. The dump took 1.7 s.
 TEST(ForecastTest, TheFixedPartOfATimeDoesNotGrowWithMemory) {
   EarlierDumps earlier;
   for (const unsigned mib : {1U, 1U, 2U, 4U, 4U, 8U, 9U, 16U, 33U, 40U, 64U, 65U, 130U, 131U}) {
@@ -128,7 +130,8 @@ TEST(ForecastTest, EachDiskHasALineOfItsOwn) {
             std::string::npos);
 }
 
-// Its own dumps were all of the same size: how a time grows is known from those of others.
+// All dumps of this process had the same size. So only the dumps of other processes show how the
+// time grows with the size.
 TEST(ForecastTest, OthersTellHowATimeGrows) {
   EarlierDumps earlier;
   for (int i = 0; i < 3; ++i) earlier.own.push_back(on_disk("ext4 /dev/sda1", 8, 500, 1));

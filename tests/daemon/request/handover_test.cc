@@ -16,7 +16,7 @@ constexpr Handover::Patience kNone{std::chrono::milliseconds(0), std::chrono::mi
 
 class HandoverTest : public ::testing::Test {
  protected:
-  // The time of a request that was cancelled.
+  // The limits of a request that was cancelled.
   [[nodiscard]] DiskWait over() {
     cancel_.ask();
     return {&cancel_, 0};

@@ -15,7 +15,7 @@ TEST(RateMeterTest, IsTheGrowthOfTheLastSecond) {
   for (std::uint64_t ms = 0; ms <= 3000; ms += 10)
     meter.note(kOneSecond + ms * 1'000'000, ms * 1000);
   EXPECT_NEAR(static_cast<double>(meter.per_second(4 * kOneSecond, 3'000'000)), 1e6, 1e3);
-  // It goes ten times as fast: a good second later that is all that counts.
+  // From now on the dump is ten times as fast. After more than a second, only the new rate counts.
   for (std::uint64_t ms = 0; ms <= 1300; ms += 10) {
     meter.note(4 * kOneSecond + ms * 1'000'000, 3'000'000 + ms * 10'000);
   }
@@ -44,7 +44,8 @@ TEST_F(ProgressTest, TheEndIsUnknownUntilATenthIsDone) {
   EXPECT_FALSE(dump->view().has_remaining_ns());
   dump->expect(1'000'000);
   dump->moved(1000, 0, v1::Progress::PASSIVE);
-  std::this_thread::sleep_for(std::chrono::milliseconds(5));  // a rate needs time to pass
+  // A rate needs some time between two readings.
+  std::this_thread::sleep_for(std::chrono::milliseconds(5));
   dump->moved(99'999, 90'000, v1::Progress::PASSIVE);
   v1::Progress view = dump->view();
   EXPECT_EQ(view.bytes_remaining(), 900'001U);
@@ -68,7 +69,7 @@ TEST_F(ProgressTest, MoreThanWasExpectedIsTheTotalThen) {
   EXPECT_EQ(dump->view().bytes_total(), 1500U);
   EXPECT_EQ(dump->view().bytes_remaining(), 0U);
   EXPECT_EQ(sums_.bytes_remaining, 0U);
-  dump->moved(1400, 0, v1::Progress::PASSIVE);  // an older look: never back
+  dump->moved(1400, 0, v1::Progress::PASSIVE);  // an older reading must not decrease the progress
   EXPECT_EQ(dump->view().bytes_done(), 1500U);
 }
 
@@ -113,7 +114,7 @@ TEST_F(ProgressTest, TheSumsAreThoseOfTheRequestsThatRun) {
   EXPECT_EQ(sums_.bytes_remaining, 0U);
   EXPECT_EQ(two->view().state(), v1::Progress::FAILED);
   EXPECT_EQ(two->view().error(), "broken");
-  EXPECT_EQ(one->view().bytes_total(), 8192U);  // what was done is what there was
+  EXPECT_EQ(one->view().bytes_total(), 8192U);  // at the end, the total is what was done
 }
 
 TEST_F(ProgressTest, AnIdIsUniqueAmongThoseThatRunAndNotTooLong) {

@@ -9,7 +9,7 @@ namespace {
 
 class RunningRequestTest : public testing::Test {
  protected:
-  // The gauge `phase`, as /metrics has it.
+  // Returns the gauge `phase` as /metrics shows it.
   std::uint64_t phase() {
     const auto sampler = metrics_->registry().sampler({"phase"}).value();
     std::uint64_t value = 0;
@@ -35,7 +35,7 @@ TEST_F(RunningRequestTest, AnExceptionDoesNotLeaveItRunning) {
   EXPECT_EQ(progress->view().state(), v1::Progress::FAILED);
   EXPECT_EQ(progress->view().error(), "kymod failed: its log says why");
   EXPECT_EQ(phase(), 0U);
-  EXPECT_TRUE(board_.begin(v1::Progress::DUMP, "mine").ok());  // the id is free again
+  EXPECT_TRUE(board_.begin(v1::Progress::DUMP, "mine").ok());  // the id can be used again
 }
 
 TEST_F(RunningRequestTest, TheOutcomeThatItWasToldStays) {
@@ -45,7 +45,7 @@ TEST_F(RunningRequestTest, TheOutcomeThatItWasToldStays) {
       RunningRequest running(board_, *metrics_, progress);
       running.ended(good ? Result<void>() : Error{Code::aborted, "no room"});
       EXPECT_EQ(phase(), 0U);
-      // Its record is not written yet.
+      // The record of the request is not written yet.
       EXPECT_EQ(progress->view().state(), v1::Progress::RUNNING);
     }
     EXPECT_EQ(progress->view().state(), good ? v1::Progress::SUCCEEDED : v1::Progress::FAILED);

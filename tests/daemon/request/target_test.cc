@@ -9,7 +9,8 @@
 namespace kymo::daemon {
 namespace {
 
-// "CGROUPS_SOFT" without its prefix, in small letters: as CRIU's command line has it.
+// The word of CRIU's command line for a name of the API: "CGROUPS_SOFT" without its prefix and in
+// lower case.
 std::string word_of(const std::string& name, const std::string& prefix) {
   std::string word = name.substr(prefix.size());
   std::transform(word.begin(), word.end(), word.begin(),

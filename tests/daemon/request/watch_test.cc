@@ -65,7 +65,8 @@ TEST_F(WatchTest, WaitsForARequestThatHasNotBegunAndFindsOneThatHasEnded) {
   request.set_wait(true);
   std::vector<v1::Progress> seen;
   auto watched = std::async(std::launch::async, [&] { return watch_into(seen, request); });
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // it may wait by now, or not
+  // The watcher may or may not be waiting already.
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
   const auto dump = board_.begin(v1::Progress::DUMP, "mine").value();
   board_.end(dump, {});
   ASSERT_TRUE(watched.get().ok());
@@ -80,19 +81,20 @@ TEST_F(WatchTest, WaitsForARequestThatHasNotBegunAndFindsOneThatHasEnded) {
 TEST_F(WatchTest, ARequestThatBeginsAndEndsBetweenTwoLooksIsNotWaitedForForEver) {
   const auto earlier = board_.begin(v1::Progress::DUMP, "").value();
   earlier->set_target(6, "web");
-  board_.end(earlier, {});  // before anybody watched: not what is waited for
+  board_.end(earlier, {});  // ended before the watch began, so the watch must not report it
   v1::WatchRequest request = of_job("web");
   request.set_wait(true);
   std::vector<v1::Progress> seen;
   int looks = 0;
-  // Between two looks, on the watcher's own thread: it cannot have seen it run.
+  // Runs on the watcher's own thread between two looks, so the watcher cannot see the request while
+  // it runs.
   const auto between = [&] {
     if (++looks == 1) {
       const auto dump = board_.begin(v1::Progress::DUMP, "short").value();
       dump->set_target(7, "web");
       board_.end(dump, {});
     }
-    return looks > 10;  // it would wait for ever
+    return looks > 10;  // ends the test if the watch would wait for ever
   };
   const auto note = [&](const v1::Progress& progress) {
     seen.push_back(progress);
@@ -108,7 +110,7 @@ TEST_F(WatchTest, ARequestThatBeginsAndEndsBetweenTwoLooksIsNotWaitedForForEver)
 TEST_F(WatchTest, WhereNothingRunsThatIsSaid) {
   std::vector<v1::Progress> seen;
   EXPECT_EQ(watch_into(seen, of_job("nobody")).error().code, Code::not_found);
-  EXPECT_TRUE(watch_into(seen, {}).ok());  // all of none
+  EXPECT_TRUE(watch_into(seen, {}).ok());  // without a filter, a watch of nothing succeeds
   v1::WatchRequest hasty;
   hasty.set_updates_per_second(1001);
   EXPECT_EQ(watch_into(seen, hasty).error().code, Code::invalid_argument);
@@ -126,7 +128,7 @@ TEST_F(WatchTest, ThoseBeyondTheMostAreRefusedAndStalledOnesHoldNobodyUp) {
       static_cast<void>(watch(board_, of_job("web"),
                               {[&](const v1::Progress&) {
                                  ++entered;
-                                 stalled.wait(true);  // a reader that stands still
+                                 stalled.wait(true);  // a reader that does not go on
                                  return true;
                                },
                                [] { return false; }}));
@@ -135,12 +137,14 @@ TEST_F(WatchTest, ThoseBeyondTheMostAreRefusedAndStalledOnesHoldNobodyUp) {
   while (entered < ProgressBoard::kMaxWatchers) std::this_thread::yield();
   std::vector<v1::Progress> seen;
   EXPECT_EQ(watch_into(seen, of_job("web")).error().code, Code::resource_exhausted);
-  dump->moved(4096, 4096, v1::Progress::PASSIVE);  // returns: nobody waits for the watchers
+  // Returns at once: a request waits for no watcher.
+  dump->moved(4096, 4096, v1::Progress::PASSIVE);
   board_.end(dump, {});
   stalled = false;
   stalled.notify_all();
   for (std::thread& watcher : watchers) watcher.join();
-  EXPECT_EQ(watch_into(seen, of_job("web")).error().code, Code::not_found);  // there is room again
+  // Not resource_exhausted: there is room for a watcher again.
+  EXPECT_EQ(watch_into(seen, of_job("web")).error().code, Code::not_found);
 }
 
 TEST_F(WatchTest, EndsWhenItsReaderGoesOrTheDaemonStops) {

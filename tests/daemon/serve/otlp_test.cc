@@ -12,7 +12,7 @@
 namespace kymo::daemon {
 namespace {
 
-constexpr std::uint64_t kSpans = 3;  // of each tree that these tests offer
+constexpr std::uint64_t kSpans = 3;  // the number of spans in each tree of these tests
 
 std::unique_ptr<ScopeTree> failed_dump() {
   auto tree = std::make_unique<ScopeTree>(ScopeName("dump"));
@@ -22,7 +22,7 @@ std::unique_ptr<ScopeTree> failed_dump() {
   return tree;
 }
 
-// A collector on a free port, which keeps what it is sent.
+// An OpenTelemetry collector on a free port. It keeps the requests that it gets.
 class Collector {
  public:
   explicit Collector(int status, const std::string& answer = "") {
@@ -66,7 +66,7 @@ class Collector {
   std::thread thread_;
 };
 
-// What an exporter counts.
+// The counters of an exporter.
 struct Counts {
   std::atomic<std::uint64_t> sent{0};
   std::atomic<std::uint64_t> dropped{0};
@@ -124,14 +124,15 @@ TEST(OtlpTest, ATreeIsATrace) {
   EXPECT_EQ(criu.start_time_unix_nano(), 1'000'200U);
   EXPECT_EQ(criu.end_time_unix_nano(), 1'004'200U);
   EXPECT_EQ(criu.status().code(), otlp::Status::ERROR);
-  EXPECT_EQ(criu.status().message(), "no \xef\xbf\xbd") << "U+FFFD for what is no UTF-8";
+  EXPECT_EQ(criu.status().message(), "no \xef\xbf\xbd") << "bytes that are no UTF-8 become U+FFFD";
   EXPECT_EQ(criu.attributes(1).key(), "kymo.bytes");
   EXPECT_EQ(criu.attributes(1).value().int_value(), 4'096);
   EXPECT_EQ(spans.spans(2).attributes(0).key(), "kymo.parallel");
   EXPECT_FALSE(spans.spans(2).has_status());
 }
 
-// By hand, since what reads a message by the numbers that wrote it proves none of them.
+// The bytes are parsed by hand: a test that used the same generated code could not find a wrong
+// field number.
 TEST(OtlpTest, FieldsHaveOtlpsNumbers) {
   otlp::Span span;
   span.set_trace_id("T");
@@ -164,7 +165,7 @@ TEST(OtlpTest, TreesArriveAtTheCollector) {
     OtlpExporter exporter(collector.endpoint(), counts.count());
     exporter.offer(*failed_dump());
     exporter.offer(*failed_dump());
-  }  // which sends what waits
+  }  // the end of the exporter sends the spans that wait
   ASSERT_EQ(collector.bodies().size(), 2U);
   EXPECT_EQ(collector.types().front(), "application/x-protobuf");
   otlp::ExportTraceServiceRequest first;
@@ -186,7 +187,7 @@ TEST(OtlpTest, WhatTheCollectorRefusesIsCounted) {
   EXPECT_EQ(counts.sent.load(), 0U);
 }
 
-// The answer by hand: partial_success{rejected_spans: N}.
+// The collector's answer, built by hand: partial_success{rejected_spans: N}.
 TEST(OtlpTest, WhatTheCollectorTakesInPartIsCountedSo) {
   for (const std::uint64_t rejected : {1U, 3U, 100U}) {
     Collector collector(200, std::string("\x0a\x02\x08") + static_cast<char>(rejected));
@@ -223,9 +224,9 @@ TEST(OtlpTest, ScopesThatTheTreeHadNoRoomForAreDroppedSpans) {
   EXPECT_EQ(counts.dropped.load(), 6 - recorded);
 }
 
-// Neither where nobody listens nor where nothing is answered does offer() wait; the queue is
-// bounded, and at the end every span is accounted for. Waiting for each answer would take many
-// times as long as the test may.
+// offer() must never wait, neither if nobody listens nor if the collector does not answer. The
+// queue is bounded. At the end, each span is counted as sent or dropped. The watchdog would end
+// this test if it waited for each answer.
 TEST(OtlpTest, ADeadEndpointDelaysNothingAndLosesNoCount) {
   for (const bool listening : {false, true}) {
     const test::DeadPort port(listening);
@@ -238,7 +239,7 @@ TEST(OtlpTest, ADeadEndpointDelaysNothingAndLosesNoCount) {
         exporter.offer(*tree);
         offered += kSpans;
       }
-      EXPECT_GT(counts.dropped.load(), 0U) << "at least what is beyond the queue";
+      EXPECT_GT(counts.dropped.load(), 0U) << "spans that do not fit into the queue are dropped";
     }
     EXPECT_EQ(counts.dropped.load(), offered) << listening;
     EXPECT_EQ(counts.sent.load(), 0U);

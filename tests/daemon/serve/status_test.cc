@@ -14,7 +14,7 @@ TEST(StatusTest, AnErrorKeepsItsCodeAndText) {
   EXPECT_EQ(status.error_details(), "\x08\x0e") << "google.rpc.Status{code: 14}";
 }
 
-// It was once lost: beyond 8 KiB of trailers a caller sees another error.
+// A caller refuses more than 8 KiB of trailers. Before the fix, it then saw another error.
 TEST(StatusTest, ALongTextIsCutToWhatCallersAccept) {
   for (const std::string& unit : {std::string("x"), std::string("\n"), std::string("ä")}) {
     std::string text;
@@ -25,7 +25,7 @@ TEST(StatusTest, ALongTextIsCutToWhatCallersAccept) {
     EXPECT_TRUE(sent.ends_with("... (cut: kymod's log has all of it)")) << sent;
     EXPECT_EQ(sent.substr(0, unit.size()), unit);
     const std::size_t kept = sent.find(" ...");
-    EXPECT_EQ(kept % unit.size(), 0U) << "a character is cut in two";
+    EXPECT_EQ(kept % unit.size(), 0U) << "the text must not be cut inside a character";
   }
 }
 

@@ -46,7 +46,7 @@ TEST(TimingTrailerTest, ALargeTreeLosesItsInnermostScopes) {
   const std::string trailer = timing_trailer(tree, "");
   EXPECT_LE(trailer.size(), kMaxTrailerBytes);
   const v1::TimingTree out = parsed(trailer);
-  EXPECT_EQ(out.scopes_size(), 10) << "the root, and the 9 steps that the limit let in";
+  EXPECT_EQ(out.scopes_size(), 10) << "the root and the 9 steps that fit into the limit";
   EXPECT_EQ(out.scopes_left_out(), 711U - 10U);
 }
 
@@ -59,7 +59,7 @@ TEST(TimingTrailerTest, ALongMessageIsLeftItsRoom) {
   EXPECT_EQ(out.scopes_size(), 1);
   EXPECT_EQ(out.scopes_left_out(), 50U);
   EXPECT_EQ(parsed(timing_trailer(tree, std::string(1966, '%'))).scopes_size(), 1)
-      << "a third of 5900, each sent as three";
+      << "5900 bytes hold a third as many of these characters, because each is sent as three bytes";
   EXPECT_EQ(timing_trailer(tree, std::string(9000, 'x')), "");
 }
 

@@ -25,7 +25,8 @@ namespace {
 
 constexpr uid_t kNobody = 65534;
 
-// Connects and says whether the other side keeps the connection: 'k' arrives, or it is closed.
+// Connects, and returns whether the listener accepts the caller: it then sends 'k'. Otherwise it
+// closes the connection.
 bool is_let_in(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -37,7 +38,7 @@ bool is_let_in(const std::string& path) {
          read(fd.get(), &said, 1) == 1 && said == 'k';
 }
 
-// The same as another user, of a group of its own and the given ones; in a child process.
+// Does the same in a child process, as another user with a group of its own and the given groups.
 bool is_let_in_as(uid_t uid, const std::vector<gid_t>& groups, const std::string& path,
                   pid_t* caller = nullptr) {
   const pid_t child = fork();
@@ -54,7 +55,7 @@ bool is_let_in_as(uid_t uid, const std::vector<gid_t>& groups, const std::string
   return WIFEXITED(status) && WEXITSTATUS(status) == 1;
 }
 
-// Keeps what is logged. Threads: any.
+// Keeps the lines that are logged. Threads: any.
 class TextSink : public spdlog::sinks::base_sink<std::mutex> {
  public:
   std::string text() {
@@ -72,7 +73,7 @@ class TextSink : public spdlog::sinks::base_sink<std::mutex> {
   std::string text_;  // guarded by mutex_
 };
 
-// What is logged while it lives.
+// Collects the lines that are logged while this object exists.
 class Logged {
  public:
   Logged() : before_(spdlog::default_logger()) {
@@ -97,7 +98,7 @@ class UnixListenerTest : public ::testing::Test {
     EXPECT_EQ(stat(path().c_str(), &info), 0);
     return info.st_mode & 07777U;
   }
-  // One that says 'k' to whom it lets in.
+  // Starts a listener that sends 'k' to each accepted caller.
   std::unique_ptr<UnixListener> serve(const std::string& group = "") {
     auto listener = UnixListener::bind(path(), group);
     EXPECT_TRUE(listener.ok()) << listener.error().message;
@@ -105,7 +106,7 @@ class UnixListenerTest : public ::testing::Test {
     (*listener)->serve([this](int fd, bool root) {
       ++let_in_;
       if (root) ++roots_;
-      send(fd, "k", 1, MSG_NOSIGNAL);  // a caller that only looks may be gone
+      send(fd, "k", 1, MSG_NOSIGNAL);  // the caller may have closed the connection already
       close(fd);
     });
     return std::move(listener).value();
@@ -113,7 +114,7 @@ class UnixListenerTest : public ::testing::Test {
 
   test::TemporaryDirectory folder_;
   std::atomic<int> let_in_ = 0;
-  std::atomic<int> roots_ = 0;  // those of them that are root, or the user of this test
+  std::atomic<int> roots_ = 0;  // how many callers were root or the user of this test
 };
 
 TEST_F(UnixListenerTest, LetsItsOwnUserInAndRemovesItsSocketAtTheEnd) {
@@ -132,7 +133,7 @@ TEST_F(UnixListenerTest, AnotherUserIsRefusedByItsCredentialsAndLoggedWithUidAnd
   if (geteuid() != 0) GTEST_SKIP() << "needs root to become another user";
   const Logged log;
   const auto listener = serve();
-  EXPECT_FALSE(is_let_in_as(kNobody, {}, path())) << "by the mode";
+  EXPECT_FALSE(is_let_in_as(kNobody, {}, path())) << "the mode of the socket does not permit it";
   ASSERT_EQ(chmod(path().c_str(), 0666), 0);
   pid_t caller = 0;
   EXPECT_FALSE(is_let_in_as(kNobody, {}, path(), &caller));
@@ -141,7 +142,7 @@ TEST_F(UnixListenerTest, AnotherUserIsRefusedByItsCredentialsAndLoggedWithUidAnd
                             std::to_string(caller)),
             std::string::npos)
       << log.text();
-  EXPECT_TRUE(is_let_in(path())) << "it serves on";
+  EXPECT_TRUE(is_let_in(path())) << "the listener still serves";
 }
 
 TEST_F(UnixListenerTest, TheSocketsGroupIsLetInByWhicheverOfACallersGroups) {
@@ -193,7 +194,7 @@ TEST_F(UnixListenerTest, AStaleSocketIsReplacedAndAnotherFileIsNot) {
   EXPECT_EQ(access(letter.c_str(), F_OK), 0);
 }
 
-// The one that came later has the name: it is not the first one's to remove.
+// Another listener has replaced the socket. The first one must not remove it.
 TEST_F(UnixListenerTest, AtItsEndItRemovesNoSocketOfAnothers) {
   auto first = serve();
   ASSERT_EQ(unlink(path().c_str()), 0);
@@ -202,7 +203,7 @@ TEST_F(UnixListenerTest, AtItsEndItRemovesNoSocketOfAnothers) {
   EXPECT_TRUE(is_let_in(path()));
 }
 
-// Anybody who may read the folder may hold its lock: kymod waited for ever.
+// Every user who can read the folder can lock it. Before the fix, kymod then waited for ever.
 TEST_F(UnixListenerTest, ALockThatSomebodyHoldsOnItsFolderDoesNotKeepItFromStarting) {
   const FileDescriptor held(open(folder_.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   ASSERT_EQ(flock(held.get(), LOCK_EX), 0);

@@ -28,7 +28,7 @@ TEST(CheckpointDirTest, ANewOneIsPrivateAndHasItsFolders) {
   EXPECT_TRUE(fs::exists(dir.images()) && !fs::exists(dir.partial_images()));
 }
 
-// Printing or copying it overflowed kymod's stack.
+// Before the fix, printing or copying such a record overflowed kymod's stack.
 TEST(CheckpointDirTest, ARecordThatNestsWithoutEndIsDamaged) {
   const test::TemporaryDirectory folder;
   const std::string deep(200'000, '[');
@@ -37,7 +37,7 @@ TEST(CheckpointDirTest, ARecordThatNestsWithoutEndIsDamaged) {
   EXPECT_EQ(report::read_checkpoint_record(folder.path()).error().code, Code::data_loss);
 }
 
-// kymod read 63 MB of it into more than a gigabyte.
+// Before the fix, kymod used more than a gigabyte to read a record of 63 MB.
 TEST(CheckpointDirTest, ARecordThatIsTooLargeIsDamaged) {
   const test::TemporaryDirectory folder;
   std::string wide = "{\"format_version\":1,\"job\":[0";
@@ -67,7 +67,7 @@ TEST(CheckpointDirTest, ALinkInOneThatSomebodyMadeIsNotFollowed) {
   ASSERT_FALSE(record.ok());
   EXPECT_EQ(record.error().code, Code::permission_denied) << record.error().message;
 
-  EXPECT_TRUE(check_no_linked_folders(dir).ok()) << "those that are not there are no fault";
+  EXPECT_TRUE(check_no_linked_folders(dir).ok()) << "missing folders are permitted";
   static_cast<void>(folder.folder("c/work"));
   EXPECT_TRUE(check_no_linked_folders(dir).ok());
   fs::create_directory_symlink(folder.path(), dir.images());

@@ -1,4 +1,4 @@
-// What a killed kymod leaves half done, and what the next one makes of it. Processes are real ones.
+// What a killed kymod leaves unfinished, and what the next kymod does with it. The processes are real.
 #include "daemon/state/cut_short.h"
 
 #include <gtest/gtest.h>
@@ -18,6 +18,7 @@
 #include "report/checkpoint_record.h"
 #include "runtime/launch.h"
 #include "runtime/memory_images.h"
+#include "runtime/scratch.h"
 #include "support/moody_disk.h"
 #include "support/temporary_directory.h"
 
@@ -46,7 +47,7 @@ class CutShort : public ::testing::Test {
   }
   void TearDown() override { end_process(); }
 
-  // A job as kymod starts them; in the store with its pid, or without where `stored` is false.
+  // Starts a job as kymod does. If `stored` is false, the pid of the job is not in the store.
   void start_job(bool stored) {
     job_.id = "j1";
     job_.name = "work";
@@ -67,7 +68,7 @@ class CutShort : public ::testing::Test {
     waitpid(pid_, nullptr, 0);
     pid_ = 0;
   }
-  // A dump of the job that has begun, with these images.
+  // Begins a dump of the job that has written these images so far.
   void begin_dump(std::initializer_list<const char*> images) {
     ASSERT_TRUE(create_checkpoint_dir(dir_).ok());
     for (const char* image : images) {
@@ -80,7 +81,7 @@ class CutShort : public ::testing::Test {
     checkpoint.directory = dir_.path();
     ASSERT_TRUE(store_->add_checkpoint(checkpoint).ok());
   }
-  // Its request has ended, and checkpoint.json has these entries.
+  // Marks the request as ended without a confirmed result, and adds these entries to checkpoint.json.
   void be_unconfirmed(json record) {
     store::Checkpoint checkpoint = store_->checkpoint(id_).value();
     checkpoint.state = store::CheckpointState::unconfirmed;
@@ -89,7 +90,7 @@ class CutShort : public ::testing::Test {
     record["start_ticks"] = job_.start_ticks;
     ASSERT_TRUE(write_record(dir_, record).ok());
   }
-  // Real images would need a dump. `look` answers for the process that reads them.
+  // Real images would need a dump. `look` stands in for the process that reads them.
   void read_images_by(confine::Work look) {
     confine::Works works = foreign_works();
     works.at("look at images") = look;
@@ -115,7 +116,7 @@ class CutShort : public ::testing::Test {
   CheckpointDir dir_{folder_.path() + "/c"};
   const std::string id_ = "c" + std::to_string(::getpid());
   pid_t pid_ = 0;
-  std::pair<runtime::Kind, runtime::DumpSpec> settled_;  // what a runtime was asked to
+  std::pair<runtime::Kind, runtime::DumpSpec> settled_;  // what the runtime was asked to settle
 };
 
 TEST_F(CutShort, HalfImagesOfAProcessThatRunsAreRemoved) {
@@ -129,7 +130,7 @@ TEST_F(CutShort, HalfImagesOfAProcessThatRunsAreRemoved) {
 
 TEST_F(CutShort, TheRuntimeIsToldWhatWasToBeDumpedByTheEntry) {
   start_job(true);
-  job_.id.clear();  // a container that is no job
+  job_.id.clear();  // a container that is not a job
   begin_dump({"pages-1.img"});
   const std::uint64_t start_ticks = probe::read_process(pid_)->start_ticks;
   ASSERT_TRUE(
@@ -150,10 +151,10 @@ TEST_F(CutShort, TheRuntimeIsToldWhatWasToBeDumpedByTheEntry) {
   EXPECT_NE(checkpoint.error.find("podman container shop runs on"), std::string::npos)
       << checkpoint.error;
   EXPECT_EQ(report::read_checkpoint_record(dir_.path())->at("container").at("id"), "4711")
-      << "it stays in the record";
+      << "the record keeps it";
 }
 
-// The reader names another container than the file does.
+// The reader's answer names another container than the file, so the test sees which one is used.
 TEST_F(CutShort, TheRecordIsReadByAProcessWithoutRights) {
   start_job(true);
   begin_dump({"pages-1.img"});
@@ -167,6 +168,24 @@ TEST_F(CutShort, TheRecordIsReadByAProcessWithoutRights) {
                 .value();
   close();
   EXPECT_EQ(settled_.second.container, "other");
+}
+
+// A container was taken for a process, and its images were removed although it was frozen.
+TEST_F(CutShort, WhileNobodyCanReadTheRecordNothingIsDecided) {
+  const Result<std::vector<pid_t>> reader = probe::children_of(getpid());
+  ASSERT_TRUE(reader.ok());
+  ASSERT_EQ(reader->size(), 1U);
+  start_job(true);
+  begin_dump({"pages-1.img", "inventory.img"});
+  ASSERT_TRUE(write_record(dir_, {{"created_unix_ns", 0}}).ok());
+  kill(reader->front(), SIGKILL);
+  waitpid(reader->front(), nullptr, 0);
+  const Result<bool> known =
+      close_cut_short_dump(*store_, ForeignFiles(*helper_), store_->checkpoint(id_).value(),
+                           [](runtime::Kind, const runtime::DumpSpec&) { return Result<void>(); });
+  ASSERT_FALSE(known.ok());
+  EXPECT_EQ(known.error().code, Code::unavailable) << known.error().message;
+  EXPECT_TRUE(fs::exists(dir_.partial_images() + "/inventory.img"));
 }
 
 TEST_F(CutShort, ADamagedEntryHidesNothing) {
@@ -199,6 +218,37 @@ TEST_F(CutShort, WholeImagesOfAProcessThatIsGoneAreTheCheckpoint) {
   EXPECT_EQ(store_->job("work")->state, store::JobState::dumped);
 }
 
+// A disk that the images had filled had no room for the record, and the checkpoint could not be restored.
+// A disk had lost pages in a power failure, and the images counted as complete.
+TEST_F(CutShort, ImagesOfADumpBeforeTheMachineWasStartedAreVerified) {
+  start_job(true);
+  ASSERT_TRUE(create_checkpoint_dir(dir_).ok());
+  static_cast<void>(folder_.file("c/images.partial/inventory.img", "12345678"));
+  store::Checkpoint checkpoint;
+  checkpoint.id = id_;
+  checkpoint.job_id = job_.id;
+  checkpoint.pid = pid_;
+  checkpoint.directory = dir_.path();
+  checkpoint.created_unix_ns = 1;
+  ASSERT_TRUE(store_->add_checkpoint(checkpoint).ok());
+  read_images_by(find_a_fault);
+  end_process();
+  const store::Checkpoint damaged = close();
+  EXPECT_EQ(damaged.state, store::CheckpointState::failed);
+  EXPECT_NE(damaged.error.find("pages-1.img is too short"), std::string::npos) << damaged.error;
+  EXPECT_TRUE(fs::exists(dir_.partial_images() + "/inventory.img")) << "somebody may mend them";
+}
+
+TEST_F(CutShort, WholeImagesAreTheCheckpointAlsoWhereTheirRecordCannotBeWritten) {
+  start_job(true);
+  begin_dump({"inventory.img"});
+  fs::create_directory(dir_.record());  // as root may write everywhere, this is in the way
+  end_process();
+  EXPECT_EQ(close().state, store::CheckpointState::complete);
+  EXPECT_TRUE(fs::exists(dir_.images() + "/inventory.img"));
+  EXPECT_EQ(store_->job("work")->state, store::JobState::dumped);
+}
+
 TEST_F(CutShort, PublishedImagesAreACheckpointAlsoWhereTheProcessRuns) {
   start_job(true);
   begin_dump({"inventory.img"});
@@ -218,10 +268,51 @@ TEST_F(CutShort, ImagesAreKeptWhileTheProcessIsStillHeld) {
   EXPECT_TRUE(fs::exists(dir_.partial_images() + "/inventory.img"));
   ASSERT_EQ(kill(pid_, SIGCONT), 0);
   EXPECT_EQ(close().state, store::CheckpointState::failed);
-  EXPECT_FALSE(fs::exists(dir_.partial_images())) << "it was seen to run";
+  EXPECT_FALSE(fs::exists(dir_.partial_images()))
+      << "the process was seen running, so its images are not needed";
 }
 
-// They were removed although the answer had promised that they would be listed.
+// An older checkpoint of the job was restored, with the same pid, before the disk of the newer one answered. The newer
+// one, all that was left of its process, was removed, because "process 12 runs on".
+TEST_F(CutShort, ImagesAreKeptWhereAnotherProcessHasThePidOfTheOneThatIsGone) {
+  start_job(true);
+  begin_dump({"pages-1.img", "inventory.img"});
+  be_unconfirmed({{"leave_running", false}});
+  json record = report::read_checkpoint_record(dir_.path()).value();
+  record["start_ticks"] = job_.start_ticks - 1;
+  ASSERT_TRUE(write_record(dir_, record).ok());
+  read_images_by(find_no_fault);
+  EXPECT_EQ(close().state, store::CheckpointState::complete);
+  EXPECT_EQ(settled_.second.process.start_ticks, job_.start_ticks - 1);
+  EXPECT_TRUE(fs::exists(dir_.images() + "/inventory.img"));
+  EXPECT_EQ(store_->job("work")->state, store::JobState::running) << "it is the restored one";
+}
+
+// The job counted as dumped, with its old pid, and nobody knew of the restored process any more.
+TEST_F(CutShort, AJobThatWasRestoredWhileTheDiskWasSilentStaysAsItIs) {
+  const test::MoodyDisk disk(folder_);
+  ASSERT_TRUE(disk.mounted()) << "FUSE does not work here";
+  dir_ = CheckpointDir(disk.path() + "/c");
+  start_job(true);
+  begin_dump({});
+  std::ofstream(dir_.partial_images() + "/inventory.img") << "12345678";
+  ASSERT_TRUE(write_record(dir_, {{"created_unix_ns", 0}, {"start_ticks", job_.start_ticks}}).ok());
+  read_images_by(find_no_fault);
+  end_process();
+  disk.be("is-silent");
+  std::thread look([this] { EXPECT_EQ(close().state, store::CheckpointState::complete); });
+  EXPECT_TRUE(test::eventually(
+      [&] { return store_->checkpoint(id_)->state == store::CheckpointState::unconfirmed; }));
+  store::Job restored = store_->job("work").value();
+  restored.start_ticks += 1;
+  EXPECT_TRUE(store_->update_job(restored).ok());
+  disk.be("well");
+  look.join();
+  EXPECT_EQ(store_->job("work")->state, store::JobState::running);
+  EXPECT_EQ(store_->job("work")->start_ticks, restored.start_ticks);
+}
+
+// Before the fix, these images were removed, although the answer had promised to list them.
 TEST_F(CutShort, WholeImagesOfAProcessThatWasToRunOnAreTheCheckpointToo) {
   start_job(true);
   begin_dump({"pages-1.img", "inventory.img"});
@@ -241,7 +332,7 @@ TEST_F(CutShort, ThoseThatAreDamagedAreNot) {
   EXPECT_FALSE(fs::exists(dir_.partial_images()));
 }
 
-// It was looked at for ever.
+// Before the fix, kymod looked at such a checkpoint again at each start.
 TEST_F(CutShort, NorAreThoseThatHoldNoProcess) {
   start_job(true);
   begin_dump({"pages-1.img", "inventory.img"});
@@ -258,22 +349,24 @@ TEST_F(CutShort, NorAreThoseOfAProcessThatWasToEnd) {
   EXPECT_EQ(close().state, store::CheckpointState::failed);
 }
 
-// They were all that was left of the process, and were removed.
+// Before the fix, the images were removed, although they were all that was left of the process.
 TEST_F(CutShort, ImagesThatCannotBeLookedAtAreKeptWhereTheProcessIsGone) {
   start_job(true);
   begin_dump({"pages-1.img", "inventory.img"});
   end_process();
   const std::string away = folder_.path() + "/away";
-  fs::rename(dir_.partial_images(), away);  // as an unmounted disk
+  fs::rename(dir_.partial_images(), away);  // as if the disk of the images were not mounted
   EXPECT_EQ(close().state, store::CheckpointState::unconfirmed);
   fs::rename(away, dir_.partial_images());
   const store::Checkpoint checkpoint = close();
-  EXPECT_EQ(checkpoint.state, store::CheckpointState::failed) << "text is no image";
+  EXPECT_EQ(checkpoint.state, store::CheckpointState::failed) << "these files contain only text";
   EXPECT_NE(checkpoint.error.find("its images are damaged"), std::string::npos) << checkpoint.error;
-  EXPECT_TRUE(fs::exists(dir_.partial_images() + "/pages-1.img")) << "somebody may mend them";
+  EXPECT_TRUE(fs::exists(dir_.partial_images() + "/pages-1.img"))
+      << "the user may be able to repair them";
 }
 
-// At its start, kymod removed the images of another checkpoint, to which the folder's owner led it.
+// Before the fix, the owner of a folder could make a starting kymod remove the images of another
+// checkpoint, through a symbolic link.
 TEST_F(CutShort, NothingIsRemovedOrWrittenWhereAnotherUserLeadsIt) {
   if (geteuid() != 0) GTEST_SKIP() << "needs root to make a folder of another user";
   start_job(true);
@@ -286,7 +379,7 @@ TEST_F(CutShort, NothingIsRemovedOrWrittenWhereAnotherUserLeadsIt) {
   checkpoint.pid = pid_;
   checkpoint.directory = dir_.path();
   ASSERT_TRUE(store_->add_checkpoint(checkpoint).ok());
-  // Of another dump, which ended the same way.
+  // The images of another dump that was cut short.
   static_cast<void>(folder_.folder("p/images.partial"));
   const std::string precious = folder_.file("p/images.partial/pages-1.img", "precious");
   fs::rename(dir_.path(), theirs + "/aside");
@@ -300,7 +393,7 @@ TEST_F(CutShort, NothingIsRemovedOrWrittenWhereAnotherUserLeadsIt) {
   EXPECT_EQ(settled_.second.process.pid, pid_) << "it must not stay frozen";
   EXPECT_EQ(settled_.second.work_dir, "");
   EXPECT_EQ(settled_.second.images_dir, "");
-  // Its owner gives it back.
+  // The owner of the folder puts everything back.
   fs::remove(dir_.path());
   fs::rename(theirs + "/aside", dir_.path());
   ASSERT_EQ(chown(theirs.c_str(), 0, 0), 0);
@@ -322,7 +415,7 @@ TEST_F(CutShort, AJobThatNeverStartedIsForgotten) {
   EXPECT_EQ(store_->job("work").error().code, Code::not_found);
 }
 
-// It lay there for good, and no list had it.
+// Before the fix, such a folder was never removed and never listed.
 TEST_F(CutShort, AFolderOfADumpThatHadNotBegunIsRemovedAndNoOther) {
   const std::string checkpoints = folder_.folder("checkpoints");
   const auto made = [&](const std::string& name) {
@@ -339,7 +432,7 @@ TEST_F(CutShort, AFolderOfADumpThatHadNotBegunIsRemovedAndNoOther) {
   ASSERT_TRUE(publish_images(whole).ok());
   const CheckpointDir recorded = made("recorded");
   ASSERT_TRUE(write_record(recorded, nlohmann::json::object()).ok());
-  // Somebody's own: a folder of checkpoints, images of another CRIU, an archive.
+  // Files of users: a folder of checkpoints, the images of another CRIU, an archive.
   ASSERT_EQ(mkdir((checkpoints + "/group").c_str(), 0700), 0);
   const CheckpointDir in_group = made("group/inner");
   static_cast<void>(folder_.folder("checkpoints/mine"));
@@ -355,7 +448,27 @@ TEST_F(CutShort, AFolderOfADumpThatHadNotBegunIsRemovedAndNoOther) {
   }
 }
 
-// A dump that wrote its images to memory.
+// podman's archive of /dev/shm was left behind in memory.
+TEST_F(CutShort, ACheckpointIsCompleteOnlyWithTheSharedMemoryOfItsContainer) {
+  start_job(true);
+  begin_dump({"pages-1.img", "inventory.img"});
+  runtime::DumpSpec spec;
+  spec.scratch_dir = runtime::scratch_path(id_);
+  ASSERT_TRUE(runtime::make_scratch(spec.scratch_dir).ok());
+  std::ofstream(spec.scratch_dir + runtime::kSharedMemory) << std::string(100'000, 's');
+  ASSERT_EQ(::mount("kymo", dir_.work().c_str(), "tmpfs", 0, "size=64k"), 0);
+  end_process();
+  const store::Checkpoint full = close();
+  EXPECT_EQ(full.state, store::CheckpointState::unconfirmed);
+  EXPECT_NE(full.error.find(spec.scratch_dir), std::string::npos) << full.error;
+  EXPECT_EQ(::umount(dir_.work().c_str()), 0);
+  read_images_by(find_no_fault);
+  EXPECT_EQ(close().state, store::CheckpointState::complete);
+  EXPECT_EQ(fs::file_size(dir_.work() + runtime::kSharedMemory), 100'000U);
+  EXPECT_FALSE(fs::exists(spec.scratch_dir));
+}
+
+// A dump that writes its images to memory first.
 class CutShortInMemory : public CutShort {
  protected:
   void TearDown() override {
@@ -383,7 +496,7 @@ TEST_F(CutShortInMemory, WholeImagesOfAProcessThatIsGoneAreTheCheckpoint) {
   EXPECT_EQ(close().state, store::CheckpointState::complete);
   EXPECT_TRUE(fs::exists(dir_.images() + "/pages-1.img"));
   EXPECT_TRUE(fs::exists(dir_.images() + "/inventory.img"));
-  EXPECT_EQ(settled_.second.images_dir, memory_) << "the runtime was told another directory";
+  EXPECT_EQ(settled_.second.images_dir, memory_) << "the runtime must settle the images in memory";
   EXPECT_FALSE(in_memory());
 }
 
@@ -401,7 +514,8 @@ TEST_F(CutShortInMemory, TheyStayThereWhileTheirDiskIsFull) {
   EXPECT_EQ(::umount(partial.c_str()), 0);
 }
 
-// Its job was "exited". If the memory is lost after all, for example in a restart of the machine, it has.
+// Before the fix, the job was "exited". It is "exited" only if the images in memory are lost, for example
+// by a reboot.
 TEST_F(CutShortInMemory, TheJobIsDumpedWhileTheyAreOnlyThere) {
   start_job(true);
   begin_dump_to_memory({"inventory.img"});
@@ -417,7 +531,7 @@ TEST_F(CutShortInMemory, TheJobIsDumpedWhileTheyAreOnlyThere) {
   EXPECT_EQ(store_->job(job_.id)->state, store::JobState::exited);
 }
 
-// The checkpoint was "started", without a note, as long as its disk was silent.
+// Before the fix, the checkpoint was "started", without a note, while its disk did not answer.
 TEST_F(CutShortInMemory, ASilentDiskIsNotedBeforeItAnswers) {
   const test::MoodyDisk disk(folder_);
   ASSERT_TRUE(disk.mounted()) << "FUSE does not work here";
@@ -457,7 +571,7 @@ TEST_F(CutShortInMemory, OnlyTheStartAfterItsEndIsKnownRemovesThem) {
   start_job(true);
   begin_dump_to_memory({"pages-1.img", "inventory.img"});
   settle_old_scratch(*store_);
-  EXPECT_TRUE(in_memory()) << "its outcome is not known";
+  EXPECT_TRUE(in_memory()) << "the result is unknown, so the images must be kept";
   store::Checkpoint known = store_->checkpoint(id_).value();
   known.state = store::CheckpointState::failed;
   ASSERT_TRUE(store_->update_checkpoint(known).ok());

@@ -10,12 +10,12 @@
 namespace kymo::daemon {
 namespace {
 
-// What a reader that was taken over might say; the "images" are what it says.
+// What a reader could answer that an attacker controls. The "images" path is the answer.
 Result<std::string> lie(const std::string& images_dir) {
   return images_dir;
 }
 
-// Its pids go to kill(2), for which -1 is every process of the machine.
+// The pids of the answer are passed to kill(2), for which -1 means every process of the machine.
 TEST(ForeignFilesTest, AReaderThatLiesIsNotBelieved) {
   const auto helper = confine::Helper::start({{"look at images", lie}}).value();
   const ForeignFiles files(*helper);
@@ -48,7 +48,7 @@ TEST(ForeignFilesTest, ARecordIsReadByTheReader) {
   EXPECT_EQ(files.record(dir).error().code, Code::data_loss);
 
   const auto liar = confine::Helper::start({{"read a record", lie}}).value();
-  EXPECT_FALSE(ForeignFiles(*liar).record(dir).ok()) << "its answer is no object";
+  EXPECT_FALSE(ForeignFiles(*liar).record(dir).ok()) << "the answer is not a JSON object";
 }
 
 TEST(ForeignFilesTest, AStackProfileIsReadByTheReader) {
@@ -67,7 +67,8 @@ TEST(ForeignFilesTest, AStackProfileIsReadByTheReader) {
   static_cast<void>(folder.file("c.folded", "<html>\n"));
   EXPECT_EQ(read("c.folded").error().code, Code::data_loss);
   EXPECT_EQ(read("gone.pb.gz").error().code, Code::not_found);
-  EXPECT_FALSE(read("../" + folder.path() + "/a.folded").ok()) << "it leads out of the folder";
+  EXPECT_FALSE(read("../" + folder.path() + "/a.folded").ok())
+      << "the path leads out of the folder";
 
   for (const char* said : {"", "nonsense", "{}"}) {
     const auto liar = confine::Helper::start({{"read a stack profile", lie}}).value();
@@ -89,7 +90,7 @@ TEST(ForeignFilesTest, AReaderThatMakesAPageDoesNotKnowItsNonceAndRunsNoScript) 
   ASSERT_TRUE(page.ok()) << page.error().message;
   EXPECT_NE(page->find("id=\"recording\">/x/\\u003c/script>\\u003cscript>steal()"),
             std::string::npos)
-      << "the request had only the path";
+      << "the reader was told only the path, not the nonce";
   EXPECT_EQ(page->find("<script>steal()"), std::string::npos);
 
   const auto liar = confine::Helper::start({{"make the data of a page", lie}}).value();

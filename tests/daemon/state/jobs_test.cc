@@ -20,7 +20,7 @@ const runtime::Kind kPodman = runtime::kind_named("podman").value();
 
 TEST(JobsTest, HowAJobEndedIsKnownAsSoonAsItCountsAsEnded) {
   JobParts parts;
-  // The reaper has seen the end, and comes to tell of it.
+  // Holds the reaper back after it has seen the end of the process and before it reports it.
   std::promise<void> seen;
   std::promise<void> tell;
   runtime::RuntimeSettings settings;
@@ -45,7 +45,8 @@ TEST(JobsTest, HowAJobEndedIsKnownAsSoonAsItCountsAsEnded) {
   EXPECT_EQ(parts.jobs.list().front().exit_code(), 3);
 }
 
-// Whoever held enough connections made every job "exited" for good.
+// Before the fix, every running job became "exited" for good while kymod had no free descriptor. It
+// was enough to open many connections.
 TEST(JobsTest, WithoutADescriptorAJobThatRunsIsNotTakenForOneThatHasEnded) {
   JobParts parts;
   const Result<store::Job> job =
@@ -58,7 +59,8 @@ TEST(JobsTest, WithoutADescriptorAJobThatRunsIsNotTakenForOneThatHasEnded) {
   EXPECT_EQ(parts.store->job(job->id)->state, store::JobState::running);
 }
 
-// It "ran", with the pid of a process that had ended, as long as the disk of its images stalled.
+// Before the fix, the job was "running", with the pid of a process that had ended, as long as the
+// disk of its images stalled.
 TEST(JobsTest, AJobWhoseProcessEndedInItsDumpIsNotSaidToRun) {
   JobParts parts;
   const probe::Process self = probe::read_process(getpid()).value();
@@ -68,7 +70,7 @@ TEST(JobsTest, AJobWhoseProcessEndedInItsDumpIsNotSaidToRun) {
   EXPECT_EQ(seen.state(), v1::Job::RUNNING);
   EXPECT_EQ(seen.pending(), "it is being dumped");
   store::Job gone = job;
-  ++gone.start_ticks;  // another process has the pid now
+  ++gone.start_ticks;  // now the pid belongs to another process
   parts.store->note_job(gone);
   seen = parts.jobs.list().front();
   EXPECT_EQ(seen.state(), v1::Job::DUMPING);
@@ -78,7 +80,7 @@ TEST(JobsTest, AJobWhoseProcessEndedInItsDumpIsNotSaidToRun) {
 }
 
 struct ContainerJobs : testing::Test, JobParts {
-  // A job whose process is gone, and that is this container.
+  // A job whose process has ended. It is noted as this container of podman.
   std::string job(const std::string& name) {
     const probe::Process self = probe::read_process(getpid()).value();
     const store::Job made = jobs.adopt({self.pid, self.start_ticks + 1}, name).value();
@@ -111,7 +113,7 @@ TEST_F(ContainerJobs, OfTwoJobsOfOneContainerTheNewerFollowsIt) {
   EXPECT_EQ(list[1].state(), v1::Job::RUNNING) << list[1].name();
 }
 
-// It became podman's.
+// Before the fix, kymod took such a container for one of podman.
 TEST_F(ContainerJobs, ARuntimeOfAnotherVersionIsNamed) {
   folder.folder("jobs");
   folder.folder("jobs/j1");
@@ -120,7 +122,8 @@ TEST_F(ContainerJobs, ARuntimeOfAnotherVersionIsNamed) {
   ASSERT_FALSE(unknown.ok());
   EXPECT_EQ(unknown.error().code, Code::unimplemented);
   EXPECT_NE(unknown.error().message.find("names the runtime 'lxc'"), std::string::npos);
-  EXPECT_FALSE(jobs.containers().of("j2").value().has_value()) << "a plain process";
+  EXPECT_FALSE(jobs.containers().of("j2").value().has_value())
+      << "a job without the file is a plain process";
   EXPECT_NE(kind_named("lxc").error().message.find("'lxc'"), std::string::npos);
   EXPECT_FALSE(kind_of(static_cast<v1::Runtime>(77)).ok());
 }

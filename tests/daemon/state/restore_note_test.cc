@@ -12,9 +12,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What a kymod that was killed during a restore leaves.
+// The note that a kymod leaves if it is killed during a restore.
 struct RestoreNoteTest : testing::Test, JobParts {
-  // Leaves a note, as if this process had been killed with it.
+  // Leaves a note, as if this process had been killed while it had one.
   void leave_note() {
     Result<RestoreNote> note = RestoreNote::write(folder.path(), about);
     ASSERT_TRUE(note.ok()) << note.error().message;
@@ -23,7 +23,7 @@ struct RestoreNoteTest : testing::Test, JobParts {
     *note = RestoreNote();
     fs::rename(folder.path() + "/kept", path);
   }
-  // The notes that stay after a start.
+  // Starts kymod's cleanup, and returns how many notes are left after it.
   std::ptrdiff_t left_by_a_start() {
     settle_cut_short_restores(
         *store, jobs, folder.path(),
@@ -41,9 +41,9 @@ struct RestoreNoteTest : testing::Test, JobParts {
 
   std::string work = folder.folder("work");
   RestoreNote::About about{folder.path(), {}, work, ""};
-  Result<bool> settles = true;                // of settling a container's restore
-  std::vector<runtime::RestoreSpec> settled;  // those that were
-  Result<void> end;                           // of ending what is left
+  Result<bool> settles = true;                // the result of settling a container's restore
+  std::vector<runtime::RestoreSpec> settled;  // the restores that were settled
+  Result<void> end;                           // the result of ending the processes that are left
   int ended = 0;
 };
 
@@ -53,7 +53,7 @@ TEST_F(RestoreNoteTest, ARestoreOfWhichNothingIsLeftIsSettled) {
   EXPECT_EQ(ended, 1);
 }
 
-// "It can be restored again", the log said, while CRIU went on.
+// Before the fix, the log said "It can be restored again" while CRIU still ran.
 TEST_F(RestoreNoteTest, ACriuThatDoesNotEndIsLookedAtAgain) {
   leave_note();
   end = Error{Code::deadline_exceeded, "process 12, left by a CRIU, does not end"};
@@ -63,7 +63,8 @@ TEST_F(RestoreNoteTest, ACriuThatDoesNotEndIsLookedAtAgain) {
   EXPECT_EQ(ended, 2);
 }
 
-// What a killed runc had left was removed only by the next restore of the container.
+// Before the fix, what a killed runc had left was removed only by the next restore of the
+// container.
 TEST_F(RestoreNoteTest, TheRestoreOfAContainerIsSettledByItsRuntime) {
   about.kind = *runtime::kind_named("runc");
   about.images = folder.path() + "/images";
@@ -83,7 +84,8 @@ TEST_F(RestoreNoteTest, TheRestoreOfAContainerIsSettledByItsRuntime) {
 }
 
 TEST_F(RestoreNoteTest, ANoteThatCannotBeReadStays) {
-  fs::create_directories(notes() + "/1.json");  // reading it fails
+  // A folder in place of a note cannot be read as a file.
+  fs::create_directories(notes() + "/1.json");
   EXPECT_EQ(left_by_a_start(), 1);
   EXPECT_EQ(ended, 0);
 }

@@ -24,7 +24,7 @@ TEST(StateDirTest, ANewOneIsPrivateAndOneDaemonHasIt) {
   EXPECT_EQ(take_state_dir(path).error().code, Code::already_exists);
 }
 
-// Whoever could write into it chose what root runs and restores.
+// Another user who can write into this folder chooses what root runs and restores.
 TEST(StateDirTest, OneThatOthersCanWriteIntoIsRefused) {
   const test::TemporaryDirectory folder;
   const std::string path = folder.folder("state");
@@ -50,7 +50,7 @@ TEST(StateDirTest, ALinkOfOursIsFollowedAndAnotherUsersIsNot) {
   EXPECT_TRUE(take_state_dir(link).ok());
   EXPECT_TRUE(take_state_dir(link + "/").ok());
   EXPECT_TRUE(fs::exists(path + "/lock"));
-  if (geteuid() != 0) return;  // root alone can make a link of another user
+  if (geteuid() != 0) return;  // only root can make a link that belongs to another user
   ASSERT_EQ(lchown(link.c_str(), 65534, 65534), 0);
   for (const char* ending : {"", "/"}) {
     const Result<FileDescriptor> refused = take_state_dir(link + ending);
@@ -60,7 +60,7 @@ TEST(StateDirTest, ALinkOfOursIsFollowedAndAnotherUsersIsNot) {
   }
 }
 
-// Whoever may open the database may lock it, and reads the command lines of all jobs.
+// A user who can open the database can lock it, and can read the command lines of all jobs.
 TEST(StateDirTest, OneThatWasThereIsClosedToOthers) {
   const test::TemporaryDirectory folder;
   const std::string path = folder.folder("state");
@@ -74,7 +74,7 @@ TEST(StateDirTest, OneThatWasThereIsClosedToOthers) {
 }
 
 TEST(StateDirTest, OneThatAnotherUserCouldReplaceIsRefused) {
-  if (geteuid() != 0) return;  // root alone can give a folder to another user;
+  if (geteuid() != 0) return;  // only root can change the owner of a folder
   const test::TemporaryDirectory folder;
   const std::string path = folder.folder("theirs") + "/state";
   ASSERT_TRUE(take_state_dir(path).ok());

@@ -16,7 +16,7 @@ namespace {
 
 using google::protobuf::FieldDescriptor;
 
-// A message with every field of the API set, each to another value.
+// A message in which each field of the API has a different value.
 template <class Message>
 Message with_every_field() {
   Message message;
@@ -32,7 +32,8 @@ Message with_every_field() {
   return message;
 }
 
-// CRIU's statistics image with these fields. CRIU's message has the types and numbers of ours.
+// An image of CRIU's statistics with these fields. CRIU's message has the same types and numbers as
+// ours.
 std::vector<std::byte> image_of(const google::protobuf::Message& stats, unsigned field) {
   const std::string bytes = stats.SerializeAsString();
   std::vector<std::uint8_t> entry{static_cast<std::uint8_t>(field << 3U | 2U),
@@ -42,7 +43,8 @@ std::vector<std::byte> image_of(const google::protobuf::Message& stats, unsigned
   return criu::ImageBytes().word(0x55105940).word(0x57093306).message(entry).bytes();
 }
 
-// A figure that one of the steps from CRIU's image to the tables leaves out is missing at the end.
+// Each figure goes from CRIU's image to the tables. If a step leaves one out, it is missing at the
+// end.
 template <class Message, class Stats>
 void expect_no_figure_is_lost(const Message& sent, const Stats& read) {
   const Message api = to_api(read);
@@ -79,15 +81,15 @@ TEST(StatsJsonTest, NoFigureOfARestoreIsLost) {
 
 TEST(StatsJsonTest, FiguresThatCriuLeftOutAreLeftOut) {
   criu::DumpStats stats;
-  stats.page_pipes = 0;  // given, and 0
+  stats.page_pipes = 0;  // present, with the value 0
   const v1::DumpStats api = to_api(stats);
   EXPECT_TRUE(api.has_page_pipes());
   EXPECT_FALSE(api.has_pages_lazy());
   EXPECT_EQ(report::to_json(api), to_json(stats));
-  EXPECT_EQ(to_json(stats).size(), 8U) << "the seven that CRIU always gives, and this one";
+  EXPECT_EQ(to_json(stats).size(), 8U) << "the seven figures that CRIU always writes, and this one";
 }
 
-// Each figure that is a column of kymod counts there with its own value.
+// Each figure that is a column of kymod is added to its own column.
 TEST(StatsJsonTest, EachColumnOfCriusFiguresCounts) {
   const auto metrics = Metrics::make().value();
   const auto dump = criu::parse_dump_stats(image_of(with_every_field<v1::DumpStats>(), 1), "dump");

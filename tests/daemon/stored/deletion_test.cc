@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/mount.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -29,7 +30,7 @@ class DeletionTest : public ::testing::Test {
 
   DeletionParts parts() { return {*store_, claims_, state_, foreign_}; }
 
-  // A whole checkpoint, as a dump leaves it.
+  // Makes a complete checkpoint, as a dump leaves it.
   store::Checkpoint make(const std::string& directory, const std::string& id = "c1") {
     const CheckpointDir dir(directory);
     EXPECT_TRUE(create_checkpoint_dir(dir).ok());
@@ -59,7 +60,7 @@ class DeletionTest : public ::testing::Test {
   std::vector<std::string> warnings_;
 };
 
-// The folder's owner could put a link to another checkpoint in its place.
+// The owner of the folder could replace a checkpoint by a link to another one.
 TEST_F(DeletionTest, NothingIsDeletedWhereAnotherUserCouldLeadIt) {
   if (geteuid() != 0) GTEST_SKIP() << "needs root to make a folder of another user";
   const std::string theirs = folder_.folder("theirs");
@@ -70,10 +71,11 @@ TEST_F(DeletionTest, NothingIsDeletedWhereAnotherUserCouldLeadIt) {
   EXPECT_NE(deleted.error().message.find(theirs + ": it belongs to uid 65534"), std::string::npos)
       << deleted.error().message;
   EXPECT_TRUE(fs::exists(theirs + "/c/images/inventory.img"));
-  EXPECT_TRUE(store_->checkpoint("c1").ok()) << "nobody else lists the images";
+  EXPECT_TRUE(store_->checkpoint("c1").ok())
+      << "kymod's list must keep the checkpoint, because nothing else lists its images";
 }
 
-// It was forgotten, so nobody listed its images any more, and the command said "deleted".
+// Before the fix, the checkpoint was removed from kymod's list although its images stayed, and the command said "deleted".
 TEST_F(DeletionTest, OneWithADamagedRecordStaysInTheList) {
   const store::Checkpoint checkpoint = make(folder_.path() + "/mine");
   const std::string record = CheckpointDir(checkpoint.directory).record();
@@ -91,10 +93,11 @@ TEST_F(DeletionTest, OneWithADamagedRecordStaysInTheList) {
   fs::remove(record);
   refused();
   fs::remove_all(checkpoint.directory + "/images");
-  EXPECT_FALSE(remove(checkpoint).value()) << "nothing is left that had to be listed";
+  EXPECT_FALSE(remove(checkpoint).value()) << "nothing of the checkpoint is left";
 }
 
-// On FUSE and NFS, a file that is removed while it is open keeps a hidden name in its folder. The folder could not be removed.
+// On FUSE and NFS, a file that is removed while it is open keeps a hidden name in its folder. Before the fix, the folder
+// could then not be removed.
 TEST_F(DeletionTest, ARecordingThatIsStillBeingClosedIsWaitedFor) {
   const test::MoodyDisk disk(folder_);
   ASSERT_TRUE(disk.mounted()) << "FUSE does not work here";
@@ -102,7 +105,7 @@ TEST_F(DeletionTest, ARecordingThatIsStillBeingClosedIsWaitedFor) {
   FileDescriptor recording(
       ::open((checkpoint.directory + "/recordings/dump.tsv").c_str(), O_RDONLY | O_CLOEXEC));
   ASSERT_TRUE(recording.valid());
-  const std::jthread closer([&] {  // it was removed: FUSE gave it a hidden name
+  const std::jthread closer([&] {  // waits until FUSE has given the removed file a hidden name
     EXPECT_TRUE(test::eventually([&] {
       std::error_code gone;
       const fs::directory_iterator hidden(checkpoint.directory + "/recordings", gone);
@@ -116,8 +119,8 @@ TEST_F(DeletionTest, ARecordingThatIsStillBeingClosedIsWaitedFor) {
   EXPECT_FALSE(fs::exists(checkpoint.directory));
 }
 
-// The hidden name of one goes while the folder is being emptied: it is found there, and is gone
-// when it is to be removed.
+// The hidden name of a recording disappears while its folder is being emptied: the deletion sees the name, but cannot remove
+// it any more.
 TEST_F(DeletionTest, RecordingsThatAreClosedMeanwhileAreNoTrouble) {
   const test::MoodyDisk disk(folder_);
   ASSERT_TRUE(disk.mounted()) << "FUSE does not work here";
@@ -151,9 +154,25 @@ TEST_F(DeletionTest, NothingIsLeftOfACheckpoint) {
   }
 }
 
+// A CRIU that was killed in a restore leaves the machine's cgroups mounted there: they would have been emptied.
+TEST_F(DeletionTest, WhatIsMountedInItsWorkFolderStaysAsItIs) {
+  const std::string mounted = folder_.folder("cgroups");
+  const std::string precious = folder_.file("cgroups/precious", "x");
+  const store::Checkpoint checkpoint = make(folder_.path() + "/mine");
+  const std::string point = CheckpointDir(checkpoint.directory).work() + "/.criu.cgyard.1";
+  fs::create_directory(point);
+  if (mount(mounted.c_str(), point.c_str(), "", MS_BIND, nullptr) != 0) {
+    GTEST_SKIP() << "needs root to mount";
+  }
+  ASSERT_TRUE(remove(checkpoint).ok());
+  EXPECT_TRUE(warnings_.empty()) << warnings_.front();
+  EXPECT_TRUE(fs::exists(precious));
+  EXPECT_FALSE(fs::exists(checkpoint.directory));
+}
+
 TEST_F(DeletionTest, OneInUseIsRefusedAndStaysWhole) {
   const store::Checkpoint checkpoint = make(state_ + "/checkpoints/web-1");
-  for (const char* used : {"", "/images"}) {
+  for (const char* used : {"", "/images", "/images.partial"}) {
     const auto claim = claims_.claim("directory:" + checkpoint.directory + used);
     const Result<bool> refused = remove(checkpoint);
     ASSERT_FALSE(refused.ok());
@@ -177,16 +196,16 @@ TEST_F(DeletionTest, WhatAUserPutThereStays) {
 
 TEST_F(DeletionTest, AnotherCheckpointInTheSameDirectoryIsLeftAlone) {
   const store::Checkpoint checkpoint = make(folder_.path() + "/mine");
-  // It was moved away, and another put in its place.
+  // The user moved the checkpoint away and put another one in its place.
   ASSERT_TRUE(write_record(CheckpointDir(checkpoint.directory), {{"created_unix_ns", 43}}).ok());
-  EXPECT_FALSE(remove(checkpoint).value()) << "only forgotten";
+  EXPECT_FALSE(remove(checkpoint).value()) << "it must only leave the list";
   ASSERT_EQ(warnings_.size(), 1U);
   EXPECT_NE(warnings_[0].find("no longer holds this checkpoint"), std::string::npos);
   EXPECT_TRUE(fs::exists(checkpoint.directory + "/images/inventory.img"));
   EXPECT_EQ(store_->checkpoint("c1").error().code, Code::not_found);
 }
 
-// The reader answers for another checkpoint than the file does.
+// The reader's answer is about another checkpoint than the file, so the test sees which one is used.
 TEST_F(DeletionTest, WhatAUsersDirectoryHoldsIsReadByAProcessWithoutRights) {
   const store::Checkpoint checkpoint = make(folder_.path() + "/mine");
   const auto helper =
@@ -222,6 +241,36 @@ TEST_F(DeletionTest, AKilledDaemonsDeletionIsBroughtToAnEndFromWhereverItWas) {
       EXPECT_TRUE(store_->checkpoints().empty());
     }
   }
+}
+
+// The images were removed and the answer was that the disk of the database does not answer. A kymod that was killed then
+// left a checkpoint that was listed as complete.
+class DeletionOnAStalledStore : public DeletionTest {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(disk_.mounted()) << "FUSE does not work here";
+    store_ = store::Store::open(disk_.path() + "/kymo.db").value();
+  }
+  void TearDown() override {
+    disk_.be("well");
+    store_.reset();  // before its disk goes
+  }
+  const test::MoodyDisk disk_{folder_};
+};
+
+TEST_F(DeletionOnAStalledStore, NothingIsDeleted) {
+  const store::Checkpoint checkpoint = make(folder_.path() + "/mine");
+  disk_.be("stalls");
+  const Result<bool> refused = remove(checkpoint);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, Code::unavailable);
+  EXPECT_NE(refused.error().message.find("nothing was deleted"), std::string::npos)
+      << refused.error().message;
+  EXPECT_TRUE(fs::exists(checkpoint.directory + "/images/inventory.img"));
+  EXPECT_EQ(store_->checkpoint("c1")->state, store::CheckpointState::complete);
+  disk_.be("well");
+  EXPECT_TRUE(test::eventually([&] { return remove(checkpoint).ok(); }));
+  EXPECT_FALSE(fs::exists(checkpoint.directory));
 }
 
 TEST_F(DeletionTest, OnlyDirectoriesThatKymodChoseAreBelowTheStateDirectory) {

@@ -37,7 +37,7 @@ TEST(JobOutputTest, AFifoInItsPlaceIsRefused) {
   EXPECT_EQ(bound_output(path, kMax).error().code, Code::invalid_argument);
 }
 
-// Nobody bounded it any more.
+// Before the fix, the output of a released job could grow without a limit.
 TEST(JobOutputTest, TheOutputOfAReleasedJobIsFound) {
   const test::TemporaryDirectory folder;
   static_cast<void>(folder.folder("jobs"));
@@ -49,7 +49,8 @@ TEST(JobOutputTest, TheOutputOfAReleasedJobIsFound) {
             (std::vector<std::string>{released + "/stdout", released + "/stderr"}));
 }
 
-// A copy that is cut off afterwards loses what is written between the two.
+// An implementation that copies the output and then cuts it loses what is written between the two
+// steps.
 TEST(JobOutputTest, NothingIsLostThatIsWrittenMeanwhile) {
   const test::TemporaryDirectory folder;
   const std::string path = folder.file("out", "");
@@ -75,7 +76,7 @@ TEST(JobOutputTest, NothingIsLostThatIsWrittenMeanwhile) {
   const std::string text = read_file(path).value();
   std::size_t at = text.find_first_not_of('\0');
   ASSERT_NE(at, std::string::npos);
-  EXPECT_GT(text.size() - at, kMax / 2) << "far more was cut than need be";
+  EXPECT_GT(text.size() - at, kMax / 2) << "much more was cut than necessary";
   std::uint64_t line = std::stoull(text.substr(at + 5));
   for (; at < text.size(); ++line) {
     const std::size_t end = text.find('\n', at);

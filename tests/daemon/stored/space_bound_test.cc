@@ -62,7 +62,8 @@ TEST(SpaceBoundTest, OnlyWholeOnesBelowTheStateDirectoryGoOrCount) {
   EXPECT_EQ(gone(all, {19, 0}), "3");
 }
 
-// They had to be deleted by hand, and filled the disk with logs and recordings.
+// Before the fix, failed checkpoints stayed until the user deleted them. Their logs and recordings
+// filled the disk.
 TEST(SpaceBoundTest, FailedOnesGoTooTheOldestFirst) {
   std::vector<store::Checkpoint> all;
   for (const char* id : {"1", "2", "3", "4"}) {
@@ -75,10 +76,12 @@ TEST(SpaceBoundTest, FailedOnesGoTooTheOldestFirst) {
   EXPECT_EQ(gone(all, {}), "");
   EXPECT_EQ(gone(all, {0, 2}), "1");
   EXPECT_EQ(gone(all, {0, 1}), "1 3");
-  EXPECT_EQ(gone(all, {1, 0}), "") << "ten of a job stay where only the bytes are bounded";
+  EXPECT_EQ(gone(all, {1, 0}), "")
+      << "if only the bytes are limited, ten failed checkpoints of a job are kept";
 }
 
-// They went only where checkpoints were bounded, and those of processes that are no job never did.
+// Before the fix, failed checkpoints were removed only if a limit was set, and never those of
+// processes that were no jobs.
 TEST(SpaceBoundTest, FailedOnesGoAlsoWithoutABound) {
   std::vector<store::Checkpoint> all;
   for (int n = 1; n <= 12; ++n) {

@@ -1,8 +1,8 @@
-"""Holds what `kymo stats --json` says of a checkpoint against CRIU's own decoder, crit's library pycriu.
+"""Compares what `kymo stats --json` says about a checkpoint with CRIU's own decoder, crit's library pycriu.
 
     compare.py PYCRIU IMAGES WORK < STATS.json
 
-Prints what it compared; exit 1 with a line for each difference, 77 where pycriu cannot be used.
+Prints what it compared. Exits with 1 and a line for each difference, or with 77 if pycriu cannot be used.
 """
 
 import glob
@@ -30,7 +30,7 @@ def statistics(path, which):
 
 
 def of_process(images, pid):
-    """As kymo shows it: its command, its pages, and those of each mapping that has some."""
+    """A process as kymo shows it: its command, its pages, and the pages of each mapping that has some."""
     runs = load(f"{images}/pagemap-{pid}.img")[1:]
     mappings = []
     for vma in load(f"{images}/mm-{pid}.img")[0]["vmas"]:

@@ -1,9 +1,9 @@
-// An OpenTelemetry collector of a few lines: what it is sent is read by OpenTelemetry's own decoder.
+// A small OpenTelemetry collector. It decodes what it receives with OpenTelemetry's own decoder.
 //
 //   node collector.js FILE [STATUS]
 //
-// Writes lines of JSON to FILE: first {"port": N}, then each request's path, content type and spans, as
-// decoded. Answers with STATUS, 200 unless told otherwise.
+// Writes lines of JSON to FILE: first {"port": N}, then the path, content type and decoded spans of
+// each request. Answers with STATUS (default 200).
 "use strict";
 const fs = require("fs");
 const http = require("http");
@@ -12,7 +12,7 @@ const root = require("@opentelemetry/otlp-transformer/build/src/generated/root")
 const trace = root.opentelemetry.proto.collector.trace.v1;
 const [file, status = "200"] = process.argv.slice(2);
 
-// Identifiers, which are bytes, in hexadecimal digits; 64-bit numbers as strings.
+// Shows identifiers, which are bytes, in hexadecimal digits, and 64-bit numbers as strings.
 function readable(key, value) {
   return value && value.type === "Buffer" ? Buffer.from(value.data).toString("hex") : value;
 }

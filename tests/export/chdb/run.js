@@ -1,4 +1,5 @@
-// run.js FILE.sql QUERY...: runs the file in a fresh ClickHouse engine, then each query; prints each answer as one line of JSON.
+// run.js FILE.sql QUERY...: runs the file in a new ClickHouse engine, then each query. Prints each answer as one line of
+// JSON.
 "use strict";
 const fs = require("node:fs");
 const { Session } = require("chdb");
@@ -8,7 +9,7 @@ const session = new Session();
 try {
   session.query(fs.readFileSync(file, "utf8"), "Null");
   for (const query of queries) {
-    // Rows as arrays of text: JavaScript's own numbers end at 2^53.
+    // Rows are arrays of text, because numbers of JavaScript are exact only up to 2^53.
     const answer = session.query(`SELECT * FROM (${query}) SETTINGS output_format_json_quote_64bit_integers = 1`, "JSONCompact");
     console.log(JSON.stringify(JSON.parse(answer).data));
   }

@@ -1,5 +1,4 @@
-// Shows a registry to prometheus-cpp through the installed bridge, and reads the text that comes
-// out.
+// Serves a registry through the installed bridge to prometheus-cpp, and checks the resulting text.
 
 #include <kymo/prometheus.h>
 #include <kymo/registry.h>

@@ -1,4 +1,4 @@
-// Counts, records, and checks that the recording's last row holds the count.
+// Counts, records, and checks that the last row of the recording has the count.
 
 #include <kymo/profiler.h>
 #include <kymo/registry.h>

@@ -1,5 +1,6 @@
-// Loads libkymo by dlopen, by way of a plugin, when threads are already running, and counts. Then
-// the plugin, and it alone, must be unloaded, so that another build of it could be loaded.
+// Loads libkymo through a plugin by dlopen while threads are already running, and counts.
+// Afterwards the plugin, and only the plugin, must be unloaded, so that another build of it could
+// be loaded.
 
 #include <dlfcn.h>
 
@@ -12,7 +13,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   int failed = 1;
-  // On a thread that was started before the library was there: its thread-local block already
+  // This thread was started before the library was loaded, so its thread-local block already
   // exists.
   std::thread([&] {
     void* plugin = dlopen(argv[1], RTLD_NOW | RTLD_LOCAL);

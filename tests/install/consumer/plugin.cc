@@ -1,4 +1,4 @@
-// What host.cc loads: libkymo comes into the process with it, after the program has started.
+// The plugin that host.cc loads. It brings libkymo into the process after the program has started.
 
 #include <kymo/registry.h>
 
@@ -6,7 +6,7 @@
 #include <memory>
 #include <thread>
 
-// Counts to n on each of two threads and returns what the registry then says.
+// Counts to n on each of two threads, and returns the value that the registry then has.
 extern "C" std::uint64_t count_to(std::uint64_t n) {
   kymo::Registry registry;
   const auto items = registry.counter({.name = "items", .help = "Items seen"});

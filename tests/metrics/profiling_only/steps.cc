@@ -1,4 +1,5 @@
-// Compiled with the counter and, for comparison, without a trace of it (WITHOUT).
+// Compiled with the profiling metric and, with WITHOUT, without any use of it, to compare the two
+// programs.
 #include <type_traits>
 
 #include "kymo/profiling_only.h"

@@ -1,5 +1,5 @@
 // The recorder when CLOCK_MONOTONIC goes back, as it does in a process that is restored on another
-// machine: this program's own clock_gettime() goes before the C library's.
+// machine. The test replaces the C library's clock_gettime().
 
 #include "base/clock.h"
 
@@ -21,7 +21,8 @@
 namespace {
 
 std::atomic<long> g_back_s{0};
-// The next time that this thread reads, it is still as much later; after that the clock goes back.
+// The next time that this thread reads the clock, it is ahead by this many seconds. After that, the
+// clock goes back.
 thread_local long g_ahead_once_s = 0;
 
 }  // namespace
@@ -41,7 +42,7 @@ namespace {
 
 constexpr std::uint64_t kIntervalNs = 1'000'000;
 
-// Passes rows on, and sees from another thread how many came.
+// Keeps the rows, and lets another thread see how many came.
 struct CountedSink : KeepingSink {
   CountedSink() {
     on_write = [this] {
@@ -53,28 +54,28 @@ struct CountedSink : KeepingSink {
 };
 
 void wait_for_writes(const CountedSink& sink, int more) {
-  // Not by this program's clock.
+  // nanosleep() does not use the clock that this program changes.
   const timespec nap{0, 1'000'000};
   for (const int begin = sink.writes.load(); sink.writes.load() < begin + more;) {
     ASSERT_EQ(::nanosleep(&nap, nullptr), 0);
   }
 }
 
-// A clock that this program leaves alone.
+// CLOCK_MONOTONIC_RAW, which this program does not change.
 std::uint64_t raw_ns() {
   timespec now{};
   ::clock_gettime(CLOCK_MONOTONIC_RAW, &now);
   return to_nanos(now);
 }
 
-// A span of the real time. The machine may stand still within it.
+// The limits of a span of real time. The machine may stand still within it.
 struct Span {
   std::uint64_t shortest_ns = 0;
   std::uint64_t longest_ns = 0;
 };
 
-// Starts and stops a profiler, and brackets the time of its last row: the recording begins within
-// start(), and the last row is taken within stop().
+// Starts and stops a profiler, and measures the limits of the time of its last row: the recording
+// begins within start(), and the last row is taken within stop().
 class Recorded {
  public:
   explicit Recorded(Profiler& profiler) : profiler_(profiler), begin_ns_(raw_ns()) {
@@ -93,9 +94,9 @@ class Recorded {
   std::uint64_t started_ns_ = 0;
 };
 
-// Whether the recording's clock went on as the real time did. Each time that the clock is set back,
-// its clock may lose or gain what two clocks may disagree by. The least that is lost if nothing is
-// made up for is 3 s.
+// Expects that the recording's clock went on like the real time. Each time that the clock is set
+// back, the recording's clock may lose or gain as much as two clocks can differ, which is below the
+// 1 s of slack. An error would lose at least 3 s.
 void expect_within(std::uint64_t row_ns, const Span& span) {
   constexpr std::uint64_t kSlackNs = 1'000'000'000;
   EXPECT_GE(row_ns + kSlackNs, span.shortest_ns);
@@ -122,7 +123,7 @@ TEST_P(ClockTest, GoesBackTwiceAndRowsAndCountersDoNot) {
   const auto sink = std::make_shared<CountedSink>();
   Profiler profiler(registry, options_for(sink));
   Recorded recorded(profiler);
-  for (const long back_s : {3, 7}) {  // less than the machine has been up for, surely
+  for (const long back_s : {3, 7}) {  // surely less than the uptime of the machine
     steps.add();
     wait_for_writes(*sink, 5);
     g_back_s = back_s;
@@ -143,7 +144,8 @@ TEST_P(ClockTest, GoesBackTwiceAndRowsAndCountersDoNot) {
     ASSERT_LE(sink->kept[i - 1][1], sink->kept[i][1]) << "a counter went back at row " << i;
   }
   EXPECT_EQ(sink->kept.back()[1], 3U);
-  // Nor does the recording's own clock stand still: what went back is made up for.
+  // The time by which the clock was set back must be added to the recording's clock, so that it
+  // does not stand still.
   expect_within(sink->kept.back()[0], span);
   std::uint64_t listed = 0;
   for (const Gap& gap : sink->listed) {
@@ -152,8 +154,8 @@ TEST_P(ClockTest, GoesBackTwiceAndRowsAndCountersDoNot) {
   EXPECT_EQ(listed, stats.missed());
 }
 
-// As if the process was frozen within a sample, and restored where the clock is behind. The time of
-// that row is the middle of its sample, and the next row was earlier.
+// As if the process was frozen within a sample, and then restored where the clock is behind. The
+// time of a row is the middle of its sample. Before the fix, the next row was earlier.
 TEST_P(ClockTest, GoesAheadWithinASampleAndThenBackAndRowsDoNot) {
   std::atomic<bool> steps{false};
   Registry registry;
@@ -178,8 +180,8 @@ TEST_P(ClockTest, GoesAheadWithinASampleAndThenBackAndRowsDoNot) {
   }
 }
 
-// Between a sample and the look at the clock that follows it: the next deadline is then seconds
-// off.
+// The clock goes back between a sample and the next reading of the clock. The next deadline is then
+// a minute ahead.
 TEST_P(ClockTest, GoesBackBetweenTwoTicksAndTheNextIsNotWaitedForTillItHasCaughtUp) {
   std::atomic<bool> steps_back{false};
   Registry registry;
@@ -198,7 +200,8 @@ TEST_P(ClockTest, GoesBackBetweenTwoTicksAndTheNextIsNotWaitedForTillItHasCaught
   wait_for_writes(*sink, 5);
   const Span span = recorded.stop();
   EXPECT_FALSE(steps_back);
-  EXPECT_LT(span.shortest_ns, 60 * kNanosPerSecond) << "the clock has caught up by itself";
+  EXPECT_LT(span.shortest_ns, 60 * kNanosPerSecond)
+      << "the recorder waited until the clock had caught up";
   expect_within(sink->kept.back()[0], span);
   for (std::size_t i = 1; i < sink->kept.size(); ++i) {
     ASSERT_LT(sink->kept[i - 1][0], sink->kept[i][0]) << "time went back at row " << i;

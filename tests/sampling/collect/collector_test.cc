@@ -10,8 +10,8 @@
 namespace kymo {
 namespace {
 
-// start() has returned, and the collector's thread gets no CPU: those ticks were neither due nor
-// missed.
+// After start() has returned, the collector's thread may get no CPU for some time. Before the fix,
+// the ticks of this time were neither due nor missed.
 TEST(Collector, TicksBeforeItsThreadRanWereLostInSilence) {
   constexpr std::uint64_t kInterval = 1'000'000;
   Registry registry;
@@ -23,7 +23,7 @@ TEST(Collector, TicksBeforeItsThreadRanWereLostInSilence) {
   Event stop;
   Event writer;
   Collector::Options options;
-  options.start_ns = monotonic_ns() - 100 * kInterval;  // it took so long to open the files
+  options.start_ns = monotonic_ns() - 100 * kInterval;  // as if opening the files took 100 ms
   options.interval_ns = kInterval;
   options.flush_ns = 1'000'000'000;
   std::atomic<std::uint64_t> start_ns{options.start_ns};
@@ -37,7 +37,7 @@ TEST(Collector, TicksBeforeItsThreadRanWereLostInSilence) {
 
   Gap gap;
   ASSERT_TRUE(gaps.try_take(&gap));
-  EXPECT_GE(gap.start_ns, 101 * kInterval) << "what passed before begin() was not due";
+  EXPECT_GE(gap.start_ns, 101 * kInterval) << "ticks before begin() are not due";
   EXPECT_LE(gap.start_ns, (begun + 1) * kInterval);
   EXPECT_EQ(gap.ticks, (gap.end_ns - gap.start_ns) / kInterval);
   EXPECT_GE(counts.collected.missed_late.get() + counts.collected.captured.get(), 8U);

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::uint64_t kOneMillisecondNs = 1'000'000;
 
-// What the kernel counts, as the test says. The interval is a millisecond.
+// The test sets the figures of the kernel. The interval is one millisecond.
 class LateCausesTest : public ::testing::Test {
  protected:
   LateCausesTest() {
@@ -23,7 +23,7 @@ class LateCausesTest : public ::testing::Test {
     kernel_stolen_ns = 0;
     causes_.begin();
   }
-  // The next look finds this much more of each.
+  // Adds these to the counts, and lets LateCauses look at them.
   void look(std::uint64_t rows, std::uint64_t late, std::uint64_t waited_ms) {
     counts_.collected.captured.add(rows);
     counts_.collected.missed_late.add(late);
@@ -45,15 +45,16 @@ TEST_F(LateCausesTest, TicksForWhichTheThreadWaitedForACpuAreSaid) {
   look(470, 30, 30);
   EXPECT_EQ(stats().late_waited, 30U);
   look(480, 20, 5);
-  EXPECT_EQ(stats().late_waited, 35U) << "the other 15 are unexplained";
+  EXPECT_EQ(stats().late_waited, 35U) << "the wait explains only 5 of the 20 late ticks";
   EXPECT_EQ(stats().late_sample + stats().late_stolen + stats().late_page_fault, 0U);
 }
 
 TEST_F(LateCausesTest, TheUsualWaitAfterASleepIsNotACause) {
-  look(500, 0, 25);  // 50 us a row
+  look(500, 0, 25);  // a wait of 50 us for each row
   look(500, 0, 25);
   look(490, 10, 25);
-  EXPECT_EQ(stats().late_waited, 1U) << "10 rows fewer waited as usual";
+  EXPECT_EQ(stats().late_waited, 1U)
+      << "there are 10 rows less with the usual wait, which explains one late tick";
   look(480, 20, 44);
   EXPECT_EQ(stats().late_waited, 21U);
 }
@@ -75,7 +76,7 @@ TEST_F(LateCausesTest, LongSamplesStolenTimeAndPageFaultsAreSaidInThisOrder) {
   EXPECT_EQ(stats().late_page_fault, 5U);
 }
 
-// It judged by what begin() was about to store.
+// Before the fix, such a look used values that begin() had not stored yet.
 TEST_F(LateCausesTest, ALookBeforeTheBeginExplainsNothing) {
   kernel_stolen_ns += 100 * kOneMillisecondNs;
   counts_.collected.missed_late.add(5);
@@ -95,7 +96,7 @@ TEST_F(LateCausesTest, NoMoreTicksAreExplainedThanWereLate) {
   EXPECT_EQ(stats().late_sample + stats().late_stolen, 0U);
 }
 
-// A process that is restored has a thread whose counts begin anew.
+// The thread of a restored process has new counts that begin at 0.
 TEST_F(LateCausesTest, CountsThatGoBackExplainNothing) {
   look(400, 0, 500);
   kernel_use.waited_ns = 0;
@@ -109,7 +110,7 @@ TEST_F(LateCausesTest, CountsThatGoBackExplainNothing) {
 TEST_F(LateCausesTest, TheLastTicksAreJudgedByWhatTheThreadLeft) {
   kernel_use.waited_ns += 7 * kOneMillisecondNs;
   causes_.end();
-  kernel_use = {};  // the thread is gone
+  kernel_use = {};  // the thread has ended
   counts_.collected.missed_late.add(7);
   causes_.finish();
   EXPECT_EQ(stats().late_waited, 7U);
@@ -126,7 +127,7 @@ TEST(LateCauses, ReadsWhatThisKernelCounts) {
   EXPECT_FALSE(LateCauses::kSystem.use(0x7fffffff).known);
 }
 
-// A callback of three milliseconds at a kilohertz.
+// A callback takes three milliseconds, at a rate of one kilohertz.
 TEST(LateCauses, ASlowCallbackIsASampleThatTookTooLong) {
   Registry registry;
   ASSERT_TRUE(registry.callback({"slow", "help", Kind::gauge, Unit::count, {}}, [] {

@@ -10,14 +10,14 @@ namespace {
 constexpr std::uint64_t kMilliNs = 1'000'000;
 constexpr std::uint64_t kHour = 3'600'000 * kMilliNs;
 
-// A thread on a machine, both as the test says.
+// A simulated machine with one thread. The test sets its clocks and counts.
 struct Machine {
   static void become_new() {
     use = {1, 1, true};
     process_start = 7;
     unix_ns = 1'700'000'000'000'000'000;
   }
-  // Time passes on the wall clock, and the thread runs or waits for a CPU for some of it.
+  // Lets time pass on the wall clock. The thread runs, or waits for a CPU, for a part of it.
   static void pass(std::uint64_t time_ns, std::uint64_t ran_ns = 0, std::uint64_t waited_ns = 0) {
     unix_ns += static_cast<std::int64_t>(time_ns);
     use.ran_ns += ran_ns;
@@ -79,7 +79,8 @@ TEST_F(StandstillTest, AnotherProcessAndAThreadThatRanLessAreRestored) {
   EXPECT_TRUE(standstill_.judge(kBeginNs + 3 * kMilliNs, 0).restored);
 }
 
-// As after a restore on a machine that was started later: the wall clock says that no time passed.
+// As after a restore on a machine that was started an hour later: only the wall clock shows how
+// much time passed.
 TEST_F(StandstillTest, AClockThatWentBackAnHourIsMadeUpForByTheWallClock) {
   const Standstill::Verdict verdict = standstill_.judge(kBeginNs - kHour, 0);
   EXPECT_TRUE(verdict.frozen);
@@ -109,7 +110,8 @@ TEST_F(StandstillTest, JudgingNotesAnew) {
   const Standstill::Verdict verdict =
       standstill_.judge(kBeginNs - kHour + 60 * kMilliNs, 60 * kMilliNs);
   EXPECT_TRUE(verdict.frozen);
-  EXPECT_EQ(verdict.clock_shift_ns, 0) << "the clock that went back is the one that counts now";
+  EXPECT_EQ(verdict.clock_shift_ns, 0)
+      << "the recording must now use the clock as it is after the restore";
 }
 
 }  // namespace

@@ -36,7 +36,7 @@ std::size_t first_of(const cpu_set_t& cpus) {
   return cpu;
 }
 
-// Capabilities are a thread's own on Linux: what is dropped here is gone with the thread.
+// On Linux each thread has its own capabilities. So the capability is dropped only for this thread.
 void drop_sys_nice() {
   __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
   std::array<__user_cap_data_struct, 2> sets{};
@@ -49,7 +49,8 @@ void drop_sys_nice() {
   ASSERT_EQ(::syscall(SYS_capset, &header, sets.data()), 0);
 }
 
-// A thread that may not have a real-time priority may not have a nice value below 0 either: one line is enough.
+// A thread without the right to a real-time priority may not have a nice value below 0, either. One line is
+// enough for both.
 TEST(SetUpThisThread, SaysARefusalOnceAndGoesOn) {
   std::thread([] {
     drop_sys_nice();
@@ -82,8 +83,8 @@ TEST(SetUpThisThread, ANiceValueIsTheThreadsOwn) {
 
 TEST(RealtimeBound, SaysTheShareOfASecondThatWasMoreThanAllowed) {
   RealtimeBound bound(0.000'001);
-  EXPECT_EQ(bound.exceeded(monotonic_ns()), 0) << "nothing is measured yet";
-  EXPECT_EQ(bound.exceeded(monotonic_ns()), 0) << "before a second is over";
+  EXPECT_EQ(bound.exceeded(monotonic_ns()), 0) << "the first call only begins to measure";
+  EXPECT_EQ(bound.exceeded(monotonic_ns()), 0) << "the share is measured once a second";
   const std::uint64_t end_ns = monotonic_ns() + RealtimeBound::kWindowNs;
   while (monotonic_ns() < end_ns) {
   }

@@ -1,5 +1,5 @@
-"""gVisor's profiling file, read by a reader of its own, which is written from the format's description and knows nothing
-of ours: every byte must be in the grammar, and every checksum that of zlib."""
+"""Reads gVisor's profiling file with a separate reader, which is written from the description of the format and shares
+no code with kymo: every byte must follow the grammar, and every checksum must be that of zlib."""
 
 import json
 import os
@@ -29,7 +29,7 @@ def unsigned(text):
 
 
 class Plain:
-    """In order: META lines, START_TIME, the header, rows, STATS; each line ends in a line feed."""
+    """Reads META lines, START_TIME, the header, rows and STATS, in this order. Each line ends with a line feed."""
 
     def __init__(self, text):
         if not text.endswith("\n"):
@@ -66,11 +66,11 @@ class Plain:
 
 
 def without_sums(log):
-    """The plain text in a lossy one, whose sums are checked: that of each line, and the last over everything."""
+    """Extracts the plain text from a lossy file. Checks the checksum of each line, and the last one over the whole text."""
     plain, covered, ended = "", b"", False
     for line in log.split("\n"):
         if not line.startswith(PREFIX):
-            continue  # another's line, or a blank one around a flush
+            continue  # a line of another program, or a blank line around a flush
         if ended:
             raise Broken("a line behind the last")
         text = line[len(PREFIX):]
@@ -128,7 +128,7 @@ class Grammar(unittest.TestCase):
     def test_lossy_with_every_checksum(self):
         text = self.recorded("annotated-lossy")
         self.check(Plain(without_sums(text)))
-        # Not one line but ours and blank ones; and each piece has a blank line before and after it.
+        # There are only our lines and blank ones. Each piece has a blank line before and after it.
         others = {line for line in text.split("\n") if not line.startswith(PREFIX)}
         self.assertEqual(others, {""})
         self.assertTrue(text.startswith("\n" + PREFIX))

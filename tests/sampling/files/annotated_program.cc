@@ -1,4 +1,5 @@
-// Records a few metrics in gVisor's format with the real recorder, for a reader that is not ours.
+// Records a few metrics in gVisor's format with the real recorder, so that a separate reader can
+// check the file.
 // Usage: annotated_program FILE annotated|annotated-lossy
 
 #include <fcntl.h>

@@ -69,7 +69,8 @@ TEST_F(AnnotatedSinkTest, PlainToTheByte) {
   EXPECT_EQ(content(in_folder("run")), kGolden);
 }
 
-// Each line of the plain one with prefix and checksum, blank lines around each piece.
+// Each line of the plain file with a prefix and a checksum, and a blank line before and after each
+// piece.
 TEST_F(AnnotatedSinkTest, LossyToTheByte) {
   const int fd = ::open(in_folder("log").c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
   ASSERT_GE(fd, 0);

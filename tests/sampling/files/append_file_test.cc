@@ -58,7 +58,7 @@ TEST_F(AppendFileTest, GoesOnBehindWhatWasKept) {
   EXPECT_EQ(content(in_folder("rows")), "one\n2\n");
 }
 
-// What was looked at is what is cut, whatever has its name by then.
+// The file that was opened is cut, also if another file has its name by then.
 TEST_F(AppendFileTest, GoesOnWithTheFileThatWasOpened) {
   std::ofstream(in_folder("rows")) << "one\ntwo\n";
   Result<FileDescriptor> fd = AppendFile::open_own(in_folder("rows"));
@@ -76,7 +76,8 @@ TEST_F(AppendFileTest, ARemovedFileIsSaidOnlyWhereTheFileSystemCountsNames) {
   EXPECT_EQ(file.change(), FileChange::none);
   std::filesystem::remove(in_folder("rows"));
   EXPECT_EQ(file.change(), FileChange::removed);
-  // A file that has no name when it is begun, as on a file system that counts none.
+  // A file that has no name when it is opened. A file system that does not count the names of a
+  // file looks the same.
   std::ofstream(in_folder("rows")) << "one\n";
   Result<FileDescriptor> fd = AppendFile::open_own(in_folder("rows"));
   ASSERT_TRUE(fd);

@@ -95,7 +95,7 @@ TEST_F(RecordingFilesTest, CompressesWhereTheNameAsksForIt) {
   EXPECT_EQ(files.bytes(), content(in_folder("run.tsv.zst")).size());
   EXPECT_LT(files.bytes(), expected.size() / 2);
   EXPECT_EQ(metadata()["state"], "running");
-  // Whole frames alone: what is cut off again leaves what it was.
+  // Only whole frames are appended. If one is cut off again, the file is as before.
   const std::uint64_t before = files.bytes();
   {
     const FileSizeLimit limit(before + 10);

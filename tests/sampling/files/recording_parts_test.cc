@@ -17,7 +17,7 @@ class RecordingPartsTest : public TemporaryFolderTest {
     info_.interval = std::chrono::nanoseconds(10);
     path_ = in_folder("run.tsv");
   }
-  // Writes `count` rows numbered on from the last.
+  // Writes `count` rows, with numbers that continue after the last one.
   Result<void> write(RecordingParts& parts, std::size_t count) {
     std::vector<std::uint64_t> words;
     for (std::size_t i = 0; i < count; ++i) {
@@ -29,7 +29,7 @@ class RecordingPartsTest : public TemporaryFolderTest {
   nlohmann::json metadata(const std::string& stem) {
     return nlohmann::json::parse(content(in_folder(stem + ".meta.json")));
   }
-  // The numbers in a part, which must parse alone.
+  // Returns the numbers in a part, which must be valid without the other parts.
   std::vector<std::uint64_t> numbers(const std::string& name) {
     const std::vector<std::string> all = lines(in_folder(name));
     EXPECT_FALSE(all.empty()) << name;
@@ -95,7 +95,7 @@ TEST_F(RecordingPartsTest, APartThatIsLargeEnoughIsFollowedByTheNext) {
   }
   EXPECT_GE(number, 3U);
   EXPECT_EQ(all, range(0, 30));
-  EXPECT_EQ(due, rows + 2) << "the gap is counted in one part";
+  EXPECT_EQ(due, rows + 2) << "the gap must be counted in only one part";
 }
 
 TEST_F(RecordingPartsTest, APartThatIsOldEnoughIsFollowedByTheNext) {
@@ -127,7 +127,7 @@ TEST_F(RecordingPartsTest, TheOldestGoFirstAndTheBoundHolds) {
   EXPECT_FALSE(exists("run.gaps.tsv"));
   const std::uint64_t newest = parts.place().file;
   const auto last = numbers(part_path("run.tsv", newest - 1));
-  ASSERT_FALSE(last.empty()) << "more than the present part is kept";
+  ASSERT_FALSE(last.empty()) << "more than the current part must be kept";
 }
 
 TEST_F(RecordingPartsTest, TheBoundHoldsOverThePartsOfEarlierStarts) {
@@ -153,10 +153,10 @@ TEST_F(RecordingPartsTest, TheBoundHoldsOverThePartsOfEarlierStarts) {
     }
     EXPECT_LE(kept(), kKeep + 2000) << "after start " << start;
   }
-  EXPECT_FALSE(exists("run-1.tsv")) << "the oldest goes first";
+  EXPECT_FALSE(exists("run-1.tsv")) << "the oldest part must be removed first";
   EXPECT_FALSE(exists("run-1.gaps.tsv"));
   EXPECT_FALSE(exists("run-1.meta.json"));
-  EXPECT_TRUE(exists("run-6.tsv")) << "the newest stay";
+  EXPECT_TRUE(exists("run-6.tsv")) << "the newest parts must stay";
 }
 
 TEST_F(RecordingPartsTest, BoundsThatContradictAreRefused) {
@@ -179,7 +179,8 @@ TEST_F(RecordingPartsTest, ANameThatIsTakenIsPassedOver) {
 
 TEST_F(RecordingPartsTest, GoesOnWhereTheNextPartCannotBeBegun) {
   RecordingParts parts = RecordingParts::create(path_, {.rotate_bytes = 1}, info_).value();
-  // The folder goes away under the recording: its open file stays, a new one cannot be made.
+  // The folder is renamed during the recording: the open file can still be written, but no new file
+  // can be made.
   std::filesystem::rename(folder_, folder_ + ".away");
   ASSERT_TRUE(write(parts, 3));
   ASSERT_TRUE(write(parts, 3));
@@ -190,7 +191,8 @@ TEST_F(RecordingPartsTest, GoesOnWhereTheNextPartCannotBeBegun) {
   EXPECT_EQ(numbers("run.1.tsv"), range(7, 8));
 }
 
-// A process restored from an image that is older than its recording finds more in it than it wrote.
+// If a process is restored from an image that is older than its recording, the file has more rows
+// than the process has written.
 TEST_F(RecordingPartsTest, RowsOfAnotherHandAreLeftAloneAndANewPartBegins) {
   RecordingParts parts = RecordingParts::create(path_, {}, info_).value();
   ASSERT_TRUE(write(parts, 2));

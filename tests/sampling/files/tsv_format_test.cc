@@ -42,7 +42,7 @@ TEST(TsvFormatter, WritesWhatASimpleLoopWrites) {
       row[0] = time += random() % 5000;
       expected += std::to_string(row[0] - 1000);
       for (std::size_t c = 1; c <= kColumns; ++c) {
-        // Unchanged, a little more, and anything at all.
+        // Each value is unchanged, slightly larger, or random.
         const std::uint64_t before = row[c];
         row[c] = random() % 3 == 0   ? before
                  : random() % 2 == 0 ? before + random() % 100

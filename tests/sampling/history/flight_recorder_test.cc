@@ -30,7 +30,8 @@ class FlightRecorderTest : public TemporaryFolderTest {
       paths_.push_back(path ? *path : path.error().message);
     };
   }
-  // Rows a millisecond apart, up to `until`; the value is 1 from `peak` to 20 ms later.
+  // Adds rows that are one millisecond apart, up to `until`. The value is 1 for 20 ms from `peak`
+  // on.
   void play(FlightRecorder& recorder, std::uint64_t until, std::uint64_t peak = UINT64_MAX) {
     while (at_ms_ < until) {
       std::vector<std::uint64_t> words;
@@ -52,7 +53,7 @@ class FlightRecorderTest : public TemporaryFolderTest {
 
   RecordingInfo info_;
   FlightRecorderOptions options_;
-  // Waits until so many rules' snapshots were told of, and those that were begun are whole.
+  // Waits until `count` snapshots of rules were reported and all snapshots are complete.
   void await(std::size_t count) {
     const auto done = [&] {
       const std::lock_guard lock(mutex_);
@@ -68,7 +69,7 @@ class FlightRecorderTest : public TemporaryFolderTest {
   }
 
   std::uint64_t at_ms_ = 0;
-  std::mutex mutex_;  // guards what follows
+  std::mutex mutex_;  // guards the members below
   std::vector<std::string> rules_;
   std::vector<std::string> paths_;
 };
@@ -87,12 +88,12 @@ TEST_F(FlightRecorderTest, ARuleWritesWhatCameBeforeAndAfterAndRecordingGoesOn) 
   ASSERT_TRUE(recorder.open(info_));
   play(recorder, 2000, 1500);
   await(1);
-  ASSERT_EQ(paths_.size(), 1U) << "one episode, one snapshot";
+  ASSERT_EQ(paths_.size(), 1U) << "one episode must give one snapshot";
   EXPECT_EQ(rules_[0], "steps > 0");
   const std::vector<std::string> rows = lines(paths_[0]);
   ASSERT_EQ(rows.size(), 151U);
   EXPECT_EQ(rows[1], "0\t0");
-  EXPECT_EQ(rows[101], std::to_string(100 * kMs) + "\t1") << "the row that fired";
+  EXPECT_EQ(rows[101], std::to_string(100 * kMs) + "\t1") << "the row for which the rule fired";
   const auto meta =
       nlohmann::json::parse(content(paths_[0].substr(0, paths_[0].size() - 4) + ".meta.json"));
   EXPECT_EQ(meta["state"], "ended");

@@ -15,7 +15,8 @@ std::vector<Column> columns() {
           columns_of({"frozen_time_us", "", Kind::counter, Unit::microseconds, {}}).front()};
 }
 
-// Rows 1 ms apart with these values in the column; which of them made the rule fire.
+// Returns the rows for which the rule fires. Rows are 1 ms apart and have these values in the
+// column.
 std::vector<std::size_t> fires(const std::string& text, std::size_t column,
                                const std::vector<std::uint64_t>& values) {
   Rule rule = Rule::parse(text).value();
@@ -58,14 +59,14 @@ TEST(Rule, AGaugesGrowthIsComparedWhereAPlusSaysSo) {
 TEST(Rule, ARateIsGrowthASecondOverATenthOfOne) {
   std::vector<std::uint64_t> values(400);
   for (std::size_t i = 0; i < values.size(); ++i) {
-    values[i] = i < 200 ? i : 200 + (i - 200) * 20;  // 1000 a second, then 20000
+    values[i] = i < 200 ? i : 200 + (i - 200) * 20;  // grows by 1000 per second, and then by 20000
   }
   EXPECT_EQ(fires("rate(frozen_time_us) > 10000", 3, values), (At{248}));
   EXPECT_EQ(fires("rate(frozen_time_us) > 30000", 3, values), At{});
 }
 
-// The rate was looked at only every 100 ms, so two jumps that lay in two such windows were missed:
-// 2, 11, 41 and 61 of 110 positions.
+// Before the fix, the rate was computed only every 100 ms. Two jumps in two such windows were
+// missed in 2, 11, 41 and 61 of 110 positions, for jumps that are 1, 10, 40 and 60 ms apart.
 TEST(Rule, ARateMissedABurstThatLayAcrossTwoWindows) {
   constexpr std::size_t kPositions = 110;
   for (const std::size_t apart : {1U, 10U, 40U, 60U, 99U}) {
@@ -77,7 +78,7 @@ TEST(Rule, ARateMissedABurstThatLayAcrossTwoWindows) {
       for (std::size_t i = 0; i < values.size(); ++i) {
         values[i] = (i >= 200 + position ? 700U : 0U) + (i >= second ? 700U : 0U);
       }
-      // One jump is 7000 a second over 100 ms, and two are 14000.
+      // Within 100 ms, one jump gives a rate of 7000 per second, and two jumps give 14000.
       const At fired = fires("rate(frozen_time_us) > 10000", 3, values);
       missed += fired.empty() ? 1U : 0U;
       late += fired == At{second} ? 0U : 1U;
@@ -87,7 +88,8 @@ TEST(Rule, ARateMissedABurstThatLayAcrossTwoWindows) {
   }
 }
 
-// Rows come some microseconds early or late, so 100 ms are now 99 rows and now 101.
+// Rows are some microseconds early or late. So a time of 100 ms has sometimes 99 rows and sometimes
+// 101.
 TEST(Rule, ARateOfRowsThatAreNotExactlyOnTimeIsOverAsManyRows) {
   const auto fired_at = [](std::chrono::nanoseconds interval, std::uint64_t growth) {
     Rule rule = Rule::parse("rate(frozen_time_us) >= 900").value();
@@ -122,11 +124,12 @@ TEST(Rule, ARateAtAShortIntervalNeedsNoMoreMemoryAndMissesNothing) {
   EXPECT_EQ(fired, At{220'000});
 }
 
-// While a window slides over the steps of a counter, the rate goes above the limit and below it.
+// The counter grows in steps. While the window moves over them, the rate is alternately above and
+// below the limit.
 TEST(Rule, ARateAroundItsLimitFiresOnce) {
   std::vector<std::uint64_t> values(2000);
   for (std::size_t i = 0; i < values.size(); ++i) {
-    values[i] = i < 200 ? 0 : (i - 200) / 7 * 7;  // 7 in every seventh row
+    values[i] = i < 200 ? 0 : (i - 200) / 7 * 7;  // grows by 7 in each seventh row
   }
   EXPECT_EQ(fires("rate(frozen_time_us) > 1000", 3, values).size(), 1U);
 }
@@ -136,7 +139,8 @@ TEST(Rule, ARateFiresAgainAfterItWasFalseForATenthOfASecond) {
   for (std::size_t i = 0; i < values.size(); ++i) {
     values[i] = (i >= 200 ? 2000U : 0U) + (i >= 350 ? 2000U : 0U) + (i >= 600 ? 2000U : 0U);
   }
-  // The first jump leaves the window at 300. At 350 that is not 100 ms ago, at 600 it is.
+  // The first jump leaves the window at 300, so the rule is false from then on. At 350, this is
+  // less than 100 ms ago. At 600, it is more.
   EXPECT_EQ(fires("rate(frozen_time_us) > 10000", 3, values), (At{200, 600}));
 }
 

@@ -1,4 +1,4 @@
-// What a profiler does with the callbacks of its metrics.
+// How a profiler calls the callbacks of its metrics.
 
 #include <gtest/gtest.h>
 #include <pthread.h>
@@ -39,7 +39,7 @@ class CallbacksTest : public TemporaryFolderTest {
   Registry registry_;
 };
 
-// The program ended by std::terminate().
+// Before the fix, the exception ended the program through std::terminate().
 TEST_F(CallbacksTest, OneThatThrowsIsNamedByTheWarningsAndTheMetadata) {
   std::atomic<bool> fails = false;
   ASSERT_TRUE(registry_.callback(gauge("queued"), [&]() -> std::uint64_t {
@@ -94,10 +94,10 @@ TEST_F(CallbacksTest, WhatWasThrownBeforeTheStartOrByOtherMetricsIsNotSaid) {
   EXPECT_EQ(content(in_folder("run.meta.json")).find("callback_errors"), std::string::npos);
 }
 
-// start() called them up to 200 times on its caller's thread.
+// Before the fix, start() called the callbacks up to 200 times on the caller's thread.
 TEST_F(CallbacksTest, RunOnTheCollectorsThreadAsOftenAsIsSaid) {
   std::atomic<std::uint64_t> calls = 0;
-  std::set<std::string> threads;  // callbacks run one at a time
+  std::set<std::string> threads;  // needs no lock, because callbacks run one at a time
   ASSERT_TRUE(registry_.callback(gauge("queued"), [&] {
     ++calls;
     threads.insert(name_of_this_thread());
@@ -115,7 +115,7 @@ TEST_F(CallbacksTest, RunOnTheCollectorsThreadAsOftenAsIsSaid) {
   EXPECT_LE(calls, rows + 200);
 }
 
-// The ticks during the first call of a slow callback were missed as late.
+// Before the fix, ticks during the first call of a slow callback were missed as late.
 TEST_F(CallbacksTest, AreMeasuredBeforeTheClockOfTheRecordingStarts) {
   std::uint64_t first_call_ended_ns = 0;
   ASSERT_TRUE(registry_.callback(gauge("queued"), [&] {
@@ -134,13 +134,15 @@ TEST_F(CallbacksTest, AreMeasuredBeforeTheClockOfTheRecordingStarts) {
   EXPECT_GE(sink->opened_with.start_monotonic_ns, first_call_ended_ns);
 }
 
-// On a busy machine the first sample lasted for longer than all of them may, as its thread waited for
-// a CPU. It was the only one, and the interval was said to be too short.
+// On a busy machine, the thread may wait for a CPU during its first sample. Before the fix, if this
+// sample used up the time for measuring, it was the only one, and a warning said that the interval
+// was too short.
 TEST_F(CallbacksTest, AFirstCallThatWasHeldUpIsNotTheTimeOfASample) {
   int calls = 0;
   ASSERT_TRUE(registry_.callback(gauge("queued"), [&] {
     if (++calls == 1) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(12));  // as if it waited for a CPU
+      // As if the thread waited for a CPU.
+      std::this_thread::sleep_for(std::chrono::milliseconds(12));
     }
     return 1U;
   }));

@@ -1,6 +1,7 @@
-// Linked into a program, whose definitions go before the C library's, makes system calls fail once:
-// KYMO_FAIL is "CALL:N:ERRNO", the N-th call of that name from 1, or several of these with commas
-// between them. ERRNO 0 makes a write short. Says "injected" on stderr when it struck.
+// Makes system calls of a program fail once. It is linked into the program, and replaces functions
+// of the C library. KYMO_FAIL is "CALL:N:ERRNO" (the N-th call of this name, counted from 1), or
+// several of these, separated by commas. ERRNO 0 makes a write short. Prints "injected" on stderr
+// when a call fails.
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -39,7 +40,7 @@ struct Orders {
   }
 };
 
-// Whether this call is one that fails.
+// Whether this call must fail.
 bool strikes(const char* call, int* error) {
   static Orders all;
   bool struck = false;
@@ -81,7 +82,8 @@ ssize_t write(int fd, const void* data, size_t size) {
 
 int open(const char* path, int flags, ...) {
   int error = 0;
-  // Those that write; /proc is read to know the machine and may fail unnoticed.
+  // Only files that are opened for writing. Files of /proc are read to describe the machine, and a
+  // failure there has no effect.
   if ((flags & 3) != 0 && strikes("open", &error)) {
     errno = error;
     return -1;

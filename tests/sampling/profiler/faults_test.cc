@@ -1,5 +1,5 @@
-// A recorder whose disk fills, stalls and fails, whose every system call fails once, which is
-// stopped, and which forks: what it must keep to each time is in expect_whole().
+// A recorder whose disk is full, stalls or fails, whose system calls fail once each, which is
+// stopped, or which forks. expect_whole() checks what must hold each time.
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -81,7 +81,7 @@ std::uint64_t ticks_of(const std::vector<GapLine>& gaps, const std::string& caus
   return ticks;
 }
 
-// ThreadSanitizer has the system calls to itself: no program of its can replace them.
+// ThreadSanitizer replaces the system calls itself, so a program cannot replace them.
 #if KYMO_THREAD_SANITIZER
 #define KYMO_NEEDS_FAILING_CALLS() \
   GTEST_SKIP() << "calls cannot be made to fail under ThreadSanitizer"
@@ -89,7 +89,8 @@ std::uint64_t ticks_of(const std::vector<GapLine>& gaps, const std::string& caus
 #define KYMO_NEEDS_FAILING_CALLS() static_cast<void>(0)
 #endif
 
-// A running kymo-test-recorder; with orders for calls to fail, the one that obeys them.
+// A running kymo-test-recorder. If calls are to fail, it is the version that is linked with
+// fail_once.cc.
 class Recorder {
  public:
   Recorder(const test::TemporaryDirectory& folder, std::vector<std::string> arguments,
@@ -130,16 +131,16 @@ class Recorder {
     return eventually([&] { return said().find(text) != std::string::npos; }, within);
   }
   void signal(int number) const { ::kill(pid_, number); }
-  // Stops it, and returns once it has stopped.
+  // Stops it with SIGSTOP, and returns when it has stopped.
   [[nodiscard]] bool stop_running() const { return test::stop_child(pid_); }
-  // Its exit code; what it printed is then in result().
+  // Waits for its end and returns its exit code. Its output is then in result().
   int wait() {
     int status = -1;
     EXPECT_TRUE(
         eventually([&] { return ::waitpid(pid_, &status, WNOHANG) == pid_; }, milliseconds(60'000)))
         << said();
     if (status == -1) {
-      return -1;  // the destructor ends it
+      return -1;  // the destructor kills it
     }
     pid_ = 0;
     return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
@@ -157,8 +158,8 @@ class Recorder {
   pid_t pid_ = 0;
 };
 
-// Every tick is a row in the file or a missed one, and missed ones are listed unless `listed` says
-// that their file failed at the end.
+// Expects that every tick is a row in the file or counted as missed. Missed ticks must also be
+// listed, unless `listed` is false because the list could not be written at the end.
 void expect_whole(const std::string& tsv, const json& result, bool listed = true) {
   ASSERT_TRUE(result.is_object());
   const auto rows = rows_of(tsv);
@@ -193,10 +194,10 @@ TEST_F(FaultsTest, ADiskThatFillsCostsRowsThatAreCountedAndListedAndRecordingRes
   {
     Recorder recorder(folder_, {tsv});
     ASSERT_TRUE(recorder.says("started"));
-    std::ofstream(disk + "/filler") << std::string(1 << 20, 'x');  // what fits
+    std::ofstream(disk + "/filler") << std::string(1 << 20, 'x');  // writes as much as fits
     ASSERT_TRUE(recorder.says("begun: the recording loses rows: cannot write"));
     EXPECT_NE(recorder.said().find("No space left"), std::string::npos) << recorder.said();
-    std::this_thread::sleep_for(milliseconds(100));  // so that some more rows are lost
+    std::this_thread::sleep_for(milliseconds(100));  // some more rows are lost meanwhile
     std::filesystem::remove(disk + "/filler");
     EXPECT_TRUE(recorder.says("over: the recording goes on"));
     result = recorder.stop();
@@ -220,7 +221,7 @@ TEST_F(FaultsTest, ADiskThatStallsNeverHoldsUpTheProgram) {
   disk.be("stalls");
   ASSERT_TRUE(recorder.says("begun: the recording loses rows: the ring is full"));
   const std::uint64_t stalls_ns = monotonic_ns();
-  std::this_thread::sleep_for(milliseconds(1500));  // the stall that is tested
+  std::this_thread::sleep_for(milliseconds(1500));  // how long the disk stalls
   const std::uint64_t stalled_ns = monotonic_ns() - stalls_ns;
   disk.be("well");
   EXPECT_TRUE(recorder.says("over: the recording goes on"));
@@ -240,7 +241,8 @@ TEST_F(FaultsTest, ADiskThatFailsIsSaidOnceAndRecordingResumes) {
   disk.be("fails");
   ASSERT_TRUE(recorder.says("begun: the recording loses rows: cannot write"));
   EXPECT_NE(recorder.said().find("Input/output error"), std::string::npos) << recorder.said();
-  std::this_thread::sleep_for(milliseconds(700));  // the metadata's write fails as well
+  // Long enough that writing the metadata fails, too.
+  std::this_thread::sleep_for(milliseconds(700));
   disk.be("well");
   EXPECT_TRUE(recorder.says("over: the recording goes on"));
   const json result = recorder.stop();
@@ -250,14 +252,14 @@ TEST_F(FaultsTest, ADiskThatFailsIsSaidOnceAndRecordingResumes) {
 
 struct Failure {
   const char* call;
-  int error;  // 0: a short write
+  int error;  // 0 means a short write
   friend std::ostream& operator<<(std::ostream& out, const Failure& failure) {
     return out << failure.call << " with errno " << failure.error;
   }
 };
 
-// Every system call on the way to the file, made to fail once, the first time, the second, ...
-// until a run has no such call left.
+// Each system call on the path to the file fails once: the first one in one run, the second one in
+// the next, and so on, until a run has no such call left.
 class EachCallTest : public FaultsTest, public ::testing::WithParamInterface<Failure> {};
 
 TEST_P(EachCallTest, FailsOnceAndNothingIsLostInSilence) {
@@ -279,21 +281,21 @@ TEST_P(EachCallTest, FailsOnceAndNothingIsLostInSilence) {
     struck += injected ? 1 : 0;
     SCOPED_TRACE(std::string(failure.call) + " " + std::to_string(nth) + ": " + said);
     if (said.find("started") == std::string::npos) {
-      EXPECT_EQ(code, 1) << "a start that fails says why and ends in order";
+      EXPECT_EQ(code, 1) << "if the start fails, the program must say why and exit with 1";
       EXPECT_NE(said.find("start: "), std::string::npos);
-      EXPECT_FALSE(std::filesystem::exists(tsv)) << "a recording that was never begun";
+      EXPECT_FALSE(std::filesystem::exists(tsv)) << "a start that fails must leave no recording";
       EXPECT_FALSE(std::filesystem::exists(ring));
     } else {
       ASSERT_EQ(code, 0);
       const json result = recorder.result();
-      // A list of gaps whose very last write failed is said by stop().
+      // If the last write of the list of gaps fails, stop() reports it.
       expect_whole(tsv, result, result["stopped"].get<bool>());
     }
     if (!injected) {
       break;
     }
   }
-  EXPECT_GT(struck, 0) << failure.call << " was never called";
+  EXPECT_GT(struck, 0) << failure.call << " was not called, so the test has tested nothing";
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -307,7 +309,8 @@ INSTANTIATE_TEST_SUITE_P(
       return std::string(one.param.call) + "_" + std::to_string(one.param.error);
     });
 
-// A write that gets through in half, then fails, and cannot be cut off again at once.
+// A write that writes only a half and then fails. The half cannot be cut off at once, because
+// ftruncate fails, too.
 TEST_F(FaultsTest, AnAppendThatIsTornIsCutOffBeforeTheNext) {
   KYMO_NEEDS_FAILING_CALLS();
   int torn = 0;
@@ -331,7 +334,7 @@ TEST_F(FaultsTest, AnAppendThatIsTornIsCutOffBeforeTheNext) {
     const std::size_t second = said.find("injected", first + 1);
     torn += second != std::string::npos && said.find("injected", second + 1) != std::string::npos;
   }
-  EXPECT_GT(torn, 0) << "ftruncate was never called";
+  EXPECT_GT(torn, 0) << "ftruncate was not called, so the test has tested nothing";
 }
 
 TEST_F(FaultsTest, AStoppedProgramIsOneGapThatSaysFrozen) {
@@ -342,7 +345,7 @@ TEST_F(FaultsTest, AStoppedProgramIsOneGapThatSaysFrozen) {
   const std::uint64_t runs_ns = monotonic_ns();
   ASSERT_TRUE(recorder.stop_running());
   const std::uint64_t stands_ns = monotonic_ns();
-  std::this_thread::sleep_for(milliseconds(800));  // the standstill that is tested
+  std::this_thread::sleep_for(milliseconds(800));  // how long the program is stopped
   const std::uint64_t still_stands_ns = monotonic_ns();
   recorder.signal(SIGCONT);
   std::this_thread::sleep_for(milliseconds(200));
@@ -376,7 +379,8 @@ TEST_F(FaultsTest, AForkedChildHasNoProfilerAndTheParentsGoesOn) {
       return children == i;
     })) << recorder.said();
   }
-  EXPECT_TRUE(std::filesystem::exists(folder_.path() + "/ring")) << "a child removed it";
+  EXPECT_TRUE(std::filesystem::exists(folder_.path() + "/ring"))
+      << "a child must not remove the ring";
   expect_whole(tsv, recorder.stop());
   EXPECT_FALSE(std::filesystem::exists(folder_.path() + "/ring"));
 }

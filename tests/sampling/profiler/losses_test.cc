@@ -1,4 +1,4 @@
-// What stop() says about rows that are not in the recording.
+// What stop() says about rows that are missing in the recording.
 
 #include <gtest/gtest.h>
 
@@ -25,7 +25,7 @@ class LossesTest : public TemporaryFolderTest {
     EXPECT_TRUE(registry_.counter({"steps", "help", Kind::counter, Unit::count, {}}));
     options_.flush = std::chrono::milliseconds(5);
   }
-  // Waits until this many more rows have come to the sink's output.
+  // Waits until the sink has written this many more rows.
   static void wait_for_rows(const Profiler& profiler, std::uint64_t rows) {
     const std::uint64_t before = profiler.stats().rows_written;
     while (profiler.stats().rows_written < before + rows) {
@@ -36,7 +36,7 @@ class LossesTest : public TemporaryFolderTest {
   ProfilerOptions options_;
 };
 
-// It returned ok.
+// Before the fix, stop() returned ok.
 TEST_F(LossesTest, StopSaysHowManyRowsTheSinkRefused) {
   auto sink = std::make_shared<KeepingSink>();
   std::atomic<bool> full = true;
@@ -62,7 +62,7 @@ TEST_F(LossesTest, StopSaysHowManyRowsTheSinkRefused) {
                                          " ticks: " + std::to_string(stats.missed_sink_error) +
                                          " rows could not be kept (the disk is full)");
   EXPECT_EQ(sink->closed, 1);
-  EXPECT_TRUE(profiler.stop()) << "it is said once";
+  EXPECT_TRUE(profiler.stop()) << "a second stop() must not report it again";
 }
 
 TEST_F(LossesTest, StopSaysHowManyTicksFoundTheRingFull) {
@@ -93,7 +93,8 @@ TEST_F(LossesTest, StopSaysHowManyTicksFoundTheRingFull) {
                 " ticks the ring was full, because the disk or sink was too slow");
 }
 
-// Rows went on into a file that had no name any more: all were gone, and stop() returned ok.
+// Before the fix, the recorder went on writing to a file that had no name any more. All rows were
+// lost, and stop() returned ok.
 TEST_F(LossesTest, ATsvThatWasRemovedIsSaidAndTheRecordingGoesOnInTheNextPart) {
   options_.sink = make_tsv_sink(in_folder("run.tsv"));
   Profiler profiler(registry_, options_);
@@ -118,7 +119,8 @@ TEST_F(LossesTest, ATsvThatWasRemovedIsSaidAndTheRecordingGoesOnInTheNextPart) {
                 " are gone; the recording ends in " + in_folder("run.1.tsv"));
   EXPECT_GE(kept, 5U);
   EXPECT_FALSE(fs::exists(in_folder("run.tsv")));
-  EXPECT_FALSE(fs::exists(in_folder("run.meta.json"))) << "metadata of rows that are gone";
+  EXPECT_FALSE(fs::exists(in_folder("run.meta.json")))
+      << "the metadata of the removed rows must be removed, too";
   const auto metadata = nlohmann::json::parse(content(in_folder("run.1.meta.json")));
   EXPECT_EQ(metadata["state"], "ended");
   EXPECT_EQ(metadata["stats"]["rows_written"], kept);
@@ -130,7 +132,7 @@ TEST_F(LossesTest, ATsvThatWasRemovedAfterItsLastRowIsSaid) {
   Profiler profiler(registry_, options_);
   ASSERT_TRUE(profiler.start());
   fs::remove(in_folder("run.tsv"));
-  // The last row, which stop() takes, goes to the next part; no row was in the first.
+  // The first part has no row. stop() writes the last row to the next part.
   EXPECT_TRUE(profiler.stop());
   EXPECT_EQ(lines(in_folder("run.1.tsv")).size(), 2U);
 }
@@ -157,7 +159,7 @@ TEST_F(LossesTest, ATsvThatWasCutOffIsSaid) {
   Profiler profiler(registry_, options_);
   ASSERT_TRUE(profiler.start());
   wait_for_rows(profiler, 5);
-  fs::resize_file(in_folder("run.tsv"), 0);  // as `copytruncate` does
+  fs::resize_file(in_folder("run.tsv"), 0);  // in the way of logrotate's `copytruncate`
   wait_for_rows(profiler, 5);
   const Result<void> stopped = profiler.stop();
   ASSERT_FALSE(stopped);
@@ -172,7 +174,8 @@ TEST_F(LossesTest, ATsvWhoseFolderWasRemovedIsSaid) {
   Profiler profiler(registry_, options_);
   ASSERT_TRUE(profiler.start());
   wait_for_rows(profiler, 5);
-  // The name first: otherwise the next part is begun in the folder while it is emptied.
+  // Renames the folder first. Otherwise the recorder would begin the next part in the folder while
+  // it is being emptied.
   fs::rename(in_folder("out"), in_folder("gone"));
   fs::remove_all(in_folder("gone"));
   while (profiler.stats().missed_sink_error == 0) {

@@ -30,8 +30,8 @@ std::uint64_t ticks_of(const std::vector<Gap>& gaps, MissCause cause) {
   return ticks;
 }
 
-// rows written + ticks missed = ticks due, and every missed tick in a gap, with a writer that is
-// made slow, stuck and failing at random.
+// The writer is slow, stuck or failing at random. The rows written and the ticks missed must always add up to the ticks
+// due, and each missed tick must be in a gap.
 TEST(ProfilerStress, EveryTickIsARowOrInAGapWhateverTheWriterSuffers) {
   const unsigned seed = test::seed();
   SCOPED_TRACE("seed " + std::to_string(seed));
@@ -91,15 +91,15 @@ TEST(ProfilerStress, EveryTickIsARowOrInAGapWhateverTheWriterSuffers) {
 class RecordingStress : public TemporaryFolderTest {};
 
 #if !KYMO_SANITIZER
-// The lowest real-time one, as kymod and kymo record ask for.
+// The lowest real-time priority, for which kymod and kymo record ask.
 constexpr int kPriority = 1;
 
-// A loop that only sleeps, from tick to tick of a millisecond, with the recorder's own slice, on
-// one CPU: what it oversleeps the machine has taken from whoever would have run there.
+// A loop that only sleeps from one millisecond to the next, on one CPU, with the same scheduling as the recorder. If it
+// oversleeps, the machine would have delayed any other thread on that CPU, too.
 class SleepingLoop {
  public:
   explicit SleepingLoop(int cpu) : cpu_(cpu), thread_([this] { run(); }) {}
-  // Ends it; the ticks that it overslept.
+  // Ends the loop, and returns how many ticks it overslept.
   std::uint64_t overslept() {
     stop_.store(true, std::memory_order_relaxed);
     thread_.join();
@@ -123,7 +123,7 @@ class SleepingLoop {
 
   int cpu_;
   std::atomic<bool> stop_{false};
-  std::uint64_t overslept_ = 0;  // the thread's until it is joined
+  std::uint64_t overslept_ = 0;  // written only by the thread until it is joined
   std::thread thread_;
 };
 
@@ -140,12 +140,13 @@ std::vector<int> allowed_cpus() {
 
 struct Beside {
   ProfilerStats recorder;
-  std::uint64_t overslept =
-      0;  // the most that a sleeping loop did at the same time, one on each CPU
+  // The most ticks that one of the loops overslept. One loop ran on each CPU at the same time.
+  std::uint64_t overslept = 0;
 
-  // The promise: a recorder misses hardly more than a loop that does nothing. It runs on any CPU,
-  // and what stalls, as where the host of a virtual machine takes one away, may be that one alone.
-  // The fifth and the 0.25 % are for stalls of a millisecond, which it may meet and the loop not.
+  // The promise: a recorder misses hardly more ticks than a loop that does nothing. The recorder runs on any CPU. If the
+  // machine stalls only one CPU, for example because the host of a virtual machine takes it away, this may be the
+  // recorder's. The factor 1.2 and the 0.25 % are for stalls of about a millisecond that happen to the recorder and not
+  // to the loop.
   [[nodiscard]] bool is_kept() const {
     return static_cast<double>(recorder.missed()) <=
            1.2 * static_cast<double>(overslept) + 0.0025 * static_cast<double>(recorder.ticks_due);
@@ -185,8 +186,8 @@ std::uint64_t listed_ticks(const std::vector<std::string>& gaps) {
   return all;
 }
 
-// At 1 kHz nearly every tick is captured, and each other one is counted as missed. With KYMO_TEST_LONG=1 it records for a
-// minute, otherwise for ten seconds.
+// At 1 kHz nearly all ticks must be captured, and all others must be counted as missed. It records for ten seconds, or
+// for a minute with KYMO_TEST_LONG=1.
 TEST_F(RecordingStress, OneKilohertzCapturesWhatASleepingLoopDoes) {
   Registry registry;
   ASSERT_TRUE(registry.counter({"steps", "help", Kind::counter, Unit::count, {}}));
@@ -199,7 +200,7 @@ TEST_F(RecordingStress, OneKilohertzCapturesWhatASleepingLoopDoes) {
   EXPECT_TRUE(beside.is_kept()) << beside.text();
 }
 
-// The same measure of a recorder that is held up: 3 ms in every twentieth sample.
+// The check must fail for a recorder that is delayed: here, each twentieth sample takes 3 ms.
 TEST_F(RecordingStress, TheKilohertzPromiseCanFail) {
   Registry registry;
   ASSERT_TRUE(registry.callback({"slow", "help", Kind::gauge, Unit::count, {}}, [n = 0]() mutable {
@@ -208,7 +209,7 @@ TEST_F(RecordingStress, TheKilohertzPromiseCanFail) {
     }
     return 0ULL;
   }));
-  // Where the machine itself takes many ticks from both, the slow gauge does not stand out.
+  // If the machine itself delays both very often, the slow gauge may not be visible. Then the test tries again.
   Beside beside;
   for (int attempt = 0; attempt < 5; ++attempt) {
     beside = record_beside_a_loop(registry, in_folder(std::to_string(attempt) + ".tsv"),
@@ -217,7 +218,7 @@ TEST_F(RecordingStress, TheKilohertzPromiseCanFail) {
       return;
     }
   }
-  FAIL() << "the measure did not see it: " << beside.text();
+  FAIL() << "the check did not notice the slow gauge: " << beside.text();
 }
 
 std::uint64_t resident_bytes() {
@@ -228,8 +229,8 @@ std::uint64_t resident_bytes() {
   return resident * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
 }
 
-// For how long a thread of the profiler's could not run: it waited for a processor, as the
-// scheduler counts, or the hypervisor had taken one away.
+// How long a thread of the profiler could not run: it waited for a CPU (as the scheduler counts), or the hypervisor had
+// taken a CPU away.
 std::uint64_t kept_from_running_ns(const std::string& thread) {
   std::uint64_t waited = 0;
   for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
@@ -237,7 +238,7 @@ std::uint64_t kept_from_running_ns(const std::string& thread) {
     std::istringstream schedstat(read_file(task.path() / "schedstat").value());
     std::uint64_t ran = 0;
     schedstat >> ran >> waited;
-    EXPECT_NE(ran, 0U) << "this kernel does not count it";
+    EXPECT_NE(ran, 0U) << "this kernel does not count the time of threads";
   }
   std::istringstream machine(read_file("/proc/stat").value());
   std::string word;
@@ -248,8 +249,8 @@ std::uint64_t kept_from_running_ns(const std::string& thread) {
   return waited + ticks * 1'000'000'000 / static_cast<std::uint64_t>(::sysconf(_SC_CLK_TCK));
 }
 
-// KYMO_TEST_SOAK=1 takes an hour, else ten seconds. It minds no company: of the ticks at which
-// collector and writer can run three of four are taken; scripts/bench has the rate.
+// Runs for ten seconds, or for an hour with KYMO_TEST_SOAK=1. Other programs may run beside it: three quarters of the
+// ticks at which the collector and the writer could run must be captured. scripts/bench measures the rate itself.
 TEST_F(RecordingStress, MemoryStaysFlatAtAHundredKilohertz) {
   Registry registry;
   const Counter counter =
@@ -257,7 +258,7 @@ TEST_F(RecordingStress, MemoryStaysFlatAtAHundredKilohertz) {
   ProfilerOptions options;
   options.interval = std::chrono::microseconds(10);
   TsvOptions parts;
-  parts.keep_bytes = 64 << 20U;  // so that an hour fits on any disk
+  parts.keep_bytes = 64 << 20U;  // an hour of rows must fit on any disk
   options.sink = make_tsv_sink(in_folder("run.tsv"), parts);
   Profiler profiler(registry, options);
   const std::uint64_t stolen_before = kept_from_running_ns("");
@@ -269,7 +270,7 @@ TEST_F(RecordingStress, MemoryStaysFlatAtAHundredKilohertz) {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
   };
-  run(std::chrono::seconds(2));  // the ring was touched whole, a part was begun
+  run(std::chrono::seconds(2));  // by then the whole ring was used, and the first part has begun
   const std::uint64_t early = resident_bytes();
   run(std::chrono::seconds(::getenv("KYMO_TEST_SOAK") != nullptr ? 3600 : 8));
   const std::uint64_t late = resident_bytes();
@@ -287,7 +288,7 @@ TEST_F(RecordingStress, MemoryStaysFlatAtAHundredKilohertz) {
   EXPECT_LE(stats.missed_ring_full, most(writer)) << "it could not run for " << writer << " ns";
   EXPECT_LE(late, early + (1U << 20U)) << "grew from " << early;
 }
-#endif  // a rate, and memory that the sanitizers do not add to, are the optimised build's
+#endif  // sanitizers make the rate lower, and use memory of their own
 
 }  // namespace
 }  // namespace kymo

@@ -106,7 +106,7 @@ TEST_F(ProfilerTest, StopWithoutAStartIsHarmless) {
   EXPECT_EQ(profiler.now_ns(), 0U);
 }
 
-// stop() hung for as long as the callback did.
+// Before the fix, stop() waited as long as the callback did.
 TEST_F(ProfilerTest, ACallbackThatBlocksIsNotWaitedForForEver) {
   std::atomic<bool> blocks = false;
   std::promise<void> release;
@@ -145,7 +145,7 @@ TEST_F(ProfilerTest, StopIsOnceAndTakesALastSample) {
   EXPECT_EQ(sink_->kept.back()[1], 77U);
 }
 
-// A sink that stands still where it is told to, until it is let go.
+// A sink that stops in a write when it is told to, until it is released.
 class StandingSink : public KeepingSink {
  public:
   Result<void> close(const ProfilerStats& stats) override {
@@ -157,7 +157,7 @@ class StandingSink : public KeepingSink {
   std::promise<void> may_go_on;
 };
 
-// It waited for the mutex that stop() held while the sink was closed.
+// Before the fix, this call waited for a mutex that stop() held while the sink was closed.
 TEST_F(ProfilerTest, NewestRowsDidNotReturnWhileTheSinkWasClosed) {
   auto sink = std::make_shared<StandingSink>();
   ProfilerOptions standing = options();
@@ -179,7 +179,7 @@ TEST_F(ProfilerTest, NewestRowsDidNotReturnWhileTheSinkWasClosed) {
   stopper.join();
 }
 
-// The same while stop() waits for a sink that takes long over its last rows.
+// The same, while stop() waits for a sink that is slow to write the last rows.
 TEST_F(ProfilerTest, NewestRowsDidNotReturnWhileTheLastRowsWereWritten) {
   std::promise<void> writing;
   std::promise<void> may_go_on;
@@ -198,7 +198,7 @@ TEST_F(ProfilerTest, NewestRowsDidNotReturnWhileTheLastRowsWereWritten) {
   std::thread stopper([&] { EXPECT_TRUE(profiler.stop()); });
   std::promise<void> looked;
   std::thread looker([&] {
-    // The stop is under way once the time no longer goes on.
+    // The stop has begun when the recording's time no longer increases.
     std::uint64_t before_ns = 0;
     do {
       before_ns = profiler.stats().duration_ns;
@@ -217,7 +217,7 @@ TEST_F(ProfilerTest, StopDoesNotWaitForADistantDeadline) {
   slow.interval = std::chrono::hours(1);
   Profiler profiler(registry_, slow);
   ASSERT_TRUE(profiler.start());
-  ASSERT_TRUE(profiler.stop());  // or ctest ends this test
+  ASSERT_TRUE(profiler.stop());  // if this hangs, ctest ends the test
   EXPECT_EQ(sink_->kept.size(), 1U);
 }
 
@@ -249,13 +249,13 @@ TEST_F(ProfilerTest, SaysWhatItWentOnWithout) {
   ASSERT_EQ(warnings.size(), 2U);
   EXPECT_NE(warnings[0].find("an interval of 10000 ns is too short"), std::string::npos);
   EXPECT_NE(warnings[1].find("not pinned to CPU 1023"), std::string::npos);
-  while (profiler.stats().missed_late == 0) {  // as the first warning has foretold
+  while (profiler.stats().missed_late == 0) {  // the first warning predicts missed ticks
     std::this_thread::yield();
   }
   ASSERT_TRUE(profiler.stop());
 }
 
-// The value in a thread's line of /proc/PID/task/TID/stat, counted as proc(5) counts.
+// The value of a field in a thread's /proc/PID/task/TID/stat. Fields are numbered as in proc(5).
 long stat_field(const std::string& line, int number) {
   std::istringstream fields(line.substr(line.rfind(')') + 2));
   std::string field;
@@ -289,7 +289,7 @@ bool realtime_is_allowed() {
   return allowed;
 }
 
-// A child that a metric's callback starts, on the collector's own thread.
+// A callback of a metric starts a child, on the collector's own thread.
 TEST_F(ProfilerTest, NothingInheritsTheCollectorsPriority) {
   if (!realtime_is_allowed()) {
     GTEST_SKIP() << "no real-time priority here";
@@ -319,7 +319,7 @@ TEST_F(ProfilerTest, NothingInheritsTheCollectorsPriority) {
   const std::string stat = stat_of_collector();
   EXPECT_EQ(stat_field(stat, kPolicyField), SCHED_FIFO);
   EXPECT_EQ(stat_field(stat, kPriorityField), 1);
-  EXPECT_EQ(forked.get_future().get(), 0) << "the child has the policy, too";
+  EXPECT_EQ(forked.get_future().get(), 0) << "the child must not inherit the priority";
   ASSERT_TRUE(profiler.stop());
   EXPECT_TRUE(profiler.warnings().empty());
 }
@@ -385,7 +385,7 @@ TEST_F(ProfilerTest, StopDidNotSayHowManyRowsAFullDiskCost) {
   to_file.flush = milliseconds(5);
   Profiler profiler(registry_, to_file);
   ASSERT_TRUE(profiler.start());
-  std::ofstream(disk + "/filler") << std::string(1 << 20, 'x');  // what fits
+  std::ofstream(disk + "/filler") << std::string(1 << 20, 'x');  // writes as much as fits
   while (profiler.stats().missed_sink_error == 0) {
     std::this_thread::sleep_for(milliseconds(1));
   }
@@ -405,8 +405,8 @@ TEST_F(ProfilerTest, StopDidNotSayHowManyRowsAFullDiskCost) {
   EXPECT_EQ(::umount2(disk.c_str(), MNT_DETACH), 0);
 }
 
-// Runs a profiler for some rows, and until it has spun for this time. Returns the time spun in its
-// metadata, 0 where there is none.
+// Runs a profiler until it has some rows and has spun for this time. Returns the time spun
+// according to its metadata, or 0 if the metadata has none.
 std::uint64_t spun_ns(const Registry& registry, const ProfilerOptions& options,
                       std::uint64_t at_least_ns, const std::string& metadata) {
   Profiler profiler(registry, options);
@@ -438,7 +438,8 @@ TEST_F(ProfilerTest, SpinningWithoutASleepBeforeWasNotCounted) {
   EXPECT_EQ(spun("sleeps", Pace::thrifty, 0, 1000, 0), 0U);
 }
 
-// Below 200 us the collector spun more than the option allowed, and nobody was told.
+// Below 200 us, the collector spun more than the option permitted. Before the fix, no warning said
+// so.
 TEST_F(ProfilerTest, AMaxSpinShareThatCannotHoldIsAWarning) {
   const auto warned = [&](Pace pace, double share, int interval_us) {
     ProfilerOptions options;

@@ -2,9 +2,9 @@
 //
 //   kymo-test-recorder FILE.tsv [RING]
 //
-// Records at 1 kHz into a ring of 8 x 50 rows until SIGTERM, or for as long as KYMO_RUN_MS says,
-// while a thread counts; ends with one line of JSON: the recorder's counts, and the longest single
-// add. SIGUSR1 forks a child that stops its copy of the profiler and exits.
+// Records at 1 kHz into a ring of 8 x 50 rows, while a thread counts, until SIGTERM or for KYMO_RUN_MS
+// milliseconds. Then it prints one line of JSON: the counts of the recorder, and the longest time that
+// a single add took. SIGUSR1 makes it fork a child that stops its copy of the profiler and exits.
 
 #include <kymo/profiler.h>
 #include <kymo/registry.h>
@@ -26,7 +26,7 @@ namespace {
 
 std::atomic<bool> g_stop{false};
 
-// Counts as fast as it can, a little rest between: what an instrumented program does.
+// Counts as fast as it can, with short pauses, like a program with counters.
 std::uint64_t count_until_stopped(kymo::Counter steps) {
   std::uint64_t longest_ns = 0;
   while (!g_stop.load(std::memory_order_relaxed)) {
@@ -41,7 +41,8 @@ std::uint64_t count_until_stopped(kymo::Counter steps) {
   return longest_ns;
 }
 
-// The child's profiler is off, its counters count, and stopping it there harms nobody.
+// In the child, the profiler must be off, counters must work, and stopping the profiler must have no
+// effect on the parent.
 int be_a_child(kymo::Profiler& profiler, kymo::Counter steps) {
   steps.add();
   const bool off = !profiler.running() && profiler.stop().ok();
@@ -65,7 +66,7 @@ int record(kymo::Profiler& profiler, kymo::Counter steps, const timespec& look_e
       const pid_t child = fork();
       if (child == 0) {
         const int status = be_a_child(profiler, steps);
-        profiler.~Profiler();  // must neither hang nor close what is the parent's
+        profiler.~Profiler();  // must not hang, and must not close what belongs to the parent
         _exit(status);
       }
       int status = -1;
@@ -111,7 +112,7 @@ int main(int argc, char** argv) {
   const auto stopped = profiler.stop();
   g_stop.store(true);
   counter.join();
-  // Rows that the disk did not take are told by stop(), too; then the files are complete all the same.
+  // stop() also reports rows that the disk did not take. In this case the files are complete.
   const bool whole = stopped.ok() || stopped.error().message.starts_with("the recording lacks ");
   const kymo::ProfilerStats s = profiler.stats();
   std::printf(

@@ -1,4 +1,4 @@
-// Profilers that outlive their registry, and sinks that two profilers were given.
+// Profilers that outlive their registry, and sinks that were given to two profilers.
 
 #include <gtest/gtest.h>
 
@@ -29,13 +29,13 @@ class SharedTest : public TemporaryFolderTest {
     options.sink = std::move(sink);
     return options;
   }
-  // Two profilers are given `sink`; what the second says.
+  // Gives `sink` to two profilers, and returns the error of the second one.
   std::string second_start(const std::shared_ptr<Sink>& sink) {
     Profiler first(registry_, to(sink));
     EXPECT_TRUE(first.start());
     Profiler second(registry_, to(sink));
     const Result<void> started = second.start();
-    EXPECT_TRUE(second.stop()) << "it stops nothing";
+    EXPECT_TRUE(second.stop()) << "a profiler that did not start has nothing to stop";
     EXPECT_TRUE(first.stop());
     return started ? "started" : started.error().message;
   }
@@ -47,7 +47,7 @@ constexpr const char* kRefused =
     "cannot start the profiler: this sink is in use by another profiler; make a sink for each "
     "profiler";
 
-// Five became the 1,000,005 of another registry.
+// Before the fix, the profiler recorded 1,000,005 from another registry instead of 5.
 TEST(Profiler, ShowedTheCountersOfAnotherRegistryWhenItsOwnWentFirst) {
   auto registry = std::make_unique<Registry>();
   registry->counter(steps()).value().add(5);
@@ -83,7 +83,8 @@ TEST_F(SharedTest, ASinkThatOutlivesItsProfilerDoesNotKeepTheColumns) {
     }
   }
   EXPECT_TRUE(alive.expired());
-  ASSERT_EQ(keeps_info->opened_with.callback_errors().size(), 1U) << "what was thrown stays known";
+  ASSERT_EQ(keeps_info->opened_with.callback_errors().size(), 1U)
+      << "the error must be kept after the registry is gone";
 }
 
 TEST_F(SharedTest, ASinkWhoseOpenFailedDoesNotKeepTheColumns) {
@@ -121,7 +122,7 @@ TEST_F(SharedTest, ASinkInTwoProfilersWroteACorruptFile) {
   EXPECT_EQ(second_start(std::make_shared<KeepingSink>()), kRefused);
 }
 
-// Passes everything to another sink, as a program's own sink may.
+// A user's sink that passes everything to another sink.
 class PassingSink : public Sink {
  public:
   explicit PassingSink(std::shared_ptr<Sink> other) : other_(std::move(other)) {}

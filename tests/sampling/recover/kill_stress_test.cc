@@ -1,6 +1,5 @@
-// A recorder killed with SIGKILL at random instants: `kymo recover`'s promise is that every
-// committed row is in the recording exactly once, whole and in order, also when the recovery is
-// killed too.
+// A recorder is killed with SIGKILL at random times. After `kymo recover`, every committed row must
+// be in the recording exactly once, complete and in order, also if the recovery itself is killed.
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -21,10 +20,10 @@ namespace kymo {
 namespace {
 
 struct Shared {
-  std::atomic<std::uint64_t> committed{0};  // at least so many rows have been committed
+  std::atomic<std::uint64_t> committed{0};  // at least this many rows have been committed
 };
 
-// The child: records rows that number themselves, as fast as it can, until it is killed.
+// The child records rows that contain their number, as fast as it can, until it is killed.
 [[noreturn]] void record_until_killed(const std::string& tsv, const std::string& ring,
                                       std::size_t slots, std::size_t rows, Shared& shared) {
   Registry registry;
@@ -36,7 +35,7 @@ struct Shared {
   options.ring_file = ring;
   Profiler profiler(registry, options);
   std::uint64_t number = 0;
-  // start() reads the metrics to learn what a sample takes: that is no row yet.
+  // start() reads the metrics to measure how long a sample takes. These readings are no rows.
   const auto next = [&] { return profiler.now_ns() == 0 ? 0 : ++number; };
   const Metric counter{"number", "Rows so far", Kind::counter, Unit::count, {}};
   const Metric check{"number_check", "A function of number", Kind::gauge, Unit::count, {}};
@@ -113,7 +112,8 @@ void KillStress::one_round(int round) {
     record_until_killed(output, name + ".ring", slots, rows, *shared_);
   }
   while (shared_->committed.load(std::memory_order_acquire) == 0) {
-    ASSERT_EQ(::waitpid(recorder, nullptr, WNOHANG), 0) << "the recorder ended by itself";
+    ASSERT_EQ(::waitpid(recorder, nullptr, WNOHANG), 0)
+        << "the recorder ended before it was killed";
     std::this_thread::sleep_for(std::chrono::microseconds(200));
   }
   kill_after(recorder, random_() % 20'000);

@@ -1,5 +1,5 @@
-// Leaves what a recorder that was killed leaves: a ring with three rows, and the recording that
-// they belong to, which has none yet. For the tests of the command line.
+// Leaves the files of a recorder that was killed: a ring with three rows, and a recording that does
+// not have them yet. For the tests of the command line.
 
 #include <array>
 #include <cstdio>

@@ -23,7 +23,8 @@
 namespace kymo {
 namespace {
 
-// Plays recorder up to a chosen point and is then "killed": the objects go, the files stay.
+// Stands in for a recorder that is killed at a chosen point: the objects are destroyed, and the
+// files stay.
 class RecoverTest : public TemporaryFolderTest {
  protected:
   void SetUp() override {
@@ -45,7 +46,7 @@ class RecoverTest : public TemporaryFolderTest {
     }
     return ring;
   }
-  // Takes a slot and commits `count` rows numbered on from the last.
+  // Takes a slot and commits `count` rows, with numbers that continue after the last one.
   Ring::Slot fill(Ring& ring, std::size_t count) {
     Ring::Slot slot;
     EXPECT_TRUE(ring.try_take_free(&slot));
@@ -116,7 +117,8 @@ TEST_F(RecoverTest, TimingOfTheRowsUntilTheKillWasTakenForThatOfAll) {
                              "timing_error_p999_ns", "spin_ns", "wakeup_latency_ns"}) {
     EXPECT_FALSE(more.contains(figure)) << figure;
   }
-  EXPECT_EQ(recovered("same", 0)["rows_on_time"], 4) << "they are all the rows' still";
+  EXPECT_EQ(recovered("same", 0)["rows_on_time"], 4)
+      << "without new rows, the figures of the metadata must be kept";
 }
 
 TEST_F(RecoverTest, WritesASlotAgainThatWasHalfWritten) {
@@ -155,8 +157,8 @@ TEST_F(RecoverTest, LeavesASlotThatWasAcceptedButNotGivenBack) {
   EXPECT_EQ(lines(tsv_), numbered(6));
 }
 
-// Killed after the next part was begun and before the ring knew: the rows are in the part accepted
-// last, and once.
+// The recorder was killed after it had begun the next part and before the ring had noted that. The
+// rows must be in the part that was accepted last, and only there.
 TEST_F(RecoverTest, GoesOnInThePartThatWasAcceptedLastAndRemovesTheOneBegunAfterIt) {
   {
     auto ring = std::make_unique<Ring>(
@@ -175,7 +177,7 @@ TEST_F(RecoverTest, GoesOnInThePartThatWasAcceptedLastAndRemovesTheOneBegunAfter
       if (slot < 2) {
         accept();
       } else if (slot == 2) {
-        break;  // part 3 was begun
+        break;  // part 3 has begun
       }
       Ring::Slot handed;
       Rows rows;
@@ -265,7 +267,8 @@ TEST_F(RecoverTest, RefusesARecordingThatWasChanged) {
   EXPECT_TRUE(std::filesystem::exists(ring_path_));
 }
 
-// Root who recovered a ring that lay in a shared folder overwrote whatever file it named.
+// Before the fix, a ring in a shared folder could name any file, and root overwrote it in the
+// recovery.
 TEST_F(RecoverTest, RefusesARingARecordingAndALinkOfAnothers) {
   if (::geteuid() != 0) {
     GTEST_SKIP() << "needs root to make files of another user";
@@ -292,7 +295,7 @@ TEST_F(RecoverTest, RefusesARingARecordingAndALinkOfAnothers) {
   EXPECT_EQ(refusal(), "recovered");
 }
 
-// A pipe under the recording's name kept it waiting for ever.
+// Before the fix, a pipe with the name of the recording blocked the recovery for ever.
 TEST_F(RecoverTest, NeverWaitsForAPipe) {
   { fill(*start(tsv_), 3); }
   std::filesystem::rename(tsv_, in_folder("kept"));
@@ -309,7 +312,7 @@ TEST_F(RecoverTest, NeverWaitsForAPipe) {
   EXPECT_TRUE(std::filesystem::is_fifo(in_folder("run.1.tsv")));
 }
 
-// It kept kymod from starting.
+// Before the fix, another user's ring kept kymod from starting.
 TEST_F(RecoverTest, AnotherUsersRingIsSetAside) {
   start(tsv_).reset();
   if (::geteuid() == 0) {
@@ -323,7 +326,8 @@ TEST_F(RecoverTest, AnotherUsersRingIsSetAside) {
   EXPECT_TRUE(std::filesystem::exists(*aside));
 }
 
-// A user whose ring lies in a sticky folder could end kymod at its start by SIGBUS.
+// Before the fix, a user could end kymod at its start with SIGBUS, through a ring in a sticky
+// folder.
 TEST_F(RecoverTest, SurvivesTheTruncationOfAnotherUsersRing) {
   start(tsv_).reset();
   const std::string whole = content(ring_path_);
@@ -344,7 +348,7 @@ TEST_F(RecoverTest, SurvivesTheTruncationOfAnotherUsersRing) {
     ended.store(true, std::memory_order_release);
   });
   while (!ended.load(std::memory_order_acquire)) {
-    if (::geteuid() == 0) {  // its own ring would be removed
+    if (::geteuid() == 0) {  // root would remove its own ring
       EXPECT_NE(refusal(), "recovered");
     }
     const Result<std::string> aside = move_ring_aside(ring_path_);
@@ -353,7 +357,7 @@ TEST_F(RecoverTest, SurvivesTheTruncationOfAnotherUsersRing) {
   owner.join();
 }
 
-// A program that was killed did not start again until somebody ran a command.
+// Before the fix, a program that had been killed did not start again until somebody ran a command.
 TEST_F(RecoverTest, AProgramThatWasKilledStartsAgain) {
   {
     auto ring = start(tsv_);
@@ -399,7 +403,8 @@ TEST_F(RecoverTest, RefusesAFileThatIsNotTheRingsRecording) {
   EXPECT_EQ(content(tsv_), other);
 }
 
-// Another's file of that name was opened, and could be cut under the recorder's feet.
+// Before the fix, the recorder used another user's file with this name, and the user could truncate
+// it later.
 TEST_F(RecoverTest, AFileInTheWayOfANewRingIsNotUsed) {
   std::ofstream(in_folder("precious")) << "precious";
   std::filesystem::create_symlink(in_folder("precious"), ring_path_ + ".new");
@@ -433,8 +438,8 @@ TEST_F(RecoverTest, RefusesATruncatedRingAndOneOfAnotherVersion) {
 
 TEST_F(RecoverTest, NeverTrustsAHeaderThatContradictsItself) {
   start(tsv_).reset();
-  // Slots' offset, slots, rows, stride, size. (The description may be a byte longer: padding
-  // follows it.)
+  // The fields are: offset of the slots, number of slots, rows per slot, stride, size. (The
+  // description is left out, because padding follows it, so it could be a byte longer.)
   for (const std::size_t field : {24U, 32U, 40U, 48U, 56U}) {
     std::fstream file(ring_path_, std::ios::in | std::ios::out | std::ios::binary);
     std::uint64_t was = 0;

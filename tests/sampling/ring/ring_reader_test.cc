@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kStride = 3;
 
-// A row that tells whether it is whole: its number, and two words that follow from it.
+// A row that shows whether it is complete: its number, and two words that are computed from it.
 std::array<std::uint64_t, kStride> row_of(std::uint64_t number) {
   return {number, number * 0x9E3779B97F4A7C15U, ~number};
 }
@@ -24,9 +24,9 @@ class RingReaderTest : public TemporaryFolderTest {
     return std::make_unique<Ring>(
         RingMemory::create_file({slots, rows, kStride}, in_folder("ring"), "{}").value());
   }
-  // A second mapping, as another process has it.
+  // Maps the ring a second time, as another process does.
   std::unique_ptr<RingMemory> look() { return RingMemory::open_file(in_folder("ring")).value(); }
-  // Fills a slot, or `count` rows of it, and gives it back as the writer does.
+  // Fills a slot with `count` rows, and gives it back in the way of the writer.
   void pass_slot(Ring& ring, std::size_t count) {
     Ring::Slot slot;
     ASSERT_TRUE(ring.try_take_free(&slot));
@@ -45,7 +45,7 @@ class RingReaderTest : public TemporaryFolderTest {
     }
     return found;
   }
-  // A thread that passes slots on without a pause, while this one looks at the rows in `memory`.
+  // A thread fills slots without a pause, while this thread reads rows in `memory`.
   void race(Ring& ring, const RingMemory& memory) {
     std::atomic<bool> stop{false};
     std::thread writer([&] {
@@ -54,7 +54,8 @@ class RingReaderTest : public TemporaryFolderTest {
       }
     });
     std::uint64_t last = 0;
-    constexpr std::size_t kSeen = 300;  // few are found whole where slots are used again at once
+    // Only few rows are read completely, because slots are reused at once.
+    constexpr std::size_t kSeen = 300;
     std::size_t seen = 0;
     const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(60);
     while (seen < kSeen && std::chrono::steady_clock::now() < give_up) {
@@ -73,7 +74,7 @@ class RingReaderTest : public TemporaryFolderTest {
     }
     stop = true;
     writer.join();
-    EXPECT_EQ(seen, kSeen) << "different newest rows";
+    EXPECT_EQ(seen, kSeen) << "too few different newest rows were read";
   }
   std::uint64_t number_ = 0;
 };
@@ -102,12 +103,13 @@ TEST_F(RingReaderTest, SeesRowsInTheCollectorsHand) {
 }
 
 TEST_F(RingReaderTest, ARacingWriterNeverShowsATornRow) {
-  const auto ring = make(2, 2);  // slots are used again all the time
+  const auto ring = make(2, 2);  // so few slots that they are reused all the time
   race(*ring, *look());
 }
 
-// ThreadSanitizer takes two mappings of a file for two memories and sees no race between them: what
-// newest_rows() reads is the recorder's own mapping. Plain stores of rows were reported here.
+// ThreadSanitizer does not find a race between two mappings of a file, because it takes them for
+// different memory. newest_rows() reads the recorder's own mapping. With plain stores of rows, it
+// reported a race here.
 TEST_F(RingReaderTest, ARacingWriterIsNoDataRaceInItsOwnMapping) {
   const auto ring = make(2, 2);
   race(*ring, ring->memory());

@@ -9,7 +9,7 @@
 namespace kymo {
 namespace {
 
-// A self-checking payload through the smallest ring: each row says what it must be.
+// The smallest ring. Each row contains what the reader must find in it.
 TEST(RingStress, EveryRowArrivesOnceWholeAndInOrder) {
   constexpr std::uint64_t kSlots = 200'000;
   constexpr std::size_t kRows = 3;

@@ -1,4 +1,4 @@
-// What both programs do, so that a test knows what their profiles must have.
+// The work that both programs do. A test knows what their profiles must have.
 package main
 
 import (
@@ -8,7 +8,7 @@ import (
 
 var dropped []byte
 
-// Makes objects of 4 KiB and holds none.
+// Makes objects of 4 KiB, and keeps none.
 //
 //go:noinline
 func drop(objects int) {
@@ -47,7 +47,7 @@ func contend() {
 	<-done
 }
 
-// Waits for the channel, after it has said that it has started.
+// Reports that it has started, and waits for the channel.
 //
 //go:noinline
 func park(started *sync.WaitGroup, end chan bool) {

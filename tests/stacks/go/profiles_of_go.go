@@ -1,7 +1,7 @@
 // Does a known amount of work and writes Go's profiles of it: profiles_of_go FOLDER.
 //
-// keep() holds 100 objects of 8 KiB, drop() makes 300 objects of 4 KiB and holds none. 5 goroutines wait in park(). One waits
-// 200 ms for a channel in wait(), and in contend() another one waits 100 ms for a lock.
+// keep() keeps 100 objects of 8 KiB. drop() makes 300 objects of 4 KiB and keeps none. 5 goroutines wait in park(). wait()
+// waits 200 ms for a channel. In contend() another goroutine waits 100 ms for a lock.
 package main
 
 import (
@@ -49,7 +49,7 @@ func main() {
 		go park(&started, end)
 	}
 	started.Wait()
-	// What was freed is seen after the second collection.
+	// The profile shows freed memory only after a second collection.
 	runtime.GC()
 	runtime.GC()
 	for _, name := range []string{"heap", "allocs", "goroutine", "block", "mutex"} {

@@ -1,14 +1,14 @@
-// Serves its profiles: serves_profiles FILE [FOLDER [busy]]. Writes its port into FILE, and then a line each time that its CPU profile was
-// taken, which is the last one of a round.
+// Serves its profiles: serves_profiles FILE [FOLDER [busy]]. Writes its port into FILE, and then a line each time that its
+// CPU profile was fetched, which is the last one of a round.
 //
 // After the first round it does a known amount of work: drop() makes 100 objects of 4 KiB, wait() waits 200 ms for a channel, and
 // in contend() another goroutine waits 100 ms for a lock. hold() has 50 objects of 8 KiB from the start, and 7 goroutines wait in
 // park(). With "busy", a goroutine uses a CPU: most() three times as long as least().
 //
-// With a FOLDER it is also the API of Kubernetes, by https: it sends FOLDER/pods.json to a client with the token "secret". It writes
-// its certificate into FOLDER/ca.pem, and then its port into FOLDER/api.
+// With FOLDER, it is also the API of Kubernetes (HTTPS): it sends FOLDER/pods.json to a client with the token "secret". It
+// writes its certificate to FOLDER/ca.pem, and then its port to FOLDER/api.
 //
-// Below other paths it gives wrong answers: /redirect, /endless, /garbage, /silent and /bomb.
+// These paths give wrong answers: /redirect, /endless, /garbage, /silent and /bomb.
 package main
 
 import (
@@ -160,7 +160,7 @@ func main() {
 			drop(100)
 			wait()
 			contend()
-			// What was made is in the profile after two collections.
+			// The profile shows new memory only after two collections.
 			runtime.GC()
 			runtime.GC()
 		})

@@ -1,4 +1,5 @@
-// caller FILE MILLISECONDS: a program with frame pointers that calls a library without, which calls back.
+// caller FILE MILLISECONDS: a program with frame pointers. It calls a library without frame pointers,
+// which calls back.
 #include <cstdlib>
 
 #include "library.h"
@@ -12,7 +13,7 @@ namespace {
 
 [[gnu::noinline]] std::uint64_t calls_library(std::uint64_t* own) {
   const std::uint64_t used = in_library(called_back, own);
-  asm volatile("");  // the call is no jump
+  asm volatile("");  // keeps the compiler from making the call a jump
   return used;
 }
 

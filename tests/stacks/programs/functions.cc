@@ -1,5 +1,5 @@
-// functions MODE FILE MILLISECONDS: uses so much CPU time in functions whose shares it counts itself, and writes them to
-// the file. It is compiled without frame pointers.
+// functions MODE FILE MILLISECONDS: uses this much CPU time in functions, measures the time of each, and writes the
+// times to FILE. It is compiled without frame pointers.
 #include <pthread.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -18,7 +18,7 @@ constexpr std::uint64_t kMillisecond = 1'000'000;
 std::map<std::string, std::uint64_t> times;
 std::uint64_t most_ns = 0;
 
-// Keeps the compiler from making the call before it a jump.
+// Keeps the compiler from making the call before it a jump (a tail call).
 #define NOT_A_TAIL_CALL() asm volatile("")
 
 [[gnu::noinline]] std::uint64_t half() {
@@ -39,7 +39,7 @@ std::uint64_t most_ns = 0;
   }
 }
 
-// Time at its depth, and time in itself below: in the profile it must count once.
+// Uses time at each depth of the recursion. In the profile, this time must count only once.
 [[gnu::noinline]] std::uint64_t recursive(int depth) {
   const std::uint64_t own = own_time::burn(kMillisecond / 10);
   const std::uint64_t below = depth == 0 ? 0 : recursive(depth - 1);
@@ -70,7 +70,7 @@ void threads() {
   times = {{"seven-tenths", slow}, {"three-tenths", fast}};
 }
 
-// A child every few milliseconds, which lives as long.
+// Starts a child every few milliseconds, which lives for some milliseconds.
 void children() {
   void* const memory =
       mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -88,7 +88,7 @@ void children() {
   times["fifth"] = *used;
 }
 
-// Waits, and counts how long it was.
+// Waits, and returns how long it has waited.
 std::uint64_t wait_for(std::uint64_t ns) {
   const std::uint64_t begin = own_time::read_clock(CLOCK_MONOTONIC);
   const timespec time{0, static_cast<long>(ns)};
@@ -116,7 +116,7 @@ void waits() {
   }
 }
 
-// So much work, whatever time it takes: a million turns for each of the milliseconds.
+// Does a fixed amount of work, however long it takes: a million turns for each of the milliseconds.
 [[gnu::noinline]] void turn(std::uint64_t turns) {
   for (std::uint64_t i = 0; i < turns; ++i) asm volatile("");
 }
@@ -131,8 +131,8 @@ void work() {
   other.join();
 }
 
-// Makes a function at run time, as a compiler in a program does: it counts its argument down to 0.
-// It keeps its frame pointer, and there is nothing else that tells how its frame is laid out.
+// Makes a function at run time, like a just-in-time compiler. It counts its argument down to 0. It has a frame pointer,
+// and no unwind table describes it.
 void made_at_run_time() {
   constexpr unsigned char kCode[] = {
       0x55,              // push %rbp
@@ -169,7 +169,7 @@ int main(int count, char** words) {
   const std::map<std::string, void (*)()> modes{
       {"three", three}, {"recursion", recursion},   {"threads", threads}, {"children", children},
       {"waits", waits}, {"made", made_at_run_time}, {"work", work}};
-  // With a mode like "unlinked:three", the program deletes itself first.
+  // A mode like "unlinked:three" makes the program delete its own file first.
   const std::string unlinked = "unlinked:";
   std::string name = words[1];
   if (name.rfind(unlinked, 0) == 0) {

@@ -1,4 +1,4 @@
-// inlined FILE MILLISECONDS: its functions are put into one another by the compiler.
+// inlined FILE MILLISECONDS: a program whose functions the compiler inlines.
 #include <cstdlib>
 
 #include "own_time.h"

@@ -1,4 +1,4 @@
-// A library without frame pointers, which calls back into the program.
+// A library without frame pointers that calls back into the program.
 #include "library.h"
 
 #include "own_time.h"
@@ -6,6 +6,6 @@
 std::uint64_t in_library(std::uint64_t (*back)(), std::uint64_t* own) {
   *own += own_time::burn(2'000'000);
   const std::uint64_t used = back();
-  asm volatile("");  // the call is no jump
+  asm volatile("");  // keeps the compiler from making the call a jump
   return used;
 }

@@ -2,6 +2,6 @@
 
 #include <cstdint>
 
-// Uses the CPU for two milliseconds, which it adds to `own`, and calls `back`, whose result it returns.
+// Uses the CPU for two milliseconds and adds the time to `own`. Calls `back` and returns its result.
 [[gnu::visibility("default")]] std::uint64_t in_library(std::uint64_t (*back)(),
                                                         std::uint64_t* own);

@@ -7,7 +7,7 @@
 #include <map>
 #include <string>
 
-// How the programs whose profiles are tested count their own time, function by function.
+// How the profiled programs measure the time of each of their functions.
 namespace own_time {
 
 inline std::uint64_t read_clock(clockid_t clock) {
@@ -21,19 +21,19 @@ inline std::uint64_t cpu_ns() {
   return read_clock(CLOCK_THREAD_CPUTIME_ID);
 }
 
-// Uses the CPU, in the function that it is put into, for this time. Returns the time that it was.
+// Uses the CPU for this time, inlined into the calling function. Returns the time that it took.
 [[gnu::always_inline]] inline std::uint64_t burn(std::uint64_t ns) {
   constexpr int kTurns = 20'000;
   const std::uint64_t begin = cpu_ns();
   std::uint64_t now = begin;
   while (now - begin < ns) {
-    for (int i = 0; i < kTurns; ++i) asm volatile("");  // the compiler keeps the loop
+    for (int i = 0; i < kTurns; ++i) asm volatile("");  // keeps the compiler from removing the loop
     now = cpu_ns();
   }
   return now - begin;
 }
 
-// Writes lines "NAME NANOSECONDS", the last one with the CPU time of the whole process.
+// Writes lines "NAME NANOSECONDS". The last one has the CPU time of the whole process.
 inline void write(const char* path, const std::map<std::string, std::uint64_t>& times) {
   std::FILE* const file = std::fopen(path, "w");
   if (file == nullptr) return;

@@ -1,4 +1,4 @@
-#include "sampling/history/history_cut.h"
+#include "sampling/history/cut_files.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>

@@ -15,7 +15,8 @@
 
 namespace kymo {
 
-// Options of a recording that is cut out of a history. All are optional.
+// Options of a cut, which is a recording that is made from the newest rows in memory. All are
+// optional.
 struct CutOptions {
   // They replace the columns of the stream with the same names.
   std::shared_ptr<OwnColumns> own_columns{};
@@ -31,7 +32,7 @@ struct CutOptions {
 //
 // Each cut has its own thread. Only this thread touches the files of the cut and runs the functions
 // of its CutOptions. If a disk does not answer, it delays only the cuts on this disk. Their rows
-// wait in the memory of the history. Rows that are overwritten there before the disk answers, and
+// wait in memory. Rows that are overwritten there before the disk answers, and
 // rows that the disk refuses, are counted as missed and listed as a gap (sink_error).
 //
 // Threads: the functions of Sink as Sink says; everything else from any thread. Only
@@ -40,13 +41,13 @@ struct CutOptions {
 //          written, half a megabyte more for it.
 // Errors:  if the files of a cut cannot be created or finished, only this cut is given up.
 //          failure_of() and wait() say why. The stream goes on.
-class History : public Sink {
+class CutSink : public Sink {
  public:
   using CutId = std::uint64_t;
 
   // Keeps at least the rows of the last `keep`, or as many as fit into 64 MiB.
-  explicit History(std::chrono::nanoseconds keep);
-  ~History() override;
+  explicit CutSink(std::chrono::nanoseconds keep);
+  ~CutSink() override;
 
   // Begins a recording at `path` (it ends in .tsv and must not exist yet) with the rows from
   // `from_ns` on. Times are on the stream's clock (Profiler::now_ns). `about` is written to the

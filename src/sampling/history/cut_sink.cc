@@ -1,4 +1,4 @@
-#include "sampling/history/history.h"
+#include "sampling/history/cut_sink.h"
 
 #include <pthread.h>
 
@@ -15,7 +15,7 @@
 #include <utility>
 
 #include "sampling/files/sink_in_use.h"
-#include "sampling/history/history_cut.h"
+#include "sampling/history/cut_files.h"
 #include "sampling/history/row_history.h"
 
 namespace kymo {
@@ -40,7 +40,7 @@ struct Cut {
   std::uint64_t base_ns = 0;  // time 0 of the recording on the stream's clock; a tick's deadline
   ProfilerStats stats_at_begin;
   std::thread thread;  // reads the members above; only this thread touches the files
-  // Guarded by History::State::mutex:
+  // Guarded by CutSink::State::mutex:
   bool created = false;
   bool describe = false;  // write the metadata
   std::uint64_t until_ns = kOpenEnd;
@@ -85,7 +85,7 @@ void add_bounded(std::vector<Gap>& gaps, const Gap& gap) {
 
 }  // namespace
 
-struct History::State {
+struct CutSink::State {
   explicit State(std::chrono::nanoseconds own_keep) : keep(own_keep) {}
 
   const std::chrono::nanoseconds keep;
@@ -110,12 +110,12 @@ struct History::State {
   void find_first_row(Cut& cut) const;
   void take_rows(Cut& cut, CutBatch& batch, std::uint64_t end_row);
   std::optional<CutBatch> take(Cut& cut);
-  void settle(CutId id, Result<void> outcome);
+  void set_outcome(CutId id, Result<void> outcome);
   void finish_all();
   void join_ended();
 };
 
-void History::State::keep_files(CutId id, Cut& cut, nlohmann::json about) {
+void CutSink::State::keep_files(CutId id, Cut& cut, nlohmann::json about) {
   ::pthread_setname_np(::pthread_self(), "kymo-cut");
   Result<void> outcome;
   try {
@@ -123,10 +123,10 @@ void History::State::keep_files(CutId id, Cut& cut, nlohmann::json about) {
   } catch (const std::exception& error) {
     outcome = Error{Code::internal, "cannot record to " + cut.path + ": " + error.what(), 0};
   }
-  settle(id, std::move(outcome));
+  set_outcome(id, std::move(outcome));
 }
 
-Result<void> History::State::write_files(Cut& cut, nlohmann::json about) {
+Result<void> CutSink::State::write_files(Cut& cut, nlohmann::json about) {
   Result<void> created = cut.options.prepare ? cut.options.prepare() : Result<void>();
   std::optional<CutFiles> files;
   if (created) {
@@ -164,7 +164,7 @@ Result<void> History::State::write_files(Cut& cut, nlohmann::json about) {
 }
 
 // Rows arrive late: a row that arrives after the cut has begun may be older than the cut.
-void History::State::find_first_row(Cut& cut) const {
+void CutSink::State::find_first_row(Cut& cut) const {
   if (!cut.has_first_row) {
     cut.next_row = rows->first_at(cut.base_ns);
     cut.has_first_row = cut.next_row < rows->end();
@@ -172,7 +172,7 @@ void History::State::find_first_row(Cut& cut) const {
 }
 
 // Returns what the cut's thread can write now, or nothing if there is nothing yet.
-std::optional<CutBatch> History::State::take(Cut& cut) {
+std::optional<CutBatch> CutSink::State::take(Cut& cut) {
   CutBatch batch;
   const std::uint64_t end_row = std::max(cut.next_row, rows->first_at(cut.until_ns));
   take_rows(cut, batch, end_row);
@@ -203,7 +203,7 @@ std::optional<CutBatch> History::State::take(Cut& cut) {
   return batch;
 }
 
-void History::State::take_rows(Cut& cut, CutBatch& batch, std::uint64_t end_row) {
+void CutSink::State::take_rows(Cut& cut, CutBatch& batch, std::uint64_t end_row) {
   if (const std::uint64_t oldest = rows->oldest(); oldest > cut.next_row) {
     // The rows before `oldest` were overwritten before the disk took the rows in front of them.
     const std::uint64_t there_ns = rows->time_of(oldest) / interval_ns * interval_ns;
@@ -222,7 +222,7 @@ void History::State::take_rows(Cut& cut, CutBatch& batch, std::uint64_t end_row)
   }
 }
 
-void History::State::settle(CutId id, Result<void> outcome) {
+void CutSink::State::set_outcome(CutId id, Result<void> outcome) {
   const std::lock_guard lock(mutex);
   outcomes.insert_or_assign(id, std::move(outcome));
   while (outcomes.size() > kMaxOutcomes) {
@@ -235,7 +235,7 @@ void History::State::settle(CutId id, Result<void> outcome) {
 }
 
 // Joins the threads of cuts that are over. These threads end at once, so this does not block.
-void History::State::join_ended() {
+void CutSink::State::join_ended() {
   std::vector<std::thread> ended;
   {
     const std::lock_guard lock(mutex);
@@ -246,7 +246,7 @@ void History::State::join_ended() {
   }
 }
 
-void History::State::finish_all() {
+void CutSink::State::finish_all() {
   {
     std::unique_lock lock(mutex);
     closed = true;
@@ -256,13 +256,13 @@ void History::State::finish_all() {
   join_ended();
 }
 
-History::History(std::chrono::nanoseconds keep) : state_(std::make_unique<State>(keep)) {}
+CutSink::CutSink(std::chrono::nanoseconds keep) : state_(std::make_unique<State>(keep)) {}
 
-History::~History() {
+CutSink::~CutSink() {
   state_->finish_all();
 }
 
-Result<void> History::open(const RecordingInfo& info) {
+Result<void> CutSink::open(const RecordingInfo& info) {
   const std::lock_guard lock(state_->mutex);
   State& s = *state_;
   if (s.rows) {
@@ -282,7 +282,7 @@ Result<void> History::open(const RecordingInfo& info) {
   return {};
 }
 
-Result<History::CutId> History::begin(std::string path, std::uint64_t from_ns, nlohmann::json about,
+Result<CutSink::CutId> CutSink::begin(std::string path, std::uint64_t from_ns, nlohmann::json about,
                                       CutOptions options) {
   state_->join_ended();
   const std::lock_guard lock(state_->mutex);
@@ -318,14 +318,14 @@ Result<History::CutId> History::begin(std::string path, std::uint64_t from_ns, n
   return id;
 }
 
-void History::mark(CutId cut, std::string name, std::uint64_t at_ns) {
+void CutSink::mark(CutId cut, std::string name, std::uint64_t at_ns) {
   const std::lock_guard lock(state_->mutex);
   if (const auto found = state_->cuts.find(cut); found != state_->cuts.end()) {
     found->second.marks.push_back({std::move(name), at_ns});
   }
 }
 
-void History::end(CutId cut, std::uint64_t until_ns, nlohmann::json about) {
+void CutSink::end(CutId cut, std::uint64_t until_ns, nlohmann::json about) {
   const std::lock_guard lock(state_->mutex);
   if (const auto found = state_->cuts.find(cut); found != state_->cuts.end()) {
     Cut& open = found->second;
@@ -336,7 +336,7 @@ void History::end(CutId cut, std::uint64_t until_ns, nlohmann::json about) {
   }
 }
 
-Result<void> History::wait_created(CutId cut, std::chrono::milliseconds timeout) {
+Result<void> CutSink::wait_created(CutId cut, std::chrono::milliseconds timeout) {
   std::unique_lock lock(state_->mutex);
   const State& s = *state_;
   const auto is_created = [&] {
@@ -353,7 +353,7 @@ Result<void> History::wait_created(CutId cut, std::chrono::milliseconds timeout)
   return over == s.outcomes.end() ? Result<void>() : over->second;
 }
 
-Result<void> History::wait(CutId cut, std::chrono::milliseconds timeout) {
+Result<void> CutSink::wait(CutId cut, std::chrono::milliseconds timeout) {
   std::unique_lock lock(state_->mutex);
   const auto is_over = [&] { return state_->outcomes.contains(cut); };
   if (!state_->progress.wait_for(lock, timeout, is_over)) {
@@ -364,14 +364,14 @@ Result<void> History::wait(CutId cut, std::chrono::milliseconds timeout) {
   return state_->outcomes.at(cut);
 }
 
-std::optional<Error> History::failure_of(CutId cut) const {
+std::optional<Error> CutSink::failure_of(CutId cut) const {
   const std::lock_guard lock(state_->mutex);
   const auto over = state_->outcomes.find(cut);
   return over == state_->outcomes.end() || over->second ? std::nullopt
                                                         : std::optional(over->second.error());
 }
 
-std::chrono::nanoseconds History::kept() const {
+std::chrono::nanoseconds CutSink::kept() const {
   const std::lock_guard lock(state_->mutex);
   const State& s = *state_;
   if (!s.rows) {
@@ -380,7 +380,7 @@ std::chrono::nanoseconds History::kept() const {
   return s.info.interval * static_cast<std::int64_t>(s.rows->capacity() - s.info.rows_per_slot);
 }
 
-std::vector<std::uint64_t> History::copy_rows(std::uint64_t from_ns, std::size_t most) const {
+std::vector<std::uint64_t> CutSink::copy_rows(std::uint64_t from_ns, std::size_t most) const {
   const std::lock_guard lock(state_->mutex);
   std::vector<std::uint64_t> words;
   if (!state_->rows) {
@@ -397,7 +397,7 @@ std::vector<std::uint64_t> History::copy_rows(std::uint64_t from_ns, std::size_t
   return words;
 }
 
-std::vector<Gap> History::gaps_after(std::uint64_t from_ns) const {
+std::vector<Gap> CutSink::gaps_after(std::uint64_t from_ns) const {
   const std::lock_guard lock(state_->mutex);
   std::vector<Gap> after;
   for (const Gap& gap : state_->gaps) {
@@ -408,12 +408,12 @@ std::vector<Gap> History::gaps_after(std::uint64_t from_ns) const {
   return after;
 }
 
-std::optional<RecordingInfo> History::info() const {
+std::optional<RecordingInfo> CutSink::info() const {
   const std::lock_guard lock(state_->mutex);
   return state_->rows ? std::optional(state_->info) : std::nullopt;
 }
 
-Result<void> History::write(const Rows& rows) {
+Result<void> CutSink::write(const Rows& rows) {
   const std::lock_guard lock(state_->mutex);
   State& s = *state_;
   // Append pieces that fit into the memory.
@@ -432,7 +432,7 @@ Result<void> History::write(const Rows& rows) {
   return {};
 }
 
-void History::gap(const Gap& gap) {
+void CutSink::gap(const Gap& gap) {
   const std::lock_guard lock(state_->mutex);
   state_->gaps.push_back(gap);
   if (state_->gaps.size() > kMaxGaps) {
@@ -443,7 +443,7 @@ void History::gap(const Gap& gap) {
   }
 }
 
-void History::progress(const ProfilerStats& stats) {
+void CutSink::progress(const ProfilerStats& stats) {
   const std::lock_guard lock(state_->mutex);
   State& s = *state_;
   s.latest = stats;
@@ -457,7 +457,7 @@ void History::progress(const ProfilerStats& stats) {
   s.work.notify_all();
 }
 
-Result<void> History::close(const ProfilerStats& stats) {
+Result<void> CutSink::close(const ProfilerStats& stats) {
   {
     const std::lock_guard lock(state_->mutex);
     state_->latest = stats;

@@ -1,4 +1,4 @@
-#include "sampling/history/history.h"
+#include "sampling/history/cut_sink.h"
 
 #include <future>
 #include <nlohmann/json.hpp>
@@ -15,8 +15,8 @@ namespace {
 constexpr std::uint64_t kMillisecondNs = 1'000'000;
 constexpr auto kLong = std::chrono::seconds(30);
 
-// Feeds a history by hand: a row each millisecond whose value is its tick.
-class HistoryTest : public TemporaryFolderTest {
+// Feeds a CutSink by hand: a row each millisecond whose value is its tick.
+class CutSinkTest : public TemporaryFolderTest {
  protected:
   void SetUp() override {
     TemporaryFolderTest::SetUp();
@@ -25,38 +25,38 @@ class HistoryTest : public TemporaryFolderTest {
     info.interval = std::chrono::milliseconds(1);
     info.start_unix_ns = 1'000'000'000;
     info.rows_per_slot = 100;
-    ASSERT_TRUE(history_.open(info));
+    ASSERT_TRUE(cuts_.open(info));
   }
   void feed(std::uint64_t first, std::uint64_t end) {
     std::vector<std::uint64_t> words;
     for (std::uint64_t tick = first; tick < end; ++tick) {
       words.insert(words.end(), {tick * kMillisecondNs + 20'000, tick});
     }
-    ASSERT_TRUE(history_.write({words.data(), static_cast<std::size_t>(end - first), 2}));
+    ASSERT_TRUE(cuts_.write({words.data(), static_cast<std::size_t>(end - first), 2}));
   }
   nlohmann::json metadata(const std::string& name) {
     return nlohmann::json::parse(content(in_folder(name + ".meta.json")));
   }
 
-  History history_{std::chrono::milliseconds(500)};
+  CutSink cuts_{std::chrono::milliseconds(500)};
 };
 
-TEST_F(HistoryTest, CutsRowsFromBeforeAndAfterTheRequest) {
+TEST_F(CutSinkTest, CutsRowsFromBeforeAndAfterTheRequest) {
   feed(0, 1000);
   const auto cut =
-      history_.begin(in_folder("dump.tsv"), 900 * kMillisecondNs - 5, {{"job", "a"}}).value();
-  history_.mark(cut, "pre-dump", 950 * kMillisecondNs);
+      cuts_.begin(in_folder("dump.tsv"), 900 * kMillisecondNs - 5, {{"job", "a"}}).value();
+  cuts_.mark(cut, "pre-dump", 950 * kMillisecondNs);
   feed(1000, 1050);
-  history_.end(cut, 1100 * kMillisecondNs, {{"outcome", "ok"}});
-  EXPECT_FALSE(history_.wait(cut, std::chrono::milliseconds(0)));
-  ASSERT_TRUE(history_.wait_created(cut, kLong));
+  cuts_.end(cut, 1100 * kMillisecondNs, {{"outcome", "ok"}});
+  EXPECT_FALSE(cuts_.wait(cut, std::chrono::milliseconds(0)));
+  ASSERT_TRUE(cuts_.wait_created(cut, kLong));
   EXPECT_EQ(metadata("dump")["state"], "running");
   feed(1050, 1200);
-  ASSERT_TRUE(history_.wait(cut, kLong));
+  ASSERT_TRUE(cuts_.wait(cut, kLong));
 
   const std::vector<std::string> tsv = lines(in_folder("dump.tsv"));
   ASSERT_EQ(tsv.size(), 201U);
-  EXPECT_EQ(tsv[1], "20000\t900");  // its clock begins with its first tick
+  EXPECT_EQ(tsv[1], "20000\t900");  // times count from the first tick of the recording
   EXPECT_EQ(tsv[200], "199020000\t1099");
   const nlohmann::json meta = metadata("dump");
   EXPECT_EQ(meta["state"], "ended");
@@ -68,14 +68,14 @@ TEST_F(HistoryTest, CutsRowsFromBeforeAndAfterTheRequest) {
 }
 
 // The stream hands its rows over late: those of the last second may come after the request.
-TEST_F(HistoryTest, RowsFromBeforeTheCutThatAreHandedOverLaterAreNotInIt) {
+TEST_F(CutSinkTest, RowsFromBeforeTheCutThatAreHandedOverLaterAreNotInIt) {
   feed(0, 100);
-  const auto cut = history_.begin(in_folder("dump.tsv"), 150 * kMillisecondNs, {}).value();
+  const auto cut = cuts_.begin(in_folder("dump.tsv"), 150 * kMillisecondNs, {}).value();
   feed(100, 120);
   feed(120, 200);
-  history_.end(cut, 250 * kMillisecondNs, {});
+  cuts_.end(cut, 250 * kMillisecondNs, {});
   feed(200, 300);
-  ASSERT_TRUE(history_.wait(cut, kLong));
+  ASSERT_TRUE(cuts_.wait(cut, kLong));
   const std::vector<std::string> tsv = lines(in_folder("dump.tsv"));
   ASSERT_EQ(tsv.size(), 101U);
   EXPECT_EQ(tsv[1], "20000\t150");
@@ -85,15 +85,15 @@ TEST_F(HistoryTest, RowsFromBeforeTheCutThatAreHandedOverLaterAreNotInIt) {
   EXPECT_EQ(stats["ticks_due"], 100);
 }
 
-TEST_F(HistoryTest, CountsAndListsTheGapsInsideTheCut) {
+TEST_F(CutSinkTest, CountsAndListsTheGapsInsideTheCut) {
   feed(0, 100);
-  const auto cut = history_.begin(in_folder("dump.tsv"), 50 * kMillisecondNs, {}).value();
-  history_.gap({100 * kMillisecondNs, 103 * kMillisecondNs, 3, MissCause::late});
+  const auto cut = cuts_.begin(in_folder("dump.tsv"), 50 * kMillisecondNs, {}).value();
+  cuts_.gap({100 * kMillisecondNs, 103 * kMillisecondNs, 3, MissCause::late});
   feed(103, 150);
-  history_.gap({150 * kMillisecondNs, 300 * kMillisecondNs, 150, MissCause::ring_full});
-  history_.end(cut, 200 * kMillisecondNs, {});
+  cuts_.gap({150 * kMillisecondNs, 300 * kMillisecondNs, 150, MissCause::ring_full});
+  cuts_.end(cut, 200 * kMillisecondNs, {});
   feed(300, 310);
-  ASSERT_TRUE(history_.wait(cut, kLong));
+  ASSERT_TRUE(cuts_.wait(cut, kLong));
   const nlohmann::json stats = metadata("dump")["stats"];
   EXPECT_EQ(stats["rows_written"], 97);
   EXPECT_EQ(stats["missed_late"], 3);
@@ -105,69 +105,69 @@ TEST_F(HistoryTest, CountsAndListsTheGapsInsideTheCut) {
   EXPECT_EQ(gaps[2], "100000000\t150000000\t50\tring_full");
 }
 
-TEST_F(HistoryTest, KeepsNoMoreThanItPromised) {
+TEST_F(CutSinkTest, KeepsNoMoreThanItPromised) {
   feed(0, 5000);
-  const auto cut = history_.begin(in_folder("dump.tsv"), 0, {}).value();
-  history_.end(cut, 5000 * kMillisecondNs, {});
+  const auto cut = cuts_.begin(in_folder("dump.tsv"), 0, {}).value();
+  cuts_.end(cut, 5000 * kMillisecondNs, {});
   feed(5000, 5001);
-  ASSERT_TRUE(history_.wait(cut, kLong));
+  ASSERT_TRUE(cuts_.wait(cut, kLong));
   const std::size_t rows = lines(in_folder("dump.tsv")).size() - 1;
   EXPECT_GE(rows, 500U);
   EXPECT_LE(rows, 601U);
 }
 
-TEST_F(HistoryTest, CutsSeveralAtOnceEachWithItsOwnRows) {
+TEST_F(CutSinkTest, CutsSeveralAtOnceEachWithItsOwnRows) {
   feed(0, 100);
-  const auto a = history_.begin(in_folder("a.tsv"), 90 * kMillisecondNs, {}).value();
+  const auto a = cuts_.begin(in_folder("a.tsv"), 90 * kMillisecondNs, {}).value();
   feed(100, 120);
-  const auto b = history_.begin(in_folder("b.tsv"), 110 * kMillisecondNs, {}).value();
-  history_.end(a, 125 * kMillisecondNs, {});
-  history_.end(b, 130 * kMillisecondNs, {});
+  const auto b = cuts_.begin(in_folder("b.tsv"), 110 * kMillisecondNs, {}).value();
+  cuts_.end(a, 125 * kMillisecondNs, {});
+  cuts_.end(b, 130 * kMillisecondNs, {});
   feed(120, 200);
-  ASSERT_TRUE(history_.wait(a, kLong));
-  ASSERT_TRUE(history_.wait(b, kLong));
+  ASSERT_TRUE(cuts_.wait(a, kLong));
+  ASSERT_TRUE(cuts_.wait(b, kLong));
   EXPECT_EQ(lines(in_folder("a.tsv")).size(), 36U);
   EXPECT_EQ(lines(in_folder("b.tsv")).size(), 21U);
 }
 
-TEST_F(HistoryTest, KeepsWhatIsWrittenWhenTheEndIsSetInThePast) {
+TEST_F(CutSinkTest, KeepsWhatIsWrittenWhenTheEndIsSetInThePast) {
   feed(0, 100);
-  const auto cut = history_.begin(in_folder("dump.tsv"), 90 * kMillisecondNs, {}).value();
+  const auto cut = cuts_.begin(in_folder("dump.tsv"), 90 * kMillisecondNs, {}).value();
   feed(100, 120);
   while (!std::filesystem::exists(in_folder("dump.tsv")) ||
          lines(in_folder("dump.tsv")).size() < 31) {
     std::this_thread::yield();
   }
-  history_.end(cut, 95 * kMillisecondNs, {});
+  cuts_.end(cut, 95 * kMillisecondNs, {});
   feed(120, 121);
-  ASSERT_TRUE(history_.wait(cut, kLong));
+  ASSERT_TRUE(cuts_.wait(cut, kLong));
   EXPECT_EQ(lines(in_folder("dump.tsv")).size(), 31U);
   EXPECT_EQ(metadata("dump")["stats"]["ticks_due"], 30);
 }
 
-TEST_F(HistoryTest, FinishesWhatIsOpenWhenTheStreamEnds) {
+TEST_F(CutSinkTest, FinishesWhatIsOpenWhenTheStreamEnds) {
   feed(0, 100);
-  const auto cut = history_.begin(in_folder("dump.tsv"), 10 * kMillisecondNs, {}).value();
+  const auto cut = cuts_.begin(in_folder("dump.tsv"), 10 * kMillisecondNs, {}).value();
   ProfilerStats stats;
   stats.duration_ns = 100 * kMillisecondNs;
-  ASSERT_TRUE(history_.close(stats));
-  ASSERT_TRUE(history_.wait(cut, kLong));
+  ASSERT_TRUE(cuts_.close(stats));
+  ASSERT_TRUE(cuts_.wait(cut, kLong));
   EXPECT_EQ(lines(in_folder("dump.tsv")).size(), 91U);
   EXPECT_EQ(metadata("dump")["state"], "ended");
-  EXPECT_EQ(history_.begin(in_folder("late.tsv"), 0, {}).error().code, Code::failed_precondition);
+  EXPECT_EQ(cuts_.begin(in_folder("late.tsv"), 0, {}).error().code, Code::failed_precondition);
 }
 
-TEST_F(HistoryTest, EndsACutThoughNoRowComes) {
+TEST_F(CutSinkTest, EndsACutThoughNoRowComes) {
   feed(0, 100);
-  const auto cut = history_.begin(in_folder("dump.tsv"), 10 * kMillisecondNs, {}).value();
-  history_.end(cut, 150 * kMillisecondNs, {});
+  const auto cut = cuts_.begin(in_folder("dump.tsv"), 10 * kMillisecondNs, {}).value();
+  cuts_.end(cut, 150 * kMillisecondNs, {});
   ProfilerStats stats;
   stats.duration_ns = 10'000 * kMillisecondNs;
-  history_.progress(stats);
-  EXPECT_TRUE(history_.wait(cut, kLong));
+  cuts_.progress(stats);
+  EXPECT_TRUE(cuts_.wait(cut, kLong));
 }
 
-// A disk that stands still until the test lets it answer: a call that waits for it never returns.
+// A disk that does not answer until the test lets it. A call that waits for it would never return.
 struct StalledDisk {
   CutOptions options() {
     CutOptions options;
@@ -183,29 +183,29 @@ struct StalledDisk {
   std::promise<void> answers_;
 };
 
-TEST_F(HistoryTest, NobodyWaitsForADiskThatStandsStill) {
+TEST_F(CutSinkTest, NobodyWaitsForADiskThatStandsStill) {
   feed(0, 100);
   StalledDisk disk;
   const auto cut =
-      history_.begin(in_folder("dump.tsv"), 90 * kMillisecondNs, {}, disk.options()).value();
-  history_.mark(cut, "pre-dump", 100 * kMillisecondNs);
+      cuts_.begin(in_folder("dump.tsv"), 90 * kMillisecondNs, {}, disk.options()).value();
+  cuts_.mark(cut, "pre-dump", 100 * kMillisecondNs);
   feed(100, 200);
-  history_.gap({200 * kMillisecondNs, 203 * kMillisecondNs, 3, MissCause::late});
-  history_.progress({});
+  cuts_.gap({200 * kMillisecondNs, 203 * kMillisecondNs, 3, MissCause::late});
+  cuts_.progress({});
   feed(203, 220);
-  EXPECT_EQ(history_.copy_rows(0, 10'000).size(), 2U * 217);
-  EXPECT_EQ(history_.gaps_after(0).size(), 1U);
-  EXPECT_TRUE(history_.info());
-  const auto other = history_.begin(in_folder("other.tsv"), 90 * kMillisecondNs, {}).value();
-  history_.end(other, 210 * kMillisecondNs, {});
-  history_.end(cut, 210 * kMillisecondNs, {});
-  EXPECT_EQ(history_.wait_created(cut, std::chrono::milliseconds(0)).error().code,
+  EXPECT_EQ(cuts_.copy_rows(0, 10'000).size(), 2U * 217);
+  EXPECT_EQ(cuts_.gaps_after(0).size(), 1U);
+  EXPECT_TRUE(cuts_.info());
+  const auto other = cuts_.begin(in_folder("other.tsv"), 90 * kMillisecondNs, {}).value();
+  cuts_.end(other, 210 * kMillisecondNs, {});
+  cuts_.end(cut, 210 * kMillisecondNs, {});
+  EXPECT_EQ(cuts_.wait_created(cut, std::chrono::milliseconds(0)).error().code,
             Code::deadline_exceeded);
-  ASSERT_TRUE(history_.wait(other, kLong)) << "the other disk answers";
+  ASSERT_TRUE(cuts_.wait(other, kLong)) << "the other disk answers";
   EXPECT_FALSE(std::filesystem::exists(in_folder("dump.tsv")));
 
   disk.answers();
-  ASSERT_TRUE(history_.wait(cut, kLong));
+  ASSERT_TRUE(cuts_.wait(cut, kLong));
   EXPECT_EQ(lines(in_folder("dump.tsv")), lines(in_folder("other.tsv"))) << "no row was lost";
   EXPECT_EQ(lines(in_folder("dump.gaps.tsv")), lines(in_folder("other.gaps.tsv")));
   const nlohmann::json meta = metadata("dump");
@@ -216,16 +216,16 @@ TEST_F(HistoryTest, NobodyWaitsForADiskThatStandsStill) {
   EXPECT_EQ(meta["stats"]["ticks_due"], 120);
 }
 
-TEST_F(HistoryTest, RowsThatAStalledDiskMissedAreAGapAndNotLostInSilence) {
+TEST_F(CutSinkTest, RowsThatAStalledDiskMissedAreAGapAndNotLostInSilence) {
   feed(0, 100);
   StalledDisk disk;
   const auto cut =
-      history_.begin(in_folder("dump.tsv"), 90 * kMillisecondNs, {}, disk.options()).value();
+      cuts_.begin(in_folder("dump.tsv"), 90 * kMillisecondNs, {}, disk.options()).value();
   feed(100, 5000);  // the memory holds 600 rows
-  history_.end(cut, 5000 * kMillisecondNs, {});
+  cuts_.end(cut, 5000 * kMillisecondNs, {});
   feed(5000, 5001);
   disk.answers();
-  ASSERT_TRUE(history_.wait(cut, kLong));
+  ASSERT_TRUE(cuts_.wait(cut, kLong));
   const std::size_t rows = lines(in_folder("dump.tsv")).size() - 1;
   EXPECT_GE(rows, 500U);
   const nlohmann::json stats = metadata("dump")["stats"];
@@ -238,25 +238,26 @@ TEST_F(HistoryTest, RowsThatAStalledDiskMissedAreAGapAndNotLostInSilence) {
                          std::to_string(4910 - rows) + "\tsink_error");
 }
 
-TEST_F(HistoryTest, ADiskThatRefusesRowsCostsThemAloneAndNotTheRecording) {
+TEST_F(CutSinkTest, ADiskThatRefusesRowsCostsThemAloneAndNotTheRecording) {
   feed(0, 500);
-  const auto cut = history_.begin(in_folder("dump.tsv"), 0, {}).value();
+  const auto cut = cuts_.begin(in_folder("dump.tsv"), 0, {}).value();
   while (!std::filesystem::exists(in_folder("dump.tsv")) ||
          lines(in_folder("dump.tsv")).size() < 501) {
     std::this_thread::yield();
   }
   {
-    // The metadata is smaller.
+    // The limit is the current size of the rows. The metadata is smaller, so it can still be
+    // written.
     const FileSizeLimit full(std::filesystem::file_size(in_folder("dump.tsv")));
     feed(500, 600);
     do {
-      history_.progress({});
+      cuts_.progress({});
     } while (metadata("dump")["stats"]["missed_sink_error"] != 100);
   }
   feed(600, 700);
-  history_.end(cut, 700 * kMillisecondNs, {});
+  cuts_.end(cut, 700 * kMillisecondNs, {});
   feed(700, 701);
-  ASSERT_TRUE(history_.wait(cut, kLong));
+  ASSERT_TRUE(cuts_.wait(cut, kLong));
   const nlohmann::json stats = metadata("dump")["stats"];
   EXPECT_EQ(stats["rows_written"], 600);
   EXPECT_EQ(stats["missed_sink_error"], 100);
@@ -265,30 +266,30 @@ TEST_F(HistoryTest, ADiskThatRefusesRowsCostsThemAloneAndNotTheRecording) {
   EXPECT_EQ(gaps[1], "500000000\t600000000\t100\tsink_error");
 }
 
-TEST_F(HistoryTest, ACutThatCannotBeCreatedIsGivenUpAloneAndSaysWhy) {
+TEST_F(CutSinkTest, ACutThatCannotBeCreatedIsGivenUpAloneAndSaysWhy) {
   feed(0, 100);
   std::ofstream(in_folder("taken.tsv")) << "somebody else's";
-  const auto cut = history_.begin(in_folder("taken.tsv"), 0, {}).value();
-  EXPECT_EQ(history_.wait_created(cut, kLong).error().code, Code::already_exists);
-  ASSERT_TRUE(history_.failure_of(cut));
-  EXPECT_NE(history_.failure_of(cut)->message.find("taken.tsv"), std::string::npos);
-  const auto next = history_.begin(in_folder("next.tsv"), 0, {}).value();
-  ASSERT_TRUE(history_.wait_created(next, kLong));
-  EXPECT_FALSE(history_.failure_of(next));
+  const auto cut = cuts_.begin(in_folder("taken.tsv"), 0, {}).value();
+  EXPECT_EQ(cuts_.wait_created(cut, kLong).error().code, Code::already_exists);
+  ASSERT_TRUE(cuts_.failure_of(cut));
+  EXPECT_NE(cuts_.failure_of(cut)->message.find("taken.tsv"), std::string::npos);
+  const auto next = cuts_.begin(in_folder("next.tsv"), 0, {}).value();
+  ASSERT_TRUE(cuts_.wait_created(next, kLong));
+  EXPECT_FALSE(cuts_.failure_of(next));
   EXPECT_EQ(content(in_folder("taken.tsv")), "somebody else's");
 }
 
-TEST_F(HistoryTest, ACommandLineThatIsNotUtf8DoesNotEndTheProgram) {
+TEST_F(CutSinkTest, ACommandLineThatIsNotUtf8DoesNotEndTheProgram) {
   feed(0, 100);
-  const auto cut = history_.begin(in_folder("dump.tsv"), 0, {{"command", "a\xff"}}).value();
-  history_.end(cut, 110 * kMillisecondNs, nlohmann::json::object());
+  const auto cut = cuts_.begin(in_folder("dump.tsv"), 0, {{"command", "a\xff"}}).value();
+  cuts_.end(cut, 110 * kMillisecondNs, nlohmann::json::object());
   feed(100, 120);  // its end is later than all rows that its thread may have taken
-  ASSERT_TRUE(history_.wait(cut, kLong));
+  ASSERT_TRUE(cuts_.wait(cut, kLong));
   EXPECT_EQ(metadata("dump")["about"]["command"], "a\xef\xbf\xbd");
 }
 
 // Those that the stream has, too, and those that no stream has; not what the stream has besides.
-TEST_F(HistoryTest, OwnColumnsStandInPlaceOfTheStreams) {
+TEST_F(CutSinkTest, OwnColumnsStandInPlaceOfTheStreams) {
   const Column tick = columns_of({"tick", "Tick", Kind::counter, Unit::count, {}}).front();
   const Column other = columns_of({"other", "Other", Kind::counter, Unit::count, {}}).front();
   const auto own = std::make_shared<OwnColumns>(std::vector<Column>{other, tick});
@@ -301,13 +302,13 @@ TEST_F(HistoryTest, OwnColumnsStandInPlaceOfTheStreams) {
   info.interval = std::chrono::milliseconds(1);
   info.start_monotonic_ns = monotonic_ns();
   info.rows_per_slot = 100;
-  EXPECT_FALSE(history_.open(info)) << "it is open";
-  ASSERT_TRUE(history_.close({}));
-  ASSERT_TRUE(history_.open(info));
+  EXPECT_FALSE(cuts_.open(info)) << "it is open";
+  ASSERT_TRUE(cuts_.close({}));
+  ASSERT_TRUE(cuts_.open(info));
   const auto now = [&] { return monotonic_ns() - info.start_monotonic_ns; };
   CutOptions options;
   options.own_columns = own;
-  const auto cut = history_.begin(in_folder("dump.tsv"), 0, {}, options).value();
+  const auto cut = cuts_.begin(in_folder("dump.tsv"), 0, {}, options).value();
   std::vector<std::uint64_t> words{now(), 1000, 1};
   own->add(1, 7);
   own->add(0, 70);
@@ -315,11 +316,11 @@ TEST_F(HistoryTest, OwnColumnsStandInPlaceOfTheStreams) {
   words.insert(words.end(), {now(), 1001, 2});
   own->add(1, 3);
   words.insert(words.end(), {now(), 1002, 3});
-  ASSERT_TRUE(history_.write({words.data(), 3, 3}));
-  history_.end(cut, words[6] + 1, {});
+  ASSERT_TRUE(cuts_.write({words.data(), 3, 3}));
+  cuts_.end(cut, words[6] + 1, {});
   words = {now() + 2 * kMillisecondNs, 1003, 4};
-  ASSERT_TRUE(history_.write({words.data(), 1, 3}));
-  ASSERT_TRUE(history_.wait(cut, kLong));
+  ASSERT_TRUE(cuts_.write({words.data(), 1, 3}));
+  ASSERT_TRUE(cuts_.wait(cut, kLong));
   std::vector<std::string> values;
   for (const std::string& line : lines(in_folder("dump.tsv"))) {
     values.push_back(line.substr(line.find('\t') + 1));

@@ -28,7 +28,7 @@ struct CutBatch {
 // The files of a recording that is cut out of a stream, and what has been written to them. The
 // recording's clock begins at `base_ns` of the stream's clock.
 //
-// Threads: one at a time. It waits for files; History says which functions must not.
+// Threads: one at a time. It waits for files; CutSink says which functions must not.
 class CutFiles {
  public:
   // `stream` describes the stream. Errors: those of RecordingFiles::create().
