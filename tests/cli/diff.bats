@@ -314,7 +314,7 @@ two_profiles() {
   [ "$status" -eq 0 ]
   [ -z "$stderr" ]
   [[ "$output" == *"10 s of CPU time in 1,000 samples of 10 s"* ]]
-  [[ "$output" == *"compared    6 functions"*"Fisher's"*"Holm over 10 shares"* ]]
+  [[ "$output" == *"compared    6 functions"*"Fisher's"*"p corrected (Holm) for 10 shares"* ]]
   [[ "$output" =~ 50\.00\ %\ +62\.00\ %\ +\+12\.00\ .*grew\ +hot\ +app.*-10\.00\ .*shrank\ +cold.*-9\.00\ .*vanished\ +gone.*\+7\.00\ .*new\ +fresh ]]
   [[ "$output" != *" same "* ]]
   run --separate-stderr "$kymo" diff "$dir/a.pb.gz" "$dir/b.pprof" --rows 1

@@ -217,7 +217,7 @@ PYTHON
   refused 2 "range 19 to 999" profile -a -r 1000
   refused 2 "10 has no unit: give 10s" profile -a -d 10
   refused 2 "out.svg: give a file that ends in" profile -a -o "$dir/out.svg"
-  refused 2 "no folder of a cgroup" profile --cgroup "$dir"
+  refused 2 "it is not the folder of a cgroup" profile --cgroup "$dir"
 }
 
 @test "what is not there" {

@@ -104,7 +104,7 @@ class VerdictTest : public testing::Test {
     EXPECT_EQ(rules.front(), rule) << shown(record);
   }
   // With KYMO_TEST_KEEP=FOLDER, keeps what kymo says and what CRIU alone leaves, for the table in
-  // docs/ten-slow.md.
+  // docs/phases.md.
   void keep_what_was_seen() const {
     const char* const folder = std::getenv("KYMO_TEST_KEEP");
     if (folder == nullptr || directory_.empty()) return;

@@ -326,6 +326,7 @@ test("a heat map shows when values fell into which bucket", async () => {
     const { data } = canvas.getContext("2d").getImageData(Math.round(across * canvas.width), Math.round((1 - up) * canvas.height), 1, 1);
     return data[3] > 0 && data[2] > data[0];
   }, [(ms * MS - from) / (to - from), (row + 0.3) / 3]);
+  if (process.env.KYMO_SCREENSHOTS) await lane.screenshot({ path: path.join(process.env.KYMO_SCREENSHOTS, "heat.png") });
   assert.deepStrictEqual([await colored(first + 100, 0), await colored(first + 100, 2), await colored(last + 100, 0), await colored(last + 100, 2)], [true, false, false, true]);
   await page.close();
 });
