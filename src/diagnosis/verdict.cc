@@ -127,8 +127,9 @@ std::string advice_line(const Known& known, const Finding& finding) {
   if (!finding.estimate_ns) return finding.advice;
   std::string line = finding.advice;
   if (line.ends_with('.')) line.pop_back();
-  line += " (about " + range_text(*finding.estimate_ns);
-  return line + (known.facts.restore ? " in all)." : " of standing still).");
+  const char* const then = known.facts.restore ? " (it would then take about "
+                                               : " (it would then stand still for about ";
+  return line + then + range_text(*finding.estimate_ns) + ").";
 }
 
 }  // namespace

@@ -60,10 +60,11 @@ export class Heat {
     ctx.clip();
     ctx.fillStyle = COLOR;
     for (const { row, from, to, rate } of cells) {
-      const left = plot.valToPos(from, "x", true);
-      const top = plot.valToPos(row + 1, "y", true);
+      // Whole pixels: two cells that share one would make it darker.
+      const left = Math.round(plot.valToPos(from, "x", true));
+      const top = Math.round(plot.valToPos(row + 1, "y", true));
       ctx.globalAlpha = FAINTEST + (STRONGEST - FAINTEST) * (Math.log1p(rate) / Math.log1p(most));
-      ctx.fillRect(left, top, Math.max(plot.valToPos(to, "x", true) - left, 1), plot.valToPos(row, "y", true) - top);
+      ctx.fillRect(left, top, Math.max(Math.round(plot.valToPos(to, "x", true)) - left, 1), Math.round(plot.valToPos(row, "y", true)) - top);
     }
     ctx.restore();
   }

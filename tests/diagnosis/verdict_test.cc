@@ -134,7 +134,7 @@ TEST(Verdict, SaysHowLongItWouldTakeWithoutTheWait) {
   facts.signals.cpu_wait_ns = 600 * kOneMs;
   const Verdict verdict = explain(facts);
   EXPECT_EQ(verdict.findings[0].estimate_ns, (Range{400 * kOneMs, 700 * kOneMs}));
-  EXPECT_TRUE(verdict.lines[3].ends_with("(about 400 to 700 ms of standing still)."))
+  EXPECT_TRUE(verdict.lines[3].ends_with("(it would then stand still for about 400 to 700 ms)."))
       << verdict.lines[3];
   EXPECT_EQ(to_json(verdict)["findings"][0]["estimate_ns"],
             (nlohmann::json{400 * kOneMs, 700 * kOneMs}));

@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <thread>
 
 #include "base/spawn.h"
@@ -41,6 +42,43 @@ std::string shown(const nlohmann::json& record) {
   return record["verdict"].dump(1) + phases.dump() + record.value("stats", nlohmann::json()).dump();
 }
 
+// A file system on a loop device, whose disk is as slow as its mount options make it.
+class LoopDisk {
+ public:
+  LoopDisk(const TemporaryDirectory& folder, const std::string& options)
+      : path_(folder.folder("disk")) {
+    const std::string file = folder.path() + "/disk.img";
+    std::ofstream(file).close();
+    fs::resize_file(file, std::uint64_t{400} << 20U);
+    mounted_ = run({"mkfs.ext4", "-q", "-F", file}).exit_code == 0 &&
+               run({"mount", "-o", "loop" + options, file, path_}).exit_code == 0;
+  }
+  ~LoopDisk() {
+    if (!mounted_) return;
+    EXPECT_TRUE(eventually([&] { return run({"umount", path_}).exit_code == 0; }));
+  }
+  LoopDisk(const LoopDisk&) = delete;
+  LoopDisk& operator=(const LoopDisk&) = delete;
+  [[nodiscard]] bool mounted() const { return mounted_; }
+  // Limits the data that waits to be written to this disk to one MiB. Returns false if the kernel cannot
+  // do that.
+  [[nodiscard]] bool bound_dirty_pages() const {
+    struct stat status {};
+    if (::stat(path_.c_str(), &status) != 0) return false;
+    const std::string settings = "/sys/class/bdi/" + std::to_string(major(status.st_dev)) + ":" +
+                                 std::to_string(minor(status.st_dev)) + "/";
+    const auto set = [&](const char* name, int value) {
+      return static_cast<bool>(std::ofstream(settings + name) << value << std::flush);
+    };
+    return set("strict_limit", 1) && set("max_bytes", 1 << 20);
+  }
+  [[nodiscard]] const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+  bool mounted_ = false;
+};
+
 class VerdictTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -51,6 +89,7 @@ class VerdictTest : public testing::Test {
   }
   void TearDown() override {
     keep_what_was_seen();
+    disk_.reset();
     ::setpriority(PRIO_PROCESS, 0, 0);
     for (const pid_t pid : busy_) ::kill(pid, SIGKILL);
     for (const pid_t pid : busy_) ::waitpid(pid, nullptr, 0);
@@ -127,46 +166,10 @@ class VerdictTest : public testing::Test {
   }
 
   Kymod kymod_;
+  std::optional<LoopDisk> disk_;  // for the images
   std::string directory_;
   std::string of_restore_;  // what kymo says first about the restore; empty: there was none
   std::vector<pid_t> busy_;
-};
-
-// A file system on a loop device, whose disk is as slow as its mount options make it.
-class LoopDisk {
- public:
-  LoopDisk(const TemporaryDirectory& folder, const std::string& options)
-      : path_(folder.folder("disk")) {
-    const std::string file = folder.path() + "/disk.img";
-    std::ofstream(file).close();
-    fs::resize_file(file, std::uint64_t{400} << 20U);
-    mounted_ = run({"mkfs.ext4", "-q", "-F", file}).exit_code == 0 &&
-               run({"mount", "-o", "loop" + options, file, path_}).exit_code == 0;
-  }
-  ~LoopDisk() {
-    if (!mounted_) return;
-    EXPECT_TRUE(eventually([&] { return run({"umount", path_}).exit_code == 0; }));
-  }
-  LoopDisk(const LoopDisk&) = delete;
-  LoopDisk& operator=(const LoopDisk&) = delete;
-  [[nodiscard]] bool mounted() const { return mounted_; }
-  // Limits the data that waits to be written to this disk to one MiB. Returns false if the kernel cannot
-  // do that.
-  [[nodiscard]] bool bound_dirty_pages() const {
-    struct stat status {};
-    if (::stat(path_.c_str(), &status) != 0) return false;
-    const std::string settings = "/sys/class/bdi/" + std::to_string(major(status.st_dev)) + ":" +
-                                 std::to_string(minor(status.st_dev)) + "/";
-    const auto set = [&](const char* name, int value) {
-      return static_cast<bool>(std::ofstream(settings + name) << value << std::flush);
-    };
-    return set("strict_limit", 1) && set("max_bytes", 1 << 20);
-  }
-  [[nodiscard]] const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-  bool mounted_ = false;
 };
 
 TEST_F(VerdictTest, BusyLoopsOnAllCpusLeaveCriuWaitingForOne) {
@@ -176,7 +179,7 @@ TEST_F(VerdictTest, BusyLoopsOnAllCpusLeaveCriuWaitingForOne) {
 }
 
 TEST_F(VerdictTest, ADiskThatWritesAtOnceLeavesCriuWaitingForIt) {
-  const LoopDisk disk(kymod_.folder(), ",sync");
+  const LoopDisk& disk = disk_.emplace(kymod_.folder(), ",sync");
   if (!disk.mounted()) GTEST_SKIP() << "no loop device here";
   static_cast<void>(kymod_.churn(64, "work"));
   const nlohmann::json record = dump({"--dir", disk.path() + "/one"});
@@ -187,7 +190,7 @@ TEST_F(VerdictTest, ADiskThatWritesAtOnceLeavesCriuWaitingForIt) {
 }
 
 TEST_F(VerdictTest, DirtyPagesThatMustBeWrittenFirstAreToldFromASlowDisk) {
-  const LoopDisk disk(kymod_.folder(), "");
+  const LoopDisk& disk = disk_.emplace(kymod_.folder(), "");
   if (!disk.mounted() || !disk.bound_dirty_pages()) GTEST_SKIP() << "no such loop device here";
   static_cast<void>(kymod_.churn(32, "work"));
   // CRIU writes the images itself: of kymod's writing it is not known what it waits for.
