@@ -115,7 +115,7 @@ std::string phase_line(const Known& known) {
 
 // "400 to 600 ms".
 std::string range_text(Range range) {
-  const std::string low = human::duration(range.first);
+  std::string low = human::duration(range.first);
   const std::string high = human::duration(range.second);
   if (low == high) return low;
   const std::size_t unit = low.rfind(' ');

@@ -77,7 +77,7 @@ Result<bool> to_be_deleted(const DeletionParts& parts, const CheckpointDir& dir,
   }
   const bool again = checkpoint.state == store::CheckpointState::deleting;
   if (again || below_state_dir(parts.state_dir, dir.path())) return true;
-  const Result<bool> ours = holds(parts.foreign, dir, checkpoint);
+  Result<bool> ours = holds(parts.foreign, dir, checkpoint);
   if (ours && !*ours) {
     warnings.push_back(dir.path() + " no longer holds this checkpoint, so it was not deleted");
   }
@@ -192,7 +192,7 @@ Result<bool> delete_claimed(const DeletionParts& parts, const store::Checkpoint&
   const std::string memory = runtime::find_memory_images(checkpoint.id);
   if (runtime::is_being_brought(memory)) return still_copied_error(checkpoint, memory);
   const CheckpointDir dir(checkpoint.directory);
-  const Result<bool> there = to_be_deleted(parts, dir, checkpoint, warnings);
+  Result<bool> there = to_be_deleted(parts, dir, checkpoint, warnings);
   if (!there) return not_deleted(dir, checkpoint, there.error());
   if (Result<void> may = parts.begins ? parts.begins() : Result<void>(); !may) return may.error();
   if (*there) {

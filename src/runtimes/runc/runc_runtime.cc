@@ -99,7 +99,7 @@ bool restores(pid_t process, const RestoreSpec& spec, const std::string& program
     return std::filesystem::path(path).filename().string();
   };
   const Result<std::string> words = read_file(folder + "/cmdline");
-  const bool is_runc = words && name_of(words->c_str()) == name_of(program);
+  const bool is_runc = words && name_of(words->substr(0, words->find('\0'))) == name_of(program);
   return (is_runc && has(words, "restore") && has(words, spec.container)) ||
          has(read_file(folder + "/environ"), restore_mark(spec));
 }
