@@ -484,6 +484,18 @@ class CutShortInMemory : public CutShort {
     ASSERT_TRUE(runtime::make_memory_images(memory_).ok());
     for (const char* image : images) std::ofstream(memory_ + "/" + image) << "12345678";
   }
+  // The process of a dump to memory ends, and the disk has no space for the images. Returns the
+  // checkpoint as it is then.
+  store::Checkpoint close_on_a_full_disk() {
+    begin_dump_to_memory({"inventory.img"});
+    std::ofstream(memory_ + "/pages-1.img") << std::string(100'000, 'p');
+    const std::string partial = dir_.partial_images();
+    EXPECT_EQ(::mount("kymo", partial.c_str(), "tmpfs", 0, "size=64k"), 0);
+    end_process();
+    store::Checkpoint full = close();
+    EXPECT_EQ(::umount(partial.c_str()), 0);
+    return full;
+  }
   [[nodiscard]] bool in_memory() const { return !runtime::find_memory_images(id_).empty(); }
 
   std::string memory_;
@@ -502,30 +514,18 @@ TEST_F(CutShortInMemory, WholeImagesOfAProcessThatIsGoneAreTheCheckpoint) {
 
 TEST_F(CutShortInMemory, TheyStayThereWhileTheirDiskIsFull) {
   start_job(true);
-  begin_dump_to_memory({"inventory.img"});
-  std::ofstream(memory_ + "/pages-1.img") << std::string(100'000, 'p');
-  const std::string partial = dir_.partial_images();
-  ASSERT_EQ(::mount("kymo", partial.c_str(), "tmpfs", 0, "size=64k"), 0);
-  end_process();
-  const store::Checkpoint full = close();
+  const store::Checkpoint full = close_on_a_full_disk();
   EXPECT_EQ(full.state, store::CheckpointState::unconfirmed);
   EXPECT_NE(full.error.find("kept in " + memory_), std::string::npos) << full.error;
   EXPECT_TRUE(in_memory());
-  EXPECT_EQ(::umount(partial.c_str()), 0);
 }
 
 // Before the fix, the job was "exited". It is "exited" only if the images in memory are lost, for example
 // by a reboot.
 TEST_F(CutShortInMemory, TheJobIsDumpedWhileTheyAreOnlyThere) {
   start_job(true);
-  begin_dump_to_memory({"inventory.img"});
-  std::ofstream(memory_ + "/pages-1.img") << std::string(100'000, 'p');
-  const std::string partial = dir_.partial_images();
-  ASSERT_EQ(::mount("kymo", partial.c_str(), "tmpfs", 0, "size=64k"), 0);
-  end_process();
-  EXPECT_EQ(close().state, store::CheckpointState::unconfirmed);
+  EXPECT_EQ(close_on_a_full_disk().state, store::CheckpointState::unconfirmed);
   EXPECT_EQ(store_->job(job_.id)->state, store::JobState::dumped);
-  EXPECT_EQ(::umount(partial.c_str()), 0);
   runtime::drop_memory_images(memory_);
   EXPECT_EQ(close().state, store::CheckpointState::failed);
   EXPECT_EQ(store_->job(job_.id)->state, store::JobState::exited);
