@@ -280,7 +280,7 @@ void expect_criu_of_container(const Kymod& kymod, const std::string& kind, const
   EXPECT_TRUE(names_criu(restored));
 }
 
-TEST(StackProfilesTest, ContainerOfRunc) {
+TEST(StackProfilesTest, ADumpOfARuncContainerHasStacks) {
   KYMO_NEEDS_RUNC();
   const RuncFolder runc;
   Kymod kymod({"--runc-root", runc.path(), kOften});
@@ -291,7 +291,7 @@ TEST(StackProfilesTest, ContainerOfRunc) {
   expect_criu_of_container(kymod, "runc", "kymo-web", bundle + "/rootfs");
 }
 
-TEST(StackProfilesTest, ContainerOfPodman) {
+TEST(StackProfilesTest, ADumpOfAPodmanContainerHasStacks) {
   KYMO_NEEDS_PODMAN();
   PodmanContainers podman;
   Kymod kymod({"--podman-flags=" + PodmanContainers::flags(), kOften});
@@ -303,7 +303,7 @@ TEST(StackProfilesTest, ContainerOfPodman) {
 }
 
 // As with containerd, its CRIU is not a descendant of kymod.
-TEST(StackProfilesTest, ContainerOfDocker) {
+TEST(StackProfilesTest, ADumpOfADockerContainerHasStacks) {
   KYMO_NEEDS_DOCKER();
   const Docker docker(fs::path(criu_path()).parent_path());
   Kymod kymod({kOften});
@@ -315,7 +315,7 @@ TEST(StackProfilesTest, ContainerOfDocker) {
 }
 
 // Its CRIU is not a descendant of kymod.
-TEST(StackProfilesTest, ContainerOfContainerd) {
+TEST(StackProfilesTest, ADumpOfAContainerdContainerHasStacks) {
   KYMO_NEEDS_CONTAINERD();
   const Containerd containerd(fs::path(criu_path()).parent_path());
   Kymod kymod({kOften});
