@@ -118,8 +118,8 @@ class KYMO_API Profiler {
   [[nodiscard]] std::uint64_t now_ns() const;
   // One line for each thing that start() could not do as asked: a priority or a CPU that the system
   // refused, an interval that is shorter than a sample takes on this machine, or a ring that had to
-  // be moved aside. The recording runs without it. Also contains a real-time priority that the collector has given up since, and each
-  // recorded metric whose callback has thrown.
+  // be moved aside. The recording runs without it. Also contains a real-time priority that the
+  // collector has given up since, and each recorded metric whose callback has thrown.
   [[nodiscard]] std::vector<std::string> warnings() const;
   // Why the sink refused rows the last time that it began to refuse them. Empty if it never has, or
   // if the profiler is not running. TroubleWatch (kymo/trouble.h) makes messages of it.

@@ -46,8 +46,8 @@ std::vector<std::string> stack_profiles_in(const std::string& folder);
 // Errors: not_found: it has none; those of stacks::read_pprof().
 Result<stacks::NamedProfile> read_stacks(const std::string& folder, const std::string& name);
 
-// Reads a stack profile in a folder, in the format of pprof or, by the ending of its name, of folded stacks. To be called
-// in a process without rights.
+// Reads a stack profile in a folder, in the format of pprof or, by the ending of its name, of
+// folded stacks. To be called in a process without rights.
 // Errors: those of read_beneath(), stacks::read_pprof() and stacks::read_folded().
 Result<stacks::NamedProfile> read_stack_file(const std::string& folder, const std::string& name,
                                              stacks::Quantity quantity);
