@@ -1,5 +1,6 @@
-// Counts what the threads of CRIU and of its target do: running, able to run, off the CPU and why, and their system
-// calls by class. A thread that is looked at has its place in `seen`; the program that reads maps this memory.
+// Counts what the threads of CRIU and of its target do: running, able to run, off the CPU and why,
+// and their system calls by class. A thread that is looked at has its place in `seen`; the program
+// that reads maps this memory.
 #include <linux/bpf.h>
 
 #include "bpf_wire.h"
@@ -37,7 +38,8 @@ struct {
   __type(value, struct place);
 } places SEC(".maps");
 
-// The processes that `adopt` looks for, and those that will be restored, by pid: the view and, from bit 8 on, the role.
+// The processes that `adopt` looks for, and those that will be restored, by pid: the view and, from
+// bit 8 on, the role.
 struct {
   __uint(type, BPF_MAP_TYPE_HASH);
   __uint(max_entries, 4096);

@@ -43,8 +43,8 @@ class MachineSource : public Source {
   [[nodiscard]] const std::vector<Metric>& columns() const override { return columns_; }
 
   void read(std::uint64_t, std::span<std::uint64_t> values) override {
-    // The files are not read at every reading: each costs 3 to 10 µs, and the values of the first two change only
-    // every 4 ms or more.
+    // The files are not read at every reading: each costs 3 to 10 µs, and the values of the first
+    // two change only every 4 ms or more.
     constexpr unsigned kEvery = 10;
     constexpr unsigned kPressureEvery = 20;
     constexpr std::size_t kPressure = 6;

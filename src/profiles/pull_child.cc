@@ -24,7 +24,8 @@ constexpr int kPipeBytes = 1 << 20;
 // writes a minute (nice 10) has priority.
 constexpr int kChildNice = 19;
 
-// Closes all descriptors of this process but one. Nothing that it prints is taken for an answer of the keeper.
+// Closes all descriptors of this process but one. Nothing that it prints is taken for an answer of
+// the keeper.
 bool keep_only(int fd) {
   const FileDescriptor nothing(::open("/dev/null", O_WRONLY | O_CLOEXEC));
   for (const int output : {STDOUT_FILENO, STDERR_FILENO}) {

@@ -16,8 +16,8 @@ namespace kymo::profiles {
 inline constexpr const char* kFilesFolder = "files";
 
 // Opens the profiles in a folder, only to read them.
-// Errors: not_found: none are kept there; permission_denied: only root and the user who runs kymod may
-//         read them; those of SqliteStore::open().
+// Errors: not_found: none are kept there; permission_denied: only root and the user who runs kymod
+//         may read them; those of SqliteStore::open().
 Result<std::unique_ptr<Store>> open_kept(const std::string& directory);
 
 // Keeps of a stack profile from elsewhere what can be compared with a service: of a dump or

@@ -31,8 +31,8 @@ struct StackSummary {
   std::vector<PhaseStacks> phases;  // those with samples, in the order of time
 };
 
-// With fewer samples than this, the shares of functions are a matter of chance, and a table is shown
-// instead of a flame graph.
+// With fewer samples than this, the shares of functions are a matter of chance, and a table is
+// shown instead of a flame graph.
 inline constexpr std::uint64_t kFewSamples = 30;
 
 StackSummary summary_of(const stacks::NamedProfile& profile, std::size_t functions);
@@ -52,8 +52,8 @@ Result<stacks::NamedProfile> read_stacks(const std::string& folder, const std::s
 Result<stacks::NamedProfile> read_stack_file(const std::string& folder, const std::string& name,
                                              stacks::Quantity quantity);
 
-// Reads and sums all stack profiles in the folder `recordings` of a checkpoint. Why one could not be
-// read is appended to `notes`.
+// Reads and sums all stack profiles in the folder `recordings` of a checkpoint. Why one could not
+// be read is appended to `notes`.
 std::vector<StackSummary> stacks_of_checkpoint(const std::string& directory,
                                                std::vector<std::string>& notes);
 

@@ -67,7 +67,8 @@ std::uint64_t runtime_time_ns(const std::string& output, const char* name) {
              : 0;
 }
 
-// The names of the container's cgroups: with cgroupfs and systemd, each also with the inner one that crun makes.
+// The names of the container's cgroups: with cgroupfs and systemd, each also with the inner one
+// that crun makes.
 std::vector<std::string> cgroups_of(const std::string& id) {
   const std::string name = "libpod-" + id;
   return {name, name + ".scope", name + "/container", name + ".scope/container"};
