@@ -100,7 +100,8 @@ class MachineSource : public Source {
       counter("machine_idle_ns", Unit::nanoseconds, "Time that CPUs had nothing to run"),
       gauge("machine_dirty_bytes", Unit::bytes, "Memory that waits to be written to disks"),
       gauge("machine_writeback_bytes", Unit::bytes, "Memory that is being written to disks"),
-      gauge("machine_free_bytes", Unit::bytes, "Memory that programs could still get")};
+      gauge("machine_free_bytes", Unit::bytes,
+            "Memory that programs can still get (MemAvailable)")};
   const std::uint64_t tick_ns_ = 1'000'000'000 / static_cast<std::uint64_t>(::sysconf(_SC_CLK_TCK));
   const ProcFile stat_;
   const ProcFile meminfo_;
