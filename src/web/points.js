@@ -2,7 +2,6 @@
 // between two of these rows is exact, because counters are sums.
 import { ratePerSecond } from "./lines.js";
 
-
 /** @import { Recording } from "./recording.js" */
 /** @import { Gap } from "./types.d.ts" */
 
