@@ -48,9 +48,9 @@ struct ProfilerOptions {
   // The CPU to which the collector is pinned; -1: any. A refusal is a warning.
   int cpu = -1;
   // A file for the memory of the ring, so that its rows survive SIGKILL: kymo::recover_ring() and
-  // `kymo recover` put them into the recording. start() allocates it whole, and a clean stop removes
-  // it. A ring that a killed program has left there is renamed to FILE.left-<n>, and warnings() says
-  // so; any other file of this name is refused. Empty: private memory.
+  // `kymo recover` put them into the recording. start() allocates it whole, and a clean stop
+  // removes it. A ring that a killed program has left there is renamed to FILE.left-<n>, and
+  // warnings() says so; any other file of this name is refused. Empty: private memory.
   std::string ring_file{};
   // The prefix of the metrics' names on /metrics, such as "myapp_". It is written to the recording.
   // Empty, or at most 64 letters, digits and '_', with no digit first.
@@ -84,9 +84,9 @@ class KYMO_API Profiler {
   Profiler& operator=(const Profiler&) = delete;
 
   // Measures how long a sample takes, opens the sink and starts both threads. To measure it, the
-  // collector's thread takes up to 200 samples: for 2 ms, or five samples if that is longer, but for
-  // at most 50 ms and one more. So start() waits for the first calls of the callbacks, which run on
-  // another thread.
+  // collector's thread takes up to 200 samples: for 2 ms, or five samples if that is longer, but
+  // for at most 50 ms and one more. So start() waits for the first calls of the callbacks, which
+  // run on another thread.
   // Errors: failed_precondition if start() succeeded before: make a new Profiler to record again.
   //         failed_precondition if another profiler uses the sink.
   //         After any other error you may call it again: invalid_argument for an option; not_found
@@ -96,10 +96,10 @@ class KYMO_API Profiler {
   // Takes a last sample, flushes, joins both threads and closes the sink. Does nothing if the
   // profiler is not running. Call stop() or the destructor on every way out of the program: libkymo
   // hooks no signal and no exit().
-  // Errors: those of the sink's close(). data_loss if ticks could not be kept: the sink refused their
-  //         rows, or was too slow. The message says how many of how many, and why. The recording is
-  //         complete apart from these ticks. (Ticks that the collector was late for, or at which the
-  //         program stood still, are no error: see stats().)
+  // Errors: those of the sink's close(). data_loss if ticks could not be kept: the sink refused
+  //         their rows, or was too slow. The message says how many of how many, and why. The
+  //         recording is complete apart from these ticks. (Ticks that the collector was late for,
+  //         or at which the program stood still, are no error: see stats().)
   //         deadline_exceeded if a callback of a metric has not returned for
   //         five seconds. Recording has then not stopped: call stop() again when the callback has
   //         returned. The destructor waits just as long, and then leaves the recorder's memory to
@@ -118,8 +118,8 @@ class KYMO_API Profiler {
   [[nodiscard]] std::uint64_t now_ns() const;
   // One line for each thing that start() could not do as asked: a priority or a CPU that the system
   // refused, an interval that is shorter than a sample takes on this machine, or a ring that had to
-  // be moved aside. The recording runs without it. Also contains a real-time priority that the collector has given up since, and each
-  // recorded metric whose callback has thrown.
+  // be moved aside. The recording runs without it. Also contains a real-time priority that the
+  // collector has given up since, and each recorded metric whose callback has thrown.
   [[nodiscard]] std::vector<std::string> warnings() const;
   // Why the sink refused rows the last time that it began to refuse them. Empty if it never has, or
   // if the profiler is not running. TroubleWatch (kymo/trouble.h) makes messages of it.
@@ -137,8 +137,8 @@ class KYMO_API Profiler {
 };
 
 // Registers the recorder's own counts (`profiler_rows`, `profiler_missed_ticks`, ...:
-// docs/metrics.md), so that the recording contains them. Call it before `profiler` starts. The counts
-// stay in `registry` after `profiler` is destroyed.
+// docs/metrics.md), so that the recording contains them. Call it before `profiler` starts. The
+// counts stay in `registry` after `profiler` is destroyed.
 KYMO_API Result<void> register_profiler_metrics(Registry& registry, const Profiler& profiler);
 
 }  // namespace kymo

@@ -148,8 +148,8 @@ class KYMO_API Sampler {
 
   [[nodiscard]] const std::vector<Column>& columns() const;
   // Stores one value for each column at `out`. The value of a counter column is never lower than in
-  // an earlier read. If a callback reads a sampler of its own registry, callbacks are not run: their
-  // columns have their last values.
+  // an earlier read. If a callback reads a sampler of its own registry, callbacks are not run:
+  // their columns have their last values.
   void read(std::uint64_t* out) const noexcept;
 
  private:

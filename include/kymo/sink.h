@@ -65,8 +65,8 @@ struct RecordingInfo {
   Pace pace = Pace::thrifty;
   double max_spin_share = 0;      // share of the interval, in the precise pace
   std::string prometheus_prefix;  // prefix of the metrics' names on /metrics
-  // What callbacks of the recorded metrics have thrown since the start. Any thread may call it, also
-  // after the recording. Empty: nobody knows.
+  // What callbacks of the recorded metrics have thrown since the start. Any thread may call it,
+  // also after the recording. Empty: nobody knows.
   std::function<std::vector<CallbackError>()> callback_errors{};
 };
 
@@ -202,8 +202,8 @@ enum class AnnotatedFormat : std::uint8_t {
 };
 
 // Makes a sink that writes PATH, which must not exist yet, in gVisor's format. This format has no
-// room for the list of gaps. If a write fails, what it left in the file is removed again. If somebody
-// removes the file or cuts it off, every later write fails.
+// room for the list of gaps. If a write fails, what it left in the file is removed again. If
+// somebody removes the file or cuts it off, every later write fails.
 KYMO_API std::shared_ptr<Sink> make_annotated_sink(std::string path, AnnotatedFormat format);
 // The same, to a stream such as standard error. The caller keeps the stream; the sink does not
 // close it.

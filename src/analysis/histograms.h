@@ -37,8 +37,8 @@ struct HistogramSummary {
 };
 
 // The quantile of values that are counted in buckets. Within a bucket they count as evenly spread;
-// of the last one, which has no upper bound, the quantile is its lowest value. `bounds`: the highest
-// value of each bucket except the last. `counts`: one more. 0 if nothing was counted.
+// of the last one, which has no upper bound, the quantile is its lowest value. `bounds`: the
+// highest value of each bucket except the last. `counts`: one more. 0 if nothing was counted.
 double quantile(const std::vector<std::uint64_t>& bounds, const std::vector<std::uint64_t>& counts,
                 double share);
 

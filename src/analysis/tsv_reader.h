@@ -48,9 +48,9 @@ class TsvReader {
   // Fills `block` with the next rows. Returns false if there are none; the block is empty then.
   Result<bool> next(RowBlock& block);
 
-  // The metadata that an annotated file (gVisor's format) contains, and notes on its lines that could not be read. The
-  // columns are known after open(), the statistics and notes after next() has returned false. A plain TSV file
-  // contains no metadata: null, and no notes.
+  // The metadata that an annotated file (gVisor's format) contains, and notes on its lines that
+  // could not be read. The columns are known after open(), the statistics and notes after next()
+  // has returned false. A plain TSV file contains no metadata: null, and no notes.
   [[nodiscard]] const Metadata* embedded_metadata() const;
   [[nodiscard]] std::vector<std::string> embedded_notes() const;
 

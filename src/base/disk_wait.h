@@ -11,8 +11,8 @@
 
 namespace kymo {
 
-// How long a request waits for the disk that takes its result: until it is cancelled or its deadline has
-// passed. The disk gets at least kDiskPatience from the construction on.
+// How long a request waits for the disk that takes its result: until it is cancelled or its
+// deadline has passed. The disk gets at least kDiskPatience from the construction on.
 class DiskWait {
  public:
   // `cancel` may be null. `deadline_ns`: a time of monotonic_ns(); 0: none.

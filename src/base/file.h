@@ -41,8 +41,8 @@ std::string advice_on_creating(const std::string& path, int errno_value);
 // have changed.
 Result<FileDescriptor> create_append_only(const std::string& path);
 
-// Opens a regular file that somebody else may have made. Never waits for the other end of a pipe, nor
-// for a device. `flags` and `mode`: as for open(2).
+// Opens a regular file that somebody else may have made. Never waits for the other end of a pipe,
+// nor for a device. `flags` and `mode`: as for open(2).
 // Errors: invalid_argument: it is something else; those of open(2).
 Result<FileDescriptor> open_regular(const std::string& path, int flags = 0, unsigned mode = 0);
 // The same for a file that was opened in another way, with kOpenForeign. `path` is for messages.
@@ -50,8 +50,8 @@ Result<FileDescriptor> only_regular(FileDescriptor fd, const std::string& path);
 // The flags with which a path must be opened that somebody else may have put something in.
 inline constexpr int kOpenForeign = O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
 
-// Reads a small regular file. It can also read /proc, where read(2) can fail after open(2) has succeeded
-// (ESRCH if the process is gone). A C++ stream would throw there.
+// Reads a small regular file. It can also read /proc, where read(2) can fail after open(2) has
+// succeeded (ESRCH if the process is gone). A C++ stream would throw there.
 // Errors: those of opening and reading, data_loss if the file has more than `most` bytes.
 Result<std::string> read_file(const std::string& path, std::size_t most = std::size_t{64} << 20U);
 // Reads an open file to its end. `path` is for messages.

@@ -1,7 +1,7 @@
 #pragma once
 
-// The limit for the open files of this process (RLIMIT_NOFILE). Its soft limit is often 1,024, because
-// programs that use select(2) break above that. This program does not use it.
+// The limit for the open files of this process (RLIMIT_NOFILE). Its soft limit is often 1,024,
+// because programs that use select(2) break above that. This program does not use it.
 namespace kymo {
 
 // Lets this process open as many files as the system allows it. spawn() gives the former soft limit

@@ -18,8 +18,8 @@ class LineReader {
 
   [[nodiscard]] int fd() const { return fd_; }
 
-  // Reads what is there. Waits for something if the descriptor does. Returns false at the end, after an
-  // error, or if nothing is there.
+  // Reads what is there. Waits for something if the descriptor does. Returns false at the end,
+  // after an error, or if nothing is there.
   bool read() {
     std::array<char, 65536> part{};
     ssize_t got = 0;

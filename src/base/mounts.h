@@ -20,20 +20,20 @@ std::string unescaped(const std::string& word);
 // Cost:   one read of /proc/self/mountinfo.
 Result<void> detach_mounts(std::string_view prefix);
 
-// The mount points of this mount namespace whose path ends with `ending`, in the order of mountinfo. Empty if the
-// list cannot be read.
+// The mount points of this mount namespace whose path ends with `ending`, in the order of
+// mountinfo. Empty if the list cannot be read.
 std::vector<std::string> mount_points_that_end(std::string_view ending);
 
-// The id of the mount through which a file was opened, as in mountinfo. Empty if /proc does not say it.
-// Asks no file system.
+// The id of the mount through which a file was opened, as in mountinfo. Empty if /proc does not say
+// it. Asks no file system.
 std::string mount_of(int fd);
 
-// The user whose program serves a file system in user space (FUSE). It can give each file any owner, mode
-// and content at any time. Nothing for another file system.
+// The user whose program serves a file system in user space (FUSE). It can give each file any
+// owner, mode and content at any time. Nothing for another file system.
 std::optional<uid_t> fuse_user(const std::string& mount_id);
 
-// The disk on which a file of this path lies or would lie, by the type and the source of its mount, such
-// as "ext4 /dev/sda1". It is the same after a reboot. Empty if it is not known.
+// The disk on which a file of this path lies or would lie, by the type and the source of its mount,
+// such as "ext4 /dev/sda1". It is the same after a reboot. Empty if it is not known.
 // Cost: opens the nearest folder that exists, whose disk may not answer; reads mountinfo.
 std::string disk_of(const std::string& path);
 

@@ -61,8 +61,8 @@ struct Step {
   struct stat info {};
 };
 
-// Refuses a file system that a program of another user serves (FUSE). It checks this before any call that the file
-// system has to answer, because that program may never answer.
+// Refuses a file system that a program of another user serves (FUSE). It checks this before any
+// call that the file system has to answer, because that program may never answer.
 Result<void> check_mount(const Step& from, const Step& next) {
   if (next.mount == from.mount) return {};
   const std::optional<uid_t> user = fuse_user(next.mount);

@@ -74,8 +74,8 @@ bool join_or_leave(std::thread& thread, std::unique_lock<std::mutex>& lock,
 // Calls look() again and again, `every` so often, until `stopping`, and then a last time. Then sets
 // `ended`. For a thread that watches a file and is ended by join_or_leave().
 //
-// `mutex` guards `stopping` and `ended`, and is not held during look(). Whoever sets `stopping` must
-// notify `changed`.
+// `mutex` guards `stopping` and `ended`, and is not held during look(). Whoever sets `stopping`
+// must notify `changed`.
 template <class Look>
 void look_until(const bool& stopping, bool& ended, std::mutex& mutex,
                 std::condition_variable& changed, std::chrono::milliseconds every, Look look) {

@@ -74,8 +74,8 @@ bool places_descriptors(const std::vector<int>& sources) {
   return true;
 }
 
-// Puts the pipe behind the places of the descriptors, and closes all others. Does nothing if all are
-// kept.
+// Puts the pipe behind the places of the descriptors, and closes all others. Does nothing if all
+// are kept.
 bool closes_others(const std::vector<int>& sources, int& failure) {
   if (sources.empty()) return true;
   const int place = static_cast<int>(sources.size());

@@ -14,8 +14,8 @@ namespace kymo {
 // In Program::descriptors: /dev/null, for reading as descriptor 0, for writing as any other.
 inline constexpr int kDevNull = -1;
 
-// A program to start. It has no blocked signals but those that are named here, and each signal has its
-// default action.
+// A program to start. It has no blocked signals but those that are named here, and each signal has
+// its default action.
 struct Program {
   // Whether the program leads a process group or a session of its own.
   enum class Leads : std::uint8_t { nothing, group, session };
@@ -30,8 +30,8 @@ struct Program {
   std::string directory{};  // empty: the working directory of this program
   Leads leads = Leads::nothing;
   std::vector<int> blocked{};  // signals
-  // Whether it keeps this program's limit for open files. Otherwise it gets the one that this program
-  // had before raise_file_limit().
+  // Whether it keeps this program's limit for open files. Otherwise it gets the one that this
+  // program had before raise_file_limit().
   bool keeps_file_limit = false;
 };
 

@@ -27,8 +27,8 @@ bool is_unnamed_pipe(int fd) {
   return ::fstatfs(fd, &system) == 0 && system.f_type == PIPEFS_MAGIC;
 }
 
-// Waits until a pipe that is still empty has data or a writer has closed it. The pipe was opened with O_NONBLOCK, and a
-// confined process cannot clear that flag (confine/filter.h).
+// Waits until a pipe that is still empty has data or a writer has closed it. The pipe was opened
+// with O_NONBLOCK, and a confined process cannot clear that flag (confine/filter.h).
 void wait_for_writer(int fd) {
   pollfd pipe{fd, POLLIN, 0};
   static_cast<void>(::poll(&pipe, 1, -1));

@@ -111,8 +111,8 @@ Result<void> keep_to(const std::vector<std::string>& readable) {
              : failed("landlock_restrict_self", errno);
 }
 
-// No program could give them back, even if one could be run. To be called while the process is root:
-// without CAP_SETPCAP it has no capabilities to lose.
+// No program could give them back, even if one could be run. To be called while the process is
+// root: without CAP_SETPCAP it has no capabilities to lose.
 void empty_bounding_set() {
   for (int capability = 0; ::prctl(PR_CAPBSET_READ, capability) >= 0; ++capability) {
     static_cast<void>(::prctl(PR_CAPBSET_DROP, capability));

@@ -28,8 +28,8 @@ Error no_filter(const char* what, int error) {
   return system_error(std::string("restrict a helper process: ") + what, error);
 }
 
-// These act on nothing but this process and its open files, whatever their arguments are. Those that
-// take a path (stat, access, readlink) tell only whether it exists, and its size and times.
+// These act on nothing but this process and its open files, whatever their arguments are. Those
+// that take a path (stat, access, readlink) tell only whether it exists, and its size and times.
 constexpr std::array kAllowed{SCMP_SYS(read),
                               SCMP_SYS(readv),
                               SCMP_SYS(pread64),
@@ -127,8 +127,8 @@ void allow_to_open(Rules& rules) {
 }
 
 // Commands of fcntl() and ioctl() that only look. Others send signals to any process (F_SETOWN,
-// F_SETSIG, FIOASYNC), write to a terminal (TIOCSTI) or take away the flags of an open file, so that
-// it is not only appended to any more (F_SETFL).
+// F_SETSIG, FIOASYNC), write to a terminal (TIOCSTI) or take away the flags of an open file, so
+// that it is not only appended to any more (F_SETFL).
 void allow_to_look(Rules& rules) {
   for (const int command : {F_GETFD, F_SETFD, F_GETFL}) {
     rules.allow(SCMP_SYS(fcntl), {{1, SCMP_CMP_EQ, static_cast<scmp_datum_t>(command), 0}});

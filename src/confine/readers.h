@@ -10,8 +10,8 @@
 namespace kymo::confine {
 
 // The readers that the helper process has started and that have not ended. Each has a lifeline: the
-// reading end of a pipe whose other end only the program holds, as long as it wants the answer. When
-// the program closes it, or ends, the reader is killed. A reader can do nothing against that.
+// reading end of a pipe whose other end only the program holds, as long as it wants the answer.
+// When the program closes it, or ends, the reader is killed. A reader can do nothing against that.
 //
 // Threads:   the only one of the process.
 // Ownership: the lifelines.
@@ -20,8 +20,8 @@ class Readers {
   // Blocks SIGCHLD, except while wait_for() waits.
   Readers();
 
-  // Returns when there is a question at `socket`. Until then kills readers that the program does not
-  // want any more, and reaps those that have ended.
+  // Returns when there is a question at `socket`. Until then kills readers that the program does
+  // not want any more, and reaps those that have ended.
   void wait_for(int socket);
   void add(pid_t pid, FileDescriptor lifeline);
   // To be called in a new reader: restores the signals that it blocks.

@@ -38,8 +38,9 @@ Result<void> make_capabilities_effective() {
   return ::syscall(SYS_capset, &header, all.data()) == 0 ? Result<void>() : not_changed("capset");
 }
 
-// The C library's functions would change all threads, and end the process where one of them may not. The only other thread here
-// is that of a sanitizer, which has no capability with which to change back.
+// The C library's functions would change all threads, and end the process where one of them may
+// not. The only other thread here is that of a sanitizer, which has no capability with which to
+// change back.
 bool become(uid_t id) {
   return ::syscall(SYS_setresgid, id, id, id) == 0 && ::syscall(SYS_setresuid, id, id, id) == 0;
 }

@@ -139,10 +139,11 @@ Result<std::unique_ptr<Child>> Child::launch(const std::string& path,
     return system_error("cannot make descriptors for criu", errno);
   }
   words.insert(words.begin(), path);
-  // A group, to kill criu with all that it has started. If this program is killed, criu gets SIGPIPE, because
-  // its pipes and its socket are closed, and SIGHUP from the kernel if it is stopped. Either would end criu at
-  // once, and leave connections in repair mode, in which every send(2) of the process fails. With both blocked
-  // it sees an error, and gives the process back as it was.
+  // A group, to kill criu with all that it has started. If this program is killed, criu gets
+  // SIGPIPE, because its pipes and its socket are closed, and SIGHUP from the kernel if it is
+  // stopped. Either would end criu at once, and leave connections in repair mode, in which every
+  // send(2) of the process fails. With both blocked it sees an error, and gives the process back as
+  // it was.
   Program program{.file = path,
                   .words = std::move(words),
                   .descriptors = {kDevNull, kDevNull, child->stderr_},

@@ -64,8 +64,8 @@ struct ClientOptions {
   // Ends a running criu, like the timeout does. May be null, and must outlive the calls. Dumps and
   // restores use the `cancel` of their request instead.
   const Cancellation* cancel = nullptr;
-  // Descriptors of this process that a restore gives to criu. Only restores set it, from the files of
-  // their request.
+  // Descriptors of this process that a restore gives to criu. Only restores set it, from the files
+  // of their request.
   std::vector<int> inherited{};
 };
 

@@ -13,8 +13,8 @@ class ConfigFile {
  public:
   // Makes the file, unless these options need none.
   static Result<ConfigFile> make(const Options& options);
-  // The path by which criu can open the file, as long as this process runs and this object exists. Empty if there
-  // is no file.
+  // The path by which criu can open the file, as long as this process runs and this object exists.
+  // Empty if there is no file.
   [[nodiscard]] std::string path() const;
 
  private:

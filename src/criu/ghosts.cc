@@ -16,9 +16,9 @@
 namespace kymo::criu {
 namespace {
 
-// CRIU writes these lines: "(00.012) Opening ghost file 0x1 for tmp/name", and, if it made the ghost in a
-// folder above because that of the file is gone, also "(00.013) Remap rpath is tmp/name.cr.1.ghost". The
-// paths begin at the root of the processes.
+// CRIU writes these lines: "(00.012) Opening ghost file 0x1 for tmp/name", and, if it made the
+// ghost in a folder above because that of the file is gone, also "(00.013) Remap rpath is
+// tmp/name.cr.1.ghost". The paths begin at the root of the processes.
 constexpr std::string_view kOpening = " Opening ghost file 0x";
 constexpr std::string_view kFor = " for ";
 constexpr std::string_view kMade = " Remap rpath is ";
@@ -61,8 +61,8 @@ std::string ghost_of(std::string_view line) {
 // a file of this name had been there before the restore, the restore would have failed.
 constexpr std::int64_t kRoundedBy = 2'000'000'000;
 
-// Whether the file was made since then. If its file system does not say when, its last change counts: CRIU changes
-// owner and times of a ghost when it makes it.
+// Whether the file was made since then. If its file system does not say when, its last change
+// counts: CRIU changes owner and times of a ghost when it makes it.
 bool is_made_since(int folder, const std::string& name, std::int64_t since_unix_ns) {
   struct statx about {};
   constexpr unsigned kAsked = STATX_TYPE | STATX_BTIME | STATX_CTIME;

@@ -11,9 +11,9 @@
 namespace kymo::criu {
 
 // The image streamer of one `criu dump --stream` or `criu restore --stream`. CRIU asks it for files
-// over a socket in the directory that CRIU takes for the images directory, and hands it one end of a
-// pipe for each file (the protocol of criu-image-streamer). Each image is a file of its own in the
-// images directory, compressed or not.
+// over a socket in the directory that CRIU takes for the images directory, and hands it one end of
+// a pipe for each file (the protocol of criu-image-streamer). Each image is a file of its own in
+// the images directory, compressed or not.
 //
 // The pages that CRIU has put into a pipe are not copies but the process's own pages. They change
 // when the process runs on. So wait_until_written() must return before CRIU lets the process go.
@@ -54,8 +54,8 @@ class ImageStreamer {
   std::shared_ptr<State> state_;  // shared with the thread, which may outlive this object
 };
 
-// Waits until no streamer writes into this images directory. A streamer that was left to a disk that
-// does not answer (finish()) goes on writing what it has, once the disk answers.
+// Waits until no streamer writes into this images directory. A streamer that was left to a disk
+// that does not answer (finish()) goes on writing what it has, once the disk answers.
 void wait_for_streamer(const std::string& images_dir);
 
 }  // namespace kymo::criu

@@ -8,8 +8,8 @@
 
 namespace kymo::criu {
 
-// Opens the files for a restored process: for reading and writing, or only for reading if they cannot
-// be written. What is written to a regular file is appended. Makes no file.
+// Opens the files for a restored process: for reading and writing, or only for reading if they
+// cannot be written. What is written to a regular file is appended. Makes no file.
 //
 // Errors: name the first file that cannot be opened; invalid_argument if it is a folder.
 Result<std::vector<FileDescriptor>> open_inherited(const std::vector<InheritedFile>& files);

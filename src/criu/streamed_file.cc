@@ -38,14 +38,14 @@ void count(Streamed& totals, std::uint64_t bytes, bool pages) {
   if (pages) totals.page_bytes += bytes;
 }
 
-// A pipe that only this process has, between CRIU's pipe and a file. Without it, the kernel would hold
-// the lock of CRIU's pipe while it waits for the file's disk (iter_file_splice_write, filemap_splice_
-// read), and CRIU could not be killed before the disk answers. Moving data from pipe to pipe copies
-// nothing and does not wait.
+// A pipe that only this process has, between CRIU's pipe and a file. Without it, the kernel would
+// hold the lock of CRIU's pipe while it waits for the file's disk (iter_file_splice_write,
+// filemap_splice_read), and CRIU could not be killed before the disk answers. Moving data from
+// pipe to pipe copies nothing and does not wait.
 class OwnPipe {
  public:
-  // Moves at most 1 MiB from one descriptor to the other; only what is there, if one is CRIU's pipe.
-  // Returns the number of bytes, or -1 and errno.
+  // Moves at most 1 MiB from one descriptor to the other; only what is there, if one is CRIU's
+  // pipe. Returns the number of bytes, or -1 and errno.
   ssize_t fill(int from) {
     if (!in_.valid() && !make()) return -1;
     const ssize_t n = splice(from, nullptr, in_.get(), nullptr, kPiece, kFlags);

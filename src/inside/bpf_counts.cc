@@ -36,8 +36,8 @@ struct DestroyInsideLink {
 };
 using InsideLinks = std::vector<std::unique_ptr<bpf_link, DestroyInsideLink>>;
 
-// Each of them waits until all CPUs have left the program (a grace period of RCU): tens of milliseconds on a busy
-// machine. No answer waits for that.
+// Each of them waits until all CPUs have left the program (a grace period of RCU): tens of
+// milliseconds on a busy machine. No answer waits for that.
 void detach_in_background(InsideLinks links) {
   if (links.empty()) return;
   const auto owned = std::make_shared<InsideLinks>(std::move(links));
@@ -59,7 +59,8 @@ Error refused(const char* what, int error) {
   return result;
 }
 
-// A copy of what one CPU at a time writes. If it was written in all of some tries, `to` stays as it was.
+// A copy of what one CPU at a time writes. If it was written in all of some tries, `to` stays as it
+// was.
 void copy_thread(const kymo_thread& from, kymo_thread& to) {
   constexpr int kTries = 8;
   kymo_thread copy{};

@@ -43,9 +43,9 @@ enum kymo_off {
   KYMO_OFFS,
 };
 
-// A thread. What is not over yet is not in the sums: it began at `since_ns` or `entered_ns`. One CPU
-// at a time writes, since the scheduler does one thing with a thread at a time. `writes` is odd while it does.
-// All times are nanoseconds of CLOCK_MONOTONIC.
+// A thread. What is not over yet is not in the sums: it began at `since_ns` or `entered_ns`. One
+// CPU at a time writes, since the scheduler does one thing with a thread at a time. `writes` is odd
+// while it does. All times are nanoseconds of CLOCK_MONOTONIC.
 struct kymo_thread {
   __u32 writes;
   __u16 role;   // a kymo_role; 0: not taken yet

@@ -1,5 +1,6 @@
-// Counts what the threads of CRIU and of its target do: running, able to run, off the CPU and why, and their system
-// calls by class. A thread that is looked at has its place in `seen`; the program that reads maps this memory.
+// Counts what the threads of CRIU and of its target do: running, able to run, off the CPU and why,
+// and their system calls by class. A thread that is looked at has its place in `seen`; the program
+// that reads maps this memory.
 #include <linux/bpf.h>
 
 #include "bpf_wire.h"
@@ -16,8 +17,8 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 #define TASK_DEAD 0x80
 #define PAGE_BYTES 4096
 
-// The class of each system call, perhaps with KYMO_HAS_BYTES, and why a thread waits in a call of each class. Set before
-// the program is loaded.
+// The class of each system call, perhaps with KYMO_HAS_BYTES, and why a thread waits in a call of
+// each class. Set before the program is loaded.
 const volatile unsigned char class_of[KYMO_CALL_NUMBERS] = {};
 const volatile unsigned char off_of[KYMO_CALLS] = {};
 
@@ -37,7 +38,8 @@ struct {
   __type(value, struct place);
 } places SEC(".maps");
 
-// The processes that `adopt` looks for, and those that will be restored, by pid: the view and, from bit 8 on, the role.
+// The processes that `adopt` looks for, and those that will be restored, by pid: the view and, from
+// bit 8 on, the role.
 struct {
   __uint(type, BPF_MAP_TYPE_HASH);
   __uint(max_entries, 4096);
@@ -143,8 +145,9 @@ int adopt(struct bpf_iter__task *context) {
 
 static __always_inline __u32 level_of(struct task_struct *task) { return BPF_CORE_READ(task, thread_pid, level); }
 
-// A child belongs to the view of its parent. It is a part of the target if it is one of the processes that are restored,
-// or if it is in another pid namespace than CRIU, which has made it: the first process of a container that is restored.
+// A child belongs to the view of its parent. It is a part of the target if it is one of the
+// processes that are restored, or if it is in another pid namespace than CRIU, which has made it:
+// the first process of a container that is restored.
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child) {
   __u32 view, role;

@@ -27,8 +27,8 @@ class Latest {
 
   [[nodiscard]] const std::vector<Metric>& columns() const { return sampler_.columns(); }
   [[nodiscard]] std::vector<std::uint64_t> values() const;
-  // Registers all columns. Those of a row come from one reading. This object must outlive what samples
-  // the registry.
+  // Registers all columns. Those of a row come from one reading. This object must outlive what
+  // samples the registry.
   // Errors: those of Registry::callback().
   Result<void> add_to(Registry& registry);
 

@@ -43,8 +43,8 @@ class MachineSource : public Source {
   [[nodiscard]] const std::vector<Metric>& columns() const override { return columns_; }
 
   void read(std::uint64_t, std::span<std::uint64_t> values) override {
-    // The files are not read at every reading: each costs 3 to 10 µs, and the values of the first two change only
-    // every 4 ms or more.
+    // The files are not read at every reading: each costs 3 to 10 µs, and the values of the first
+    // two change only every 4 ms or more.
     constexpr unsigned kEvery = 10;
     constexpr unsigned kPressureEvery = 20;
     constexpr std::size_t kPressure = 6;
@@ -100,7 +100,8 @@ class MachineSource : public Source {
       counter("machine_idle_ns", Unit::nanoseconds, "Time that CPUs had nothing to run"),
       gauge("machine_dirty_bytes", Unit::bytes, "Memory that waits to be written to disks"),
       gauge("machine_writeback_bytes", Unit::bytes, "Memory that is being written to disks"),
-      gauge("machine_free_bytes", Unit::bytes, "Memory that programs could still get")};
+      gauge("machine_free_bytes", Unit::bytes,
+            "Memory that programs can still get (MemAvailable)")};
   const std::uint64_t tick_ns_ = 1'000'000'000 / static_cast<std::uint64_t>(::sysconf(_SC_CLK_TCK));
   const ProcFile stat_;
   const ProcFile meminfo_;

@@ -15,7 +15,8 @@ using probe::StatFields;
 constexpr std::uint64_t kDiscoverEveryNs = 10'000'000;
 constexpr std::uint64_t kStaleNs = 5'000'000;
 
-// The function of the kernel that makes a task wait because too many dirty pages wait to be written.
+// The function of the kernel that makes a task wait because too many dirty pages wait to be
+// written.
 constexpr std::string_view kThrottles = "balance_dirty_pages";
 
 constexpr std::array kCumulative = {

@@ -42,9 +42,9 @@ struct TaskTotals {
 //
 // Threads: one at a time.
 // Cost:    at most kReadsATime tasks are read each time, in turn: about 4 us for a thread and for a
-//          process, because the dear files of few tasks are not read each turn (kStatEvery, kIoEvery). A
-//          task that is not read keeps its figures. New tasks are looked for every 10 ms, and
-//          every 50 ms while a tracer has stopped all.
+//          process, because the dear files of few tasks are not read each turn (kStatEvery,
+//          kIoEvery). A task that is not read keeps its figures. New tasks are looked for every 10
+//          ms, and every 50 ms while a tracer has stopped all.
 // Bounds:  kMaxTasks tasks; those beyond are counted by left_out().
 class TaskGroup {
  public:

@@ -1,4 +1,5 @@
-// Checks of open files that have a path: deleted files, devices, files on mounts that are not there.
+// Checks of open files that have a path: deleted files, devices, files on mounts that are not
+// there.
 #include <sys/stat.h>
 
 #include <algorithm>

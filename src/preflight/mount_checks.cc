@@ -29,8 +29,8 @@ struct Mount {
   std::uint64_t master = 0;  // the peer group that it receives from; 0: none
 };
 
-// The words of a line: id, parent, MAJOR:MINOR, root, mount point, options, optional ones up to "-",
-// type, source, options.
+// The words of a line: id, parent, MAJOR:MINOR, root, mount point, options, optional ones up to
+// "-", type, source, options.
 Mount mount_of(const std::vector<std::string_view>& words) {
   constexpr std::size_t kParent = 1;
   constexpr std::size_t kDevice = 2;
@@ -106,8 +106,8 @@ bool is_below(const std::string& path, const std::string& folder) {
   return path.size() == folder.size() || folder.ends_with('/') || path[folder.size()] == '/';
 }
 
-// Whether another mount covers all of this one: it is mounted over it, or over a folder above it. CRIU
-// decides so, too.
+// Whether another mount covers all of this one: it is mounted over it, or over a folder above it.
+// CRIU decides so, too.
 bool is_covered(const Mount& mount, const std::vector<Mount>& mounts) {
   const auto any = [&](const auto& covers) {
     return std::any_of(mounts.begin(), mounts.end(), covers);

@@ -89,8 +89,8 @@ inline constexpr std::size_t kMaxThreads = 1024;
 // Of what the kernel says of one open file. An epoll set may watch any number of files.
 inline constexpr std::size_t kMaxFileInfo = std::size_t{1} << 20U;
 
-// Where something was found, on one line: the first places only. Names and paths of the processes may
-// hold control characters.
+// Where something was found, on one line: the first places only. Names and paths of the processes
+// may hold control characters.
 std::string places_of(const Finding& finding);
 // The finding on one line: "WHAT (PLACES). REMEDY (failure ID)".
 std::string line_of(const Finding& finding);

@@ -101,8 +101,8 @@ std::map<std::uint64_t, InetSocket> read_tables(Tree& tree,
   return all;
 }
 
-// The TCP sockets, by their inodes: each is asked itself, or all are looked for in the tables if this
-// program has not the right to do that.
+// The TCP sockets, by their inodes: each is asked itself, or all are looked for in the tables if
+// this program has not the right to do that.
 std::map<std::uint64_t, InetSocket> tcp_sockets(Tree& tree) {
   constexpr std::array<std::string_view, 2> kTables{"tcp", "tcp6"};
   std::map<std::uint64_t, InetSocket> sockets;
@@ -211,8 +211,8 @@ std::vector<Socket> with_outside_peers(const Tree& tree, const UnixSockets& sock
   return outside;
 }
 
-// Whether the kernel's list shows all unix sockets of the tree. It is that of this program's network
-// namespace.
+// Whether the kernel's list shows all unix sockets of the tree. It is that of this program's
+// network namespace.
 bool are_here(Tree& tree) {
   const Member* elsewhere = nullptr;
   for_each_socket(tree, kUnix, [&](const Socket& socket) {
@@ -236,8 +236,8 @@ void look_at_unix(Tree& tree, const Options& options, Findings& found) {
   if (!before) return tree.miss("peers of unix sockets", before.error().message, tree.first());
   const std::vector<Socket> outside = with_outside_peers(tree, *before, options, found);
   if (outside.empty()) return;
-  // The peer may have been opened after the descriptors were looked at, by a process of the tree or by
-  // a child that began then, and that may have ended.
+  // The peer may have been opened after the descriptors were looked at, by a process of the tree or
+  // by a child that began then, and that may have ended.
   const std::set<std::uint64_t> inside = tree.sockets_now();
   const Grade grade = all_seen && !tree.has_grown() ? Grade::refuses : Grade::warns;
   const Result<UnixSockets> after = unix_sockets();

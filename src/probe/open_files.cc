@@ -51,9 +51,10 @@ struct Wanted {
   struct stat info {};
 };
 
-// Whether the process has the file open for writing. It compares name and inode first, and asks the file
-// system only if they are the same, because its disk may not answer. It does not ask if path and mount
-// are the same, too. The path alone says little: in another mount namespace it is another file.
+// Whether the process has the file open for writing. It compares name and inode first, and asks the
+// file system only if they are the same, because its disk may not answer. It does not ask if path
+// and mount are the same, too. The path alone says little: in another mount namespace it is another
+// file.
 bool writes(const fs::path& process, const Wanted& wanted) {
   std::error_code gone;
   for (fs::directory_iterator fd(process / "fd", gone), end; !gone && fd != end;

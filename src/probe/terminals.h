@@ -16,8 +16,8 @@ struct OpenTerminal {
 
 // Returns the first terminal that one of the processes has open and that none of them created, such
 // as the terminal of a window or of an SSH login. It belongs to a process outside, so no restore
-// can bring it back. Returns nothing if there is no such terminal. Terminals that `external` names in
-// the words of CRIU's --external, "tty[RDEV:DEV]", are left out: a restore gets others for them.
+// can bring it back. Returns nothing if there is no such terminal. Terminals that `external` names
+// in the words of CRIU's --external, "tty[RDEV:DEV]", are left out: a restore gets others for them.
 // `root` replaces /proc in tests.
 //
 // Threads: any.

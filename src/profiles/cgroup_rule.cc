@@ -30,7 +30,8 @@ bool is_below(std::string_view path, std::string_view parent) {
   return path.starts_with(parent) && (path.size() == parent.size() || path[parent.size()] == '/');
 }
 
-// Whether a rule applies to one of these hierarchies, a list such as "cpu,cpuacct". That of systemd is "name=systemd".
+// Whether a rule applies to one of these hierarchies, a list such as "cpu,cpuacct". That of systemd
+// is "name=systemd".
 bool is_hierarchy(const CgroupRule& rule, std::string_view hierarchies) {
   if (rule.any || rule.hierarchy == hierarchies) return true;
   if (rule.hierarchy.empty()) return false;

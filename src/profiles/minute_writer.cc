@@ -44,7 +44,8 @@ Result<Minute> added(const TakenMinute& taken) {
   return minute;
 }
 
-// Whether the answer of a process that reads names has just the samples and services that it was asked about.
+// Whether the answer of a process that reads names has just the samples and services that it was
+// asked about.
 bool is_of(const stacks::NamedProfile& said, const TakenMinute& taken) {
   std::set<std::string> services;
   for (const auto& [trace, weight] : taken.traces) services.insert(trace.service);
@@ -53,8 +54,8 @@ bool is_of(const stacks::NamedProfile& said, const TakenMinute& taken) {
                      [&](const auto& stack) { return services.contains(stack.service); });
 }
 
-// The minute as it is stored. The process that reads the names is not trusted: its answer is read like
-// any file.
+// The minute as it is stored. The process that reads the names is not trusted: its answer is read
+// like any file.
 Result<Minute> named(const TakenMinute& taken, MinuteWriter::Namer namer) {
   if (!taken.pulled.empty()) return added(taken);
   stacks::Profile profile;
@@ -123,8 +124,8 @@ void MinuteWriter::start() {
   writing_ = waiting_.size();
 }
 
-// The life of the child. Its exit code is the number of minutes that it has written. It does not end by
-// exit(), because what that destroys belongs to the keeper.
+// The life of the child. Its exit code is the number of minutes that it has written. It does not
+// end by exit(), because what that destroys belongs to the keeper.
 void MinuteWriter::write() const {
   static_cast<void>(::setpriority(PRIO_PROCESS, 0, kNice));
   std::size_t kept = 0;

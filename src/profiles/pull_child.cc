@@ -20,11 +20,12 @@ namespace {
 
 constexpr std::uint64_t kPatienceNs = 60 * kNanosPerSecond;
 constexpr int kPipeBytes = 1 << 20;
-// How much work it is to read an answer is up to the program that answers, so the process that writes a minute (nice 10)
-// has priority.
+// How much work it is to read an answer is up to the program that answers, so the process that
+// writes a minute (nice 10) has priority.
 constexpr int kChildNice = 19;
 
-// Closes all descriptors of this process but one. Nothing that it prints is taken for an answer of the keeper.
+// Closes all descriptors of this process but one. Nothing that it prints is taken for an answer of
+// the keeper.
 bool keep_only(int fd) {
   const FileDescriptor nothing(::open("/dev/null", O_WRONLY | O_CLOEXEC));
   for (const int output : {STDOUT_FILENO, STDERR_FILENO}) {

@@ -30,8 +30,8 @@ class PullChild {
   // Errors: the system's.
   Result<void> start(const std::function<void(int to)>& work, std::size_t most);
   [[nodiscard]] bool runs() const { return child_ != 0; }
-  // Reads what the child has written so far, without waiting. Returns all of it once the child has ended or was killed.
-  // If `room` is false, there is no memory for more, and the child is killed.
+  // Reads what the child has written so far, without waiting. Returns all of it once the child has
+  // ended or was killed. If `room` is false, there is no memory for more, and the child is killed.
   std::optional<std::string> look(bool room);
   // Whether the last child was killed because it did not end in time.
   [[nodiscard]] bool was_late() const { return late_; }

@@ -14,8 +14,8 @@
 namespace kymo::profiles {
 namespace {
 
-// The token that says to Kubernetes who asks. It is read each time, because such tokens are renewed. Empty if it cannot
-// be read: Kubernetes then refuses the request, and says why.
+// The token that says to Kubernetes who asks. It is read each time, because such tokens are
+// renewed. Empty if it cannot be read: Kubernetes then refuses the request, and says why.
 std::string token_in(const std::string& path) {
   constexpr std::size_t kMaxTokenBytes = 64 * 1024;
   if (path.empty()) return {};

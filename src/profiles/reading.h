@@ -16,12 +16,13 @@ namespace kymo::profiles {
 inline constexpr const char* kFilesFolder = "files";
 
 // Opens the profiles in a folder, only to read them.
-// Errors: not_found: none are kept there; permission_denied: only root and the user who runs kymod may
-//         read them; those of SqliteStore::open().
+// Errors: not_found: none are kept there; permission_denied: only root and the user who runs kymod
+//         may read them; those of SqliteStore::open().
 Result<std::unique_ptr<Store>> open_kept(const std::string& directory);
 
-// Keeps of a stack profile from elsewhere what can be compared with a service: of a dump or restore, the target's stacks
-// for a job or container, and those of its processes for a process. All other profiles are compared as they are.
+// Keeps of a stack profile from elsewhere what can be compared with a service: of a dump or
+// restore, the target's stacks for a job or container, and those of its processes for a process.
+// All other profiles are compared as they are.
 // Errors: not_found: nothing is left. `name`: that of the profile.
 Result<void> keep_comparable(stacks::NamedProfile& profile, const std::optional<Service>& service,
                              const std::string& name);

@@ -7,8 +7,8 @@
 
 namespace kymo::profiles {
 
-// What a stack belongs to: a job of kymod, else a container, else all processes with one name. Profiles that
-// are pulled belong to their target, or to a pod of Kubernetes.
+// What a stack belongs to: a job of kymod, else a container, else all processes with one name.
+// Profiles that are pulled belong to their target, or to a pod of Kubernetes.
 struct Service {
   enum class Kind : std::uint8_t { process, container, job, target, pod };
 
@@ -24,8 +24,8 @@ std::string text_of(const Service& service);
 // Reads such a text. Returns nothing if it is not valid.
 std::optional<Service> service_in(std::string_view text);
 
-// The service of a process by its name. Threads of the kernel that do the same work have names that differ
-// behind a slash, such as kworker/1:2: they are one service.
+// The service of a process by its name. Threads of the kernel that do the same work have names that
+// differ behind a slash, such as kworker/1:2: they are one service.
 Service service_of_process(const std::string& name);
 
 }  // namespace kymo::profiles

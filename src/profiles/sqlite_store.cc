@@ -22,12 +22,13 @@ using store::Value;
 
 constexpr std::int64_t kApplication = 0x6b796d70;  // "kymp": the file is one of these
 constexpr std::int64_t kVersion = 2;
-// Minutes. A stack or function that is seen again is marked as used for this long at once, so that it is not
-// written in every minute.
+// Minutes. A stack or function that is seen again is marked as used for this long at once, so that
+// it is not written in every minute.
 constexpr std::int64_t kMarkedFor = 60;
 
 constexpr std::string_view kSetUp[] = {
-    // So that the file gets smaller when old minutes are removed. It has no effect on one that has tables.
+    // So that the file gets smaller when old minutes are removed. It has no effect on one that has
+    // tables.
     "PRAGMA auto_vacuum = INCREMENTAL", "PRAGMA journal_mode = WAL",
     // A power failure can lose the newest minutes, but does no damage.
     "PRAGMA synchronous = NORMAL", "PRAGMA journal_size_limit = 1048576",
@@ -289,7 +290,8 @@ Result<void> SqliteStore::keep_within(const Limits& limits, std::int64_t now_min
     std::int64_t first = kept->oldest;
     if (limits.minutes != 0) first = std::max(first, now_minute - limits.minutes);
     if (limits.bytes != 0 && kept->bytes > limits.bytes && kept->newest > kept->oldest) {
-      // Of the minutes that there are, which may lie far apart: the machine was off, or its clock was wrong.
+      // Of the minutes that there are, which may lie far apart: the machine was off, or its clock
+      // was wrong.
       const Result<std::uint64_t> after = number(
           "SELECT minute FROM (SELECT DISTINCT minute FROM minutes) ORDER BY minute "
           "LIMIT 1 OFFSET ?",

@@ -15,9 +15,9 @@ namespace kymo::profiles {
 
 // Profiles in a SQLite file.
 //
-// Stacks and functions are stored once, whatever minute or service they are in, and found by a hash.
-// A row of a minute has only numbers. A transaction is a minute, so a program that is killed leaves no half
-// minute, and readers see none.
+// Stacks and functions are stored once, whatever minute or service they are in, and found by a
+// hash. A row of a minute has only numbers. A transaction is a minute, so a program that is killed
+// leaves no half minute, and readers see none.
 //
 // Cost: 20 to 30 bytes a row.
 class SqliteStore : public Store {
@@ -26,8 +26,8 @@ class SqliteStore : public Store {
   static constexpr const char* kFileName = "profiles.db";
 
   // Opens the file, or makes it.
-  // Errors: data_loss: it is damaged; invalid_argument: it is another database; failed_precondition: a
-  //         newer kymod has written it.
+  // Errors: data_loss: it is damaged; invalid_argument: it is another database;
+  //         failed_precondition: a newer kymod has written it.
   static Result<std::unique_ptr<SqliteStore>> open(const std::string& path);
   // Opens it only to read.
   // Errors: also not_found.

@@ -15,8 +15,8 @@
 // Stack profiles that are kept: of each minute, how often each stack was seen in each service.
 namespace kymo::profiles {
 
-// The kinds of profiles: those that kymod takes of the machine, and those that programs of Go make themselves. The order is
-// that of the numbers in the store: add at the end.
+// The kinds of profiles: those that kymod takes of the machine, and those that programs of Go make
+// themselves. The order is that of the numbers in the store: add at the end.
 enum class Type : std::uint8_t {
   cpu,
   off_cpu,

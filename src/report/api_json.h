@@ -24,8 +24,8 @@ struct ApiFigure {
   std::string name;
   std::uint64_t value = 0;
 };
-// The fields of a message that are set, in the order of the message. All its fields must be numbers:
-// the messages of CRIU's statistics and of a round of pre-dump are such.
+// The fields of a message that are set, in the order of the message. All its fields must be
+// numbers: the messages of CRIU's statistics and of a round of pre-dump are such.
 std::vector<ApiFigure> figures_of(const google::protobuf::Message& numbers);
 
 // The name of an enum value as JSON and tables show it: "running" for RUNNING.

@@ -11,9 +11,9 @@
 
 namespace kymo::report {
 
-// The data of the page of a comparison (page_data.h). To be made in a process without rights. If the
-// recordings have more than `most_values` values in total, single samples are included only for the
-// compared parts.
+// The data of the page of a comparison (page_data.h). To be made in a process without rights. If
+// the recordings have more than `most_values` values in total, single samples are included only for
+// the compared parts.
 //
 // Errors: those of report_data().
 Result<std::string> diff_data(const analysis::RecordingDiff& diff,

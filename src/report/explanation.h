@@ -22,8 +22,8 @@ struct Explanation {
 };
 
 // Reads the explanation that kymod left in checkpoint.json. If there is none, because nobody
-// recorded the dump, makes one of CRIU's log and statistics alone. `path`: a checkpoint, a folder of
-// images or of CRIU's log, or an archive.
+// recorded the dump, makes one of CRIU's log and statistics alone. `path`: a checkpoint, a folder
+// of images or of CRIU's log, or an archive.
 // Errors: those of read_checkpoint_stats(); failed_precondition if the dump failed.
 Result<Explanation> explain_checkpoint(const std::string& path);
 // The same, if the statistics have been read already.

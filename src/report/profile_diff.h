@@ -19,8 +19,8 @@ struct ProfileDiff {
 };
 
 // Checks whether the own or the total share of a function changed beyond noise and by more than a
-// part of the whole profile, so that a build can fail. If one function changed and another one could
-// not be tested, the outcome is `changed`.
+// part of the whole profile, so that a build can fail. If one function changed and another one
+// could not be tested, the outcome is `changed`.
 struct ShareCheck {
   std::vector<const stacks::FunctionChange*> changed;
   std::vector<const stacks::FunctionChange*> undecided;  // not tested, with a larger difference
@@ -33,8 +33,8 @@ std::string shares_of(const stacks::Comparison& comparison);
 // The result refers to the functions of `comparison`.
 ShareCheck check_shares(const stacks::Comparison& comparison, double allowed);
 
-// Text for a person: what was compared and how, what changed, at most `rows` functions of each kind,
-// and, if `allowed` is given, whether a change is more than that.
+// Text for a person: what was compared and how, what changed, at most `rows` functions of each
+// kind, and, if `allowed` is given, whether a change is more than that.
 std::string text_of(const ProfileDiff& diff, std::size_t rows, std::optional<double> allowed);
 // JSON with all functions, those that changed most first.
 nlohmann::ordered_json json_of(const ProfileDiff& diff, std::optional<double> allowed);

@@ -51,8 +51,8 @@ ChangeCheck check_change(const analysis::RecordingDiff& diff, const AllowedChang
 const char* to_string(ChangeCheck::Outcome outcome);
 
 // Text for a person: what was compared and how, what changed, at most `rows` metrics of each kind,
-// and, if `allowed` is given, whether a change is more than that. `all`: also the metrics that move too
-// seldom to be tested.
+// and, if `allowed` is given, whether a change is more than that. `all`: also the metrics that move
+// too seldom to be tested.
 std::string text_of(const analysis::RecordingDiff& diff, std::size_t rows,
                     std::optional<AllowedChange> allowed, bool all = false);
 // JSON with all metrics.

@@ -31,8 +31,8 @@ struct StackSummary {
   std::vector<PhaseStacks> phases;  // those with samples, in the order of time
 };
 
-// With fewer samples than this, the shares of functions are a matter of chance, and a table is shown
-// instead of a flame graph.
+// With fewer samples than this, the shares of functions are a matter of chance, and a table is
+// shown instead of a flame graph.
 inline constexpr std::uint64_t kFewSamples = 30;
 
 StackSummary summary_of(const stacks::NamedProfile& profile, std::size_t functions);
@@ -46,14 +46,14 @@ std::vector<std::string> stack_profiles_in(const std::string& folder);
 // Errors: not_found: it has none; those of stacks::read_pprof().
 Result<stacks::NamedProfile> read_stacks(const std::string& folder, const std::string& name);
 
-// Reads a stack profile in a folder, in the format of pprof or, by the ending of its name, of folded stacks. To be called
-// in a process without rights.
+// Reads a stack profile in a folder, in the format of pprof or, by the ending of its name, of
+// folded stacks. To be called in a process without rights.
 // Errors: those of read_beneath(), stacks::read_pprof() and stacks::read_folded().
 Result<stacks::NamedProfile> read_stack_file(const std::string& folder, const std::string& name,
                                              stacks::Quantity quantity);
 
-// Reads and sums all stack profiles in the folder `recordings` of a checkpoint. Why one could not be
-// read is appended to `notes`.
+// Reads and sums all stack profiles in the folder `recordings` of a checkpoint. Why one could not
+// be read is appended to `notes`.
 std::vector<StackSummary> stacks_of_checkpoint(const std::string& directory,
                                                std::vector<std::string>& notes);
 

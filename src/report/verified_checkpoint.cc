@@ -11,8 +11,8 @@ namespace kymo::report {
 namespace {
 
 // What is wrong with kymod's checkpoint.json beside the images. Empty if nothing is wrong, or if
-// there is none because another tool made the checkpoint. Without it a restore takes only images that are in the
-// directory itself.
+// there is none because another tool made the checkpoint. Without it a restore takes only images
+// that are in the directory itself.
 std::string fault_of_record(const std::string& directory, const criu::ImageSet& images) {
   const Result<nlohmann::json> record = read_checkpoint_record(directory);
   if (!record && record.error().code == Code::not_found) {

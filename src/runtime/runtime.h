@@ -162,8 +162,8 @@ struct DumpOutcome : Outcome<criu::DumpStats> {
   // images are whole, for example because their disk does not answer. The images are kept. Says what
   // failed and what is known.
   std::optional<Error> unconfirmed;
-  // Only with `unconfirmed`: the process has ended, and its images are whole; they, or podman's archive of /dev/shm, are
-  // in memory.
+  // Only with `unconfirmed`: the process has ended, and its images are whole; they, or podman's
+  // archive of /dev/shm, are in memory.
   bool whole_in_memory = false;
   // CRIU failed after it had written every image and ended the process.
   bool after_failure = false;

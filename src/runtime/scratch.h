@@ -20,8 +20,8 @@ namespace kymo::runtime {
 // The names of folders for images in memory begin with this.
 inline constexpr std::string_view kImagesPrefix = "images-";
 
-// podman's archive of the files in a container's /dev/shm, in the work directory. Unlike all else there, a restore needs
-// it.
+// podman's archive of the files in a container's /dev/shm, in the work directory. Unlike all else
+// there, a restore needs it.
 inline constexpr char kSharedMemory[] = "/devshm-checkpoint.tar";
 
 // The folders for all scratch directories of this user, on memory file systems in which this user may

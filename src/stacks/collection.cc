@@ -41,7 +41,8 @@ Collection::Collection(std::unique_ptr<Source> source, const Sampling& sampling,
   profile_.period_ns = sampling.waits ? 0 : kNanosPerSecond / sampling.rate;
   profile_.begin_unix_ns = unix_ns();
   profile_.processes = std::make_unique<Processes>();
-  // The processes that exist now are read at once: they could end before their first sample is handled.
+  // The processes that exist now are read at once: they could end before their first sample is
+  // handled.
   const bool all = sampling.target.kind != Target::Kind::processes;
   for (const pid_t pid : all ? probe::all_processes() : sampling.target.pids) {
     profile_.processes->add_running(pid);
@@ -52,8 +53,9 @@ void Collection::round() {
   take_until(monotonic_ns());
 }
 
-// Events come from several buffers. All events that are older than the horizon have arrived. They are handled
-// in the order of their times, so that each sample finds its process as it was at that time.
+// Events come from several buffers. All events that are older than the horizon have arrived. They
+// are handled in the order of their times, so that each sample finds its process as it was at that
+// time.
 void Collection::take_until(std::uint64_t horizon_ns) {
   source_->drain(pending_);
   std::stable_sort(pending_.begin(), pending_.end(),

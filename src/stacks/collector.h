@@ -10,8 +10,8 @@
 
 #include "stacks/request_samples.h"
 
-// The process that profiles one dump or restore. The program that carries the request out starts it,
-// and tells it by lines of text what to do:
+// The process that profiles one dump or restore. The program that carries the request out starts
+// it, and tells it by lines of text what to do:
 //
 //   program                                    collector
 //   order_text()                          ->

@@ -14,8 +14,8 @@
 
 namespace kymo::stacks {
 
-// How the share of a function or frame changed from one profile to another. The page of a comparison
-// has the numbers (src/web/flame_diff.js).
+// How the share of a function or frame changed from one profile to another. The page of a
+// comparison has the numbers (src/web/flame_diff.js).
 enum class ShareVerdict : std::uint8_t {
   within_noise,
   grew,

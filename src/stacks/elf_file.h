@@ -15,8 +15,8 @@
 namespace kymo::stacks {
 
 // A program or library: where its segments are, and how its stack frames are unwound. Its author is
-// not trusted, and libelf and libdw read it: use it only in a process without rights, such as that of
-// elf_reader.h. It is read with read(2) and never mapped, because it may be truncated meanwhile.
+// not trusted, and libelf and libdw read it: use it only in a process without rights, such as that
+// of elf_reader.h. It is read with read(2) and never mapped, because it may be truncated meanwhile.
 //
 // Threads: one.
 class ElfFile {

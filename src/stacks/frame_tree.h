@@ -56,15 +56,15 @@ class FrameTreeBuilder {
   std::vector<Node> nodes_{1};  // the first has the roots as its children
 };
 
-// The frames of a stack, from the root to the innermost one, as frame_tree() has them. `process`: its
-// root; `ids`: for each function of its profile, its id in the builder. Never empty.
+// The frames of a stack, from the root to the innermost one, as frame_tree() has them. `process`:
+// its root; `ids`: for each function of its profile, its id in the builder. Never empty.
 std::vector<std::uint32_t> frames_of(const NamedProfile::Stack& stack, const std::string& process,
                                      const std::vector<std::uint32_t>& ids,
                                      FrameTreeBuilder& builder);
 
-// The roots are the processes, by their names, where these are known. In a profile of a dump or restore, the roots are
-// CRIU and the target, and the processes are below them. The numbers of the tree are samples if the time between
-// samples is known, otherwise values.
+// The roots are the processes, by their names, where these are known. In a profile of a dump or
+// restore, the roots are CRIU and the target, and the processes are below them. The numbers of the
+// tree are samples if the time between samples is known, otherwise values.
 FrameTree frame_tree(const NamedProfile& profile);
 
 }  // namespace kymo::stacks

@@ -14,8 +14,8 @@ namespace kymo::stacks {
 // The root frame of a stack whose outermost frames are missing.
 inline constexpr const char* kTruncated = "[truncated]";
 
-// The beginnings of comments in a file of pprof: how many samples were lost, and the name of a phase, one
-// for each phase, in the order of time.
+// The beginnings of comments in a file of pprof: how many samples were lost, and the name of a
+// phase, one for each phase, in the order of time.
 inline constexpr const char* kLostComment = "kymo: lost samples: ";
 inline constexpr const char* kPhaseComment = "kymo: phase: ";
 
@@ -26,8 +26,8 @@ std::string folded(const NamedProfile& profile);
 std::string folded(const Profile& profile, Symbols& symbols);
 
 // The format of pprof: a Profile of profile.proto, compressed by gzip. The labels of a sample are
-// the process, its pid, the thread, and the container, phase and role if there is one. Comments have
-// the number of lost samples, and the names of phases.
+// the process, its pid, the thread, and the container, phase and role if there is one. Comments
+// have the number of lost samples, and the names of phases.
 std::string pprof(const Profile& profile, Symbols& symbols);
 // The same of a profile whose functions have names, without addresses, lines, pids and threads.
 std::string pprof(const NamedProfile& profile, std::int64_t begin_unix_ns);

@@ -75,8 +75,8 @@ Mapped mapped(Fields fields) {
   return mapped;
 }
 
-// The registers in a sample are in the order of their numbers in asm/perf_regs.h: ax, bx, cx, dx, si,
-// di, bp, sp, ip, r8 to r15. This is the place of each of them in DWARF's order.
+// The registers in a sample are in the order of their numbers in asm/perf_regs.h: ax, bx, cx, dx,
+// si, di, bp, sp, ip, r8 to r15. This is the place of each of them in DWARF's order.
 constexpr std::array<std::uint8_t, kRegisters> kPerfPlaces{0, 3, 2,  1,  4,  5,  6,  7, 16,
                                                            8, 9, 10, 11, 12, 13, 14, 15};
 constexpr std::uint64_t kRegisterMask = 0xff01ff;

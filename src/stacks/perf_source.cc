@@ -12,8 +12,8 @@
 namespace kymo::stacks {
 namespace {
 
-// Without a right, a user may lock 516 KiB for each CPU (kernel.perf_event_mlock_kb). That is enough
-// for 30 samples.
+// Without a right, a user may lock 516 KiB for each CPU (kernel.perf_event_mlock_kb). That is
+// enough for 30 samples.
 constexpr std::size_t kRingBytes = std::size_t{1} << 23U;
 constexpr std::size_t kSmallRingBytes = std::size_t{1} << 19U;
 

@@ -53,8 +53,8 @@ struct PprofAbout {
   std::vector<std::string> phases;
 };
 
-// A file of pprof while it is written: its tables of texts, functions, locations and mappings, whose ids
-// begin at 1, and its samples.
+// A file of pprof while it is written: its tables of texts, functions, locations and mappings,
+// whose ids begin at 1, and its samples.
 //
 // Threads: one.
 class PprofFile {

@@ -254,8 +254,8 @@ std::optional<Quantity> StackMaker::choose_values(std::optional<Quantity> wanted
   return shown;
 }
 
-// Chooses the values that are the number of samples: those of this name or, if no count has it, the first count. In
-// profiles of CPU time they have various names.
+// Chooses the values that are the number of samples: those of this name or, if no count has it, the
+// first count. In profiles of CPU time they have various names.
 void StackMaker::choose_count(std::string_view name) {
   for (std::size_t i = tables_.value_types.size(); i-- > 0;) {
     if (tables_.text(tables_.value_types[i].second) != "count") continue;

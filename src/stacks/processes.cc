@@ -210,8 +210,8 @@ void Processes::executed(const Executed& executed) {
   process.session = ::getsid(executed.pid);
 }
 
-// Samples of a process may still arrive after its end, so the newest kEndedKept of the ended processes are kept. A new
-// process may have the same pid by then.
+// Samples of a process may still arrive after its end, so the newest kEndedKept of the ended
+// processes are kept. A new process may have the same pid by then.
 void Processes::exited(const Exited& exited) {
   const auto found = processes_.find(exited.pid);
   if (found == processes_.end() || found->second.ended) return;

@@ -46,16 +46,16 @@ class Processes {
   void named(const Named& named);
   // The process; it is read now if it is not known.
   Process& at(pid_t pid);
-  // Reads again what a process has mapped, because an address was in no mapping: the kernel does not
-  // tell what was moved (mremap(2)), as CRIU does it. Returns false if the process is gone, or was
-  // read a short time ago: 20 ms, or 20 times as long as that reading took, if that is longer.
+  // Reads again what a process has mapped, because an address was in no mapping: the kernel does
+  // not tell what was moved (mremap(2)), as CRIU does it. Returns false if the process is gone, or
+  // was read a short time ago: 20 ms, or 20 times as long as that reading took, if that is longer.
   bool read_again(pid_t pid);
   // A compiler in a process may write /tmp/perf-PID.map with the names of what it has compiled.
   // Opens it, if it is there by now. To be called when a frame of such code was seen.
   void find_perf_map(pid_t pid);
 
-  // Returns, and no longer owns, the modules that no process has mapped any more. Frames that were found until now may
-  // refer to them. Also forgets the names of threads, which are read again.
+  // Returns, and no longer owns, the modules that no process has mapped any more. Frames that were
+  // found until now may refer to them. Also forgets the names of threads, which are read again.
   std::vector<std::shared_ptr<const Module>> take_unused();
 
   // The name of a thread, or of a process by that of its first thread; empty if it is not known.

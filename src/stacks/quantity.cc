@@ -7,7 +7,8 @@
 namespace kymo::stacks {
 namespace {
 
-// In the order of Quantity. If a file has more than one, and does not say which is shown, it is the first one here.
+// In the order of Quantity. If a file has more than one, and does not say which is shown, it is the
+// first one here.
 constexpr std::array<QuantityFacts, 6> kQuantities{{
     {"cpu", "ns", "CPU time", "samples", false, "samples", "cpu", "nanoseconds"},
     {"wait", "ns", "waiting", "waits", true, "waits", "wait", "nanoseconds"},

@@ -6,7 +6,8 @@
 namespace kymo::stacks {
 namespace {
 
-// The name of the phase that has this instant. There is at least one phase, and they are in the order of time.
+// The name of the phase that has this instant. There is at least one phase, and they are in the
+// order of time.
 const std::string& phase_at(const std::vector<PhaseTimes>& phases, std::uint64_t time_ns) {
   const auto after = std::upper_bound(
       phases.begin(), phases.end(), time_ns,

@@ -29,9 +29,9 @@ class RequestSamples {
   static constexpr std::size_t kMaxSamples = std::size_t{1} << 22U;
 
   void add(Trace trace, std::uint64_t time_ns);
-  // Moves all into the profile, which has no phases yet, each with the name of its phase. A sample before the first phase has
-  // the name of that phase, and one after the last phase that of the last one. If there are no
-  // phases, no sample has one.
+  // Moves all into the profile, which has no phases yet, each with the name of its phase. A sample
+  // before the first phase has the name of that phase, and one after the last phase that of the
+  // last one. If there are no phases, no sample has one.
   void move_to(Profile& profile, const std::vector<PhaseTimes>& phases);
 
  private:

@@ -26,7 +26,8 @@ Found& found_at(ByName& names, const NamedProfile::Function& function) {
   return names[function.name][file_name(function.module)];
 }
 
-// The function of this name that only the profile `here` has. Null if there is no such function, or more than one.
+// The function of this name that only the profile `here` has. Null if there is no such function, or
+// more than one.
 Found* only_one(ByModule& modules, bool Found::*here, bool Found::*there) {
   Found* one = nullptr;
   for (auto& [file, found] : modules) {

@@ -10,10 +10,10 @@ struct NamedProfile;
 
 // The functions of two profiles, each once.
 //
-// Two are the same if they have the same name and their modules the same file name: another version of
-// a program is often in another folder. If a name is in one module that only the first profile has, and
-// in one that only the second has, it is the same function, too: the module was renamed, as libraries
-// are that have their version in their name.
+// Two are the same if they have the same name and their modules the same file name: another version
+// of a program is often in another folder. If a name is in one module that only the first profile
+// has, and in one that only the second has, it is the same function, too: the module was renamed,
+// as libraries are that have their version in their name.
 struct SameFunctions {
   struct Function {
     std::string name;

@@ -29,8 +29,8 @@ struct CommandProfile {
 // Profiles running processes.
 //
 // Threads: call it from a program with a single thread.
-// Errors:  not_found: there is no such process; permission_denied: what is missing, and how to grant
-//          it; those of the kernel.
+// Errors:  not_found: there is no such process; permission_denied: what is missing, and how to
+//          grant it; those of the kernel.
 Result<Profile> profile_running(const Options& options);
 
 // Runs a command and profiles it and its children, from its first instruction until it ends or the

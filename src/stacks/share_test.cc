@@ -23,8 +23,8 @@ double log_choose(double n, double k) {
   return log_factorial(n) - log_factorial(k) - log_factorial(n - k);
 }
 
-// How many of the function's samples lie in the second profile, if all samples are spread by chance:
-// the hypergeometric distribution.
+// How many of the function's samples lie in the second profile, if all samples are spread by
+// chance: the hypergeometric distribution.
 class Spread {
  public:
   Spread(SampleCounts part, SampleCounts all)

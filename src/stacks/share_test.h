@@ -9,8 +9,8 @@ namespace kymo::stacks {
 
 // Whether a function has another share of the samples of one profile than of those of another.
 //
-// The test is R. A. Fisher's exact one. It is right for any number of samples, also for the few that
-// most functions have, for which the z test of two proportions reports too many changes. For
+// The test is R. A. Fisher's exact one. It is right for any number of samples, also for the few
+// that most functions have, for which the z test of two proportions reports too many changes. For
 // functions with tens of thousands of samples, p comes from the normal distribution with the same
 // mean and variance, which differs there by less than matters. The test takes samples as
 // independent of each other.
@@ -38,8 +38,8 @@ inline constexpr double kShareLevel = 0.05;
 
 // Tests all functions of two profiles, and corrects for their number. Functions with so few samples
 // that their p cannot be below kShareLevel are not tested, have no p, and do not count. Which ones
-// these are depends on the number of samples in both profiles together, and not on their difference,
-// so the correction stays right without them.
+// these are depends on the number of samples in both profiles together, and not on their
+// difference, so the correction stays right without them.
 std::vector<std::optional<ShareP>> test_shares(std::span<const SampleCounts> parts,
                                                SampleCounts all);
 

@@ -1,6 +1,6 @@
-// Takes the stacks of threads in the kernel: of those that use a CPU, on each tick of a clock of the CPU, and of those
-// that wait, when the wait ends. Each stack goes through one ring buffer to bpf_source.cc. A stack map would lose
-// stacks whose hashes collide.
+// Takes the stacks of threads in the kernel: of those that use a CPU, on each tick of a clock of
+// the CPU, and of those that wait, when the wait ends. Each stack goes through one ring buffer to
+// bpf_source.cc. A stack map would lose stacks whose hashes collide.
 #include <linux/bpf.h>
 
 #include "kernel_types.h"
@@ -31,7 +31,8 @@ struct {
   __uint(max_entries, 16 << 20);
 } ring SEC(".maps");
 
-// The processes to look at (KYMO_PROCESSES), and why (kymo_reason). Children are added when they are made.
+// The processes to look at (KYMO_PROCESSES), and why (kymo_reason). Children are added when they
+// are made.
 struct {
   __uint(type, BPF_MAP_TYPE_HASH);
   __uint(max_entries, 1 << 16);
@@ -39,8 +40,8 @@ struct {
   __type(value, __u8);
 } processes SEC(".maps");
 
-// Threads, and processes with all their threads (kymo_starter), whose children are added when they are made. They
-// themselves are not looked at.
+// Threads, and processes with all their threads (kymo_starter), whose children are added when they
+// are made. They themselves are not looked at.
 struct {
   __uint(type, BPF_MAP_TYPE_HASH);
   __uint(max_entries, 64);
@@ -86,8 +87,9 @@ static __always_inline int is_wanted(struct task_struct *task) {
   return 1;
 }
 
-// Copies the newest part of the stack in chunks that end at page boundaries, so that the copy reaches up to the end of
-// the stack's mapping. Memory that is not there ends the copy. 128 bytes below the stack pointer belong to it, too.
+// Copies the newest part of the stack in chunks that end at page boundaries, so that the copy
+// reaches up to the end of the stack's mapping. Memory that is not there ends the copy. 128 bytes
+// below the stack pointer belong to it, too.
 static __always_inline void copy_stack(struct kymo_stack *out, __u64 stack_pointer) {
   out->stack_from = (stack_pointer - 128) & ~(__u64)(KYMO_STACK_CHUNK - 1);
   out->stack_bytes = 0;
@@ -98,8 +100,8 @@ static __always_inline void copy_stack(struct kymo_stack *out, __u64 stack_point
   }
 }
 
-// The stacks of the current thread, without the innermost `skipped` frames of the kernel; null if there is nothing to
-// take.
+// The stacks of the current thread, without the innermost `skipped` frames of the kernel; null if
+// there is nothing to take.
 static __always_inline struct kymo_stack *take(void *context, struct task_struct *task, int skipped) {
   __u32 zero = 0;
   struct kymo_stack *out = bpf_map_lookup_elem(&scratch, &zero);
@@ -185,7 +187,8 @@ static __always_inline void end_wait(struct task_struct *task) {
   bpf_map_delete_elem(&waits, &tid);
 }
 
-// A thread whose state is 0 does not wait: another thread is given its CPU. One that has ended does not, either.
+// A thread whose state is 0 does not wait: another thread is given its CPU. One that has ended does
+// not, either.
 SEC("tp_btf/sched_switch")
 int BPF_PROG(on_switch, _Bool preempted, struct task_struct *before, struct task_struct *after, unsigned int state) {
   if (!preempted && state != 0 && !(state & TASK_DEAD)) begin_wait(ctx, before);

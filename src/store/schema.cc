@@ -39,8 +39,8 @@ constexpr std::string_view kToSecondFormat[] = {
     "UPDATE about SET value = 2 WHERE key = 'format_version'",
 };
 
-// A history belongs to the name of its job, so that it survives the job. Adds how long processes stood
-// still and were away, and the disk.
+// A history belongs to the name of its job, so that it survives the job. Adds how long processes
+// stood still and were away, and the disk.
 constexpr std::string_view kToThirdFormat[] = {
     "ALTER TABLE runs RENAME COLUMN job_id TO owner",
     R"(UPDATE runs SET owner = 'job:' || (SELECT name FROM jobs WHERE jobs.id = runs.owner)

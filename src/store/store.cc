@@ -95,8 +95,8 @@ Result<std::string> move_aside(const std::string& path) {
 }  // namespace
 
 // Two locks, so that a reader of jobs or checkpoints never waits for the disk. Lock order: `disk`
-// before `memory`. Threads that wait for a disk which stalls may outlive the Store, so each owns the
-// state.
+// before `memory`. Threads that wait for a disk which stalls may outlive the Store, so each owns
+// the state.
 struct Store::State {
   std::string path;
   std::mutex disk;
@@ -159,7 +159,8 @@ struct Store::State {
     if (taken.count() == 0) return {};
     db->wait_for_locks(!refused);  // only the first change waits for a program that keeps its lock
     Result<void> stored = db->transaction([&]() -> Result<void> {
-      // not_found: the row has been removed; already_exists: an attempt that was left stored the run.
+      // not_found: the row has been removed; already_exists: an attempt that was left stored the
+      // run.
       const auto good = [](const Result<void>& done) { return done || is_final(done.error()); };
       for (const auto& [id, checkpoint] : taken.checkpoints) {
         if (Result<void> done = update(*db, checkpoint); !good(done)) return done;
@@ -254,8 +255,9 @@ Result<void> Store::ask_disk(std::function<Result<void>(State&)> work,
 }
 
 // Stores a change. If the disk does not take it, keeps the change in memory only. `apply` makes the
-// change in memory: with `unstored`, if the change must be kept there, and else with null. With `undo`, a
-// change for which the disk does not answer in time is refused, and undone if the disk takes it later.
+// change in memory: with `unstored`, if the change must be kept there, and else with null. With
+// `undo`, a change for which the disk does not answer in time is refused, and undone if the disk
+// takes it later.
 Result<void> Store::change_or_keep(std::function<Result<void>(Database&)> work,
                                    std::function<void(State&, Unstored* unstored)> apply,
                                    std::function<void(State&)> undo) {

@@ -2,6 +2,9 @@
 
 /** @import { Gap } from "./types.d.ts" */
 
+/** @type {(growth: number, passedNs: number) => number} how much a counter grew per second */
+export const ratePerSecond = (growth, passedNs) => (growth * 1e9) / passedNs;
+
 // The lines of a chart on one time axis. Each piece of the axis has its lowest and highest value,
 // so that no spike is lost, or single samples if there is room. The lines break at `gaps`, which
 // are sorted by time.

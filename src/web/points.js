@@ -1,5 +1,6 @@
 // The rows of a recording, thinned for lanes: the values at the first row of each piece of time. The rate of a counter
 // between two of these rows is exact, because counters are sums.
+import { ratePerSecond } from "./lines.js";
 
 /** @import { Recording } from "./recording.js" */
 /** @import { Gap } from "./types.d.ts" */
@@ -42,7 +43,7 @@ export class Points {
       began = times[i] - window;
       before += ((values[from + 1] - before) * (began - times[from])) / (times[from + 1] - times[from]);
     }
-    return Math.max(0, ((values[i] - before) * 1e9) / (times[i] - began));
+    return Math.max(0, ratePerSecond(values[i] - before, times[i] - began));
   }
 
   /** @param {number} t the last row at or before this time, or the first one */

@@ -1,7 +1,7 @@
 // A recording in a page: unpacks the data that the C++ code packed (docs/report-page.md), or requests
 // it from `kymo view`, and gives the lines of charts.
 import { byId } from "./dom.js";
-import { Lines } from "./lines.js";
+import { Lines, ratePerSecond } from "./lines.js";
 import { messageOf } from "./format.js";
 
 /** @import { Described } from "./types.d.ts" */
@@ -303,7 +303,7 @@ export class Recording {
         let value = values[k][row];
         if (rates[k]) {
           const valueBefore = row > 0 ? values[k][row - 1] : block > 0 ? columns[indices[k]].last[block - 1] : NaN;
-          const rate = ((value - valueBefore) * 1e9) / (times[row] - before);
+          const rate = ratePerSecond(value - valueBefore, times[row] - before);
           value = Number.isFinite(rate) ? rate : 0;
         }
         lows[k] = highs[k] = value;

@@ -71,7 +71,7 @@ TEST(AnnotatedRecording, LossyIsFoundAmongOtherLinesAndVerified) {
   EXPECT_TRUE(told);
 }
 
-TEST(AnnotatedRecording, ALogWithoutOneIsRefused) {
+TEST(AnnotatedRecording, ALogWithoutARecordingIsRefused) {
   const tests::TempFolder folder;
   const auto summary = summarize(folder.file("kymod.log", "[info] a\n[info] b\n"));
   ASSERT_FALSE(summary);

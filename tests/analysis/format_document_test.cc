@@ -30,7 +30,7 @@ std::string block(const std::string& language, int n) {
   return text.substr(at, text.find("```", at) - at);
 }
 
-TEST(FormatDocument, ItsExampleIsARecordingWithoutFault) {
+TEST(FormatDocument, TheExampleOfThePageIsARecordingWithoutFault) {
   const tests::TempFolder folder;
   const std::string path = folder.file("example.tsv", block("tsv", 0));
   static_cast<void>(folder.file("example.gaps.tsv", block("tsv", 1)));

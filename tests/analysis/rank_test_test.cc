@@ -70,7 +70,7 @@ TEST(MannWhitney, TheNormalDistributionTakesOverSmoothly) {
   }
 }
 
-TEST(MannWhitney, AChangeWithinTheMarginIsNone) {
+TEST(MannWhitney, AChangeWithinTheMarginIsNoChange) {
   std::mt19937_64 random(7);
   const Values before = drawn(random, 100, 1000);
   Values after;
@@ -130,7 +130,7 @@ TEST(CorrelationLength, IsThatOfTheProcess) {
   }
 }
 
-TEST(CorrelationLength, OfOneValueIsNone) {
+TEST(CorrelationLength, IsUnknownForValuesThatDoNotChange) {
   EXPECT_FALSE(correlation_length(Values(10, 3.0)).has_value());
   EXPECT_FALSE(correlation_length(Values{}).has_value());
 }

@@ -123,7 +123,7 @@ TEST_F(RowRangeTest, SamplesFromAllOverTheText) {
       << "lines that are no rows are skipped";
 }
 
-TEST_F(RowRangeTest, NoRows) {
+TEST_F(RowRangeTest, ARecordingWithoutRowsHasNoTimes) {
   record({});
   EXPECT_TRUE(sampled(10).empty());
   EXPECT_TRUE(times_between(0, UINT64_MAX).empty());

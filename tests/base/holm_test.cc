@@ -7,7 +7,7 @@
 namespace kymo {
 namespace {
 
-TEST(Holm, IsHisOwnExample) {
+TEST(Holm, AgreesWithAnExampleMadeByHand) {
   const std::vector<double> p{0.01, 0.04, 0.03, 0.005};
   const std::vector<double> adjusted = holm_adjusted(p);
   const std::vector<double> wanted{0.03, 0.06, 0.06, 0.02};

@@ -26,7 +26,7 @@ class LockTest : public testing::Test {
   std::string path_ = folder_.file("lock", "");
 };
 
-TEST_F(LockTest, AnotherHasItAndKeepsItOrGivesItUp) {
+TEST_F(LockTest, WaitsForALockOnlyAsLongAsAllowed) {
   const FileDescriptor mine = open_again();
   ASSERT_EQ(lock_within(mine.get(), milliseconds(0)), 0);
   const FileDescriptor other = open_again();

@@ -15,12 +15,12 @@ TEST(NearNames, FindsWhatContainsIt) {
   EXPECT_EQ(near_names("written", kNames), std::vector<std::string>{"pages_written"});
 }
 
-TEST(NearNames, IsSilentAboutTheFar) {
+TEST(NearNames, SuggestsNoNameThatIsVeryDifferent) {
   EXPECT_TRUE(near_names("temperature", kNames).empty());
   EXPECT_EQ(did_you_mean("temperature", kNames), "");
 }
 
-TEST(NearNames, SpeaksOfOneAndOfTwo) {
+TEST(NearNames, SuggestsOneNameOrTwo) {
   EXPECT_EQ(did_you_mean("dump", kNames), "; did you mean dumps?");
   EXPECT_EQ(did_you_mean("pages_", {"pages_a", "pages_b"}), "; did you mean pages_a or pages_b?");
 }

@@ -27,7 +27,7 @@ TEST(Reap, TellsHowAChildEnded) {
   EXPECT_EQ(waitpid(child, nullptr, WNOHANG), -1) << "the child must have been reaped already";
 }
 
-TEST(Reap, OneThatDoesNotEndIsNotWaitedForAndReapedLater) {
+TEST(Reap, AChildThatDoesNotEndIsNotWaitedForAndReapedLater) {
   const pid_t child = child_that_waits();
   ASSERT_GT(child, 0);
   EXPECT_FALSE(reap_within(child, std::chrono::milliseconds(1)).has_value());

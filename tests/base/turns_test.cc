@@ -28,7 +28,7 @@ TEST(TurnsTest, OneThatWaitsGetsTheTurnThatEnds) {
   waits.join();
 }
 
-TEST(TurnsTest, PatienceEnds) {
+TEST(TurnsTest, AWaiterGivesUpAfterItsTime) {
   Turns turns(1, 1);
   const Turns::Turn first = turns.take(milliseconds(0));
   EXPECT_EQ(turns.take(milliseconds(1)), nullptr);

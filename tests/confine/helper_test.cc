@@ -138,7 +138,7 @@ TEST_F(HelperTest, AnswersAndErrorsComeThrough) {
   EXPECT_EQ(ask("no such work", "").error().code, Code::internal);
 }
 
-TEST_F(HelperTest, OneThatIsTakenOverCanDoNothing) {
+TEST_F(HelperTest, AHelperThatIsTakenOverCanDoNothing) {
   const std::string outside = folder_.file("outside", "secret");
   const std::string readable = folder_.folder("readable");
   const std::string inside = folder_.file("readable/inside", "foreign");
@@ -251,7 +251,7 @@ TEST_F(HelperTest, EndsWithItsOwnerAndLeavesNoZombie) {
   EXPECT_EQ(errno, ECHILD);
 }
 
-TEST_F(HelperTest, OneThatIsGoneIsSaidToBe) {
+TEST_F(HelperTest, AHelperThatIsGoneIsReported) {
   ASSERT_EQ(::kill(std::stoi(children_of(::getpid())), SIGKILL), 0);
   EXPECT_TRUE(test::eventually([&] {
     const Result<std::string> answer = ask("echo", "x");

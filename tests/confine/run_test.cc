@@ -35,7 +35,7 @@ int threads_started() {
   return started;
 }
 
-TEST(RunTest, ItsAnswerAndItsExitCodeComeThrough) {
+TEST(RunTest, TheAnswerAndTheExitCodeOfTheChildAreReturned) {
   const std::string large(3'000'000, 'x');
   const Result<Answer> answer = ask_confined({}, [&](std::string& text) {
     text = large;

@@ -74,7 +74,7 @@ bool borrows() {
   return borrows_a_process(getpid());
 }
 
-TEST(BorrowedTest, AProcessInItsOwnCodeIsNot) {
+TEST(BorrowedTest, AProcessInItsOwnCodeIsNotBorrowed) {
   EXPECT_FALSE(borrows());
   const Traced child([] {
     for (;;) pause();
@@ -86,7 +86,7 @@ TEST(BorrowedTest, AProcessInItsOwnCodeIsNot) {
 
 // Before the fix, a container was lost: on a busy machine, the process had not yet run the code
 // that CRIU had injected when CRIU was killed.
-TEST(BorrowedTest, OneThatRunsMayBe) {
+TEST(BorrowedTest, AProcessThatRunsMayBeBorrowed) {
   const Traced child([] {
     for (;;) {
     }
@@ -96,7 +96,7 @@ TEST(BorrowedTest, OneThatRunsMayBe) {
   EXPECT_FALSE(borrows()) << "it is stopped in its own code, so CRIU does not use it";
 }
 
-TEST(BorrowedTest, OneThatRunsTheParasiteIs) {
+TEST(BorrowedTest, AProcessThatRunsTheParasiteIsBorrowed) {
   constexpr unsigned char kForEver[] = {0xeb, 0xfe};  // jmp to itself
   const Traced child([&] {
     void* code = map_parasite(kForEver, sizeof kForEver);
@@ -111,7 +111,7 @@ TEST(BorrowedTest, OneThatRunsTheParasiteIs) {
   })) << "it must count as borrowed while it is stopped in the parasite";
 }
 
-TEST(BorrowedTest, OneWhoseParasiteWaitsForACommandIsNot) {
+TEST(BorrowedTest, AProcessWhoseParasiteWaitsForACommandIsNotBorrowed) {
   // The machine code of recvfrom(edi, ...): mov eax, 45; mov r10, rcx; syscall; ret
   constexpr unsigned char kReceive[] = {0xb8, 45, 0, 0, 0, 0x49, 0x89, 0xca, 0x0f, 0x05, 0xc3};
   static_assert(SYS_recvfrom == 45);
@@ -134,7 +134,7 @@ TEST(BorrowedTest, OneWhoseParasiteWaitsForACommandIsNot) {
   close(pair[1]);
 }
 
-TEST(BorrowedTest, OneStoppedWhereCriuWritesItsSystemCallsIs) {
+TEST(BorrowedTest, AProcessStoppedWhereCriuWritesItsSystemCallsIsBorrowed) {
   constexpr unsigned char kCode[64] = {0xeb, 0xfe};
   void* code =
       mmap(nullptr, 4096, PROT_READ | PROT_EXEC | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -29,7 +29,7 @@ TEST(Breakpoints, AreFoundToWorkWhereCriuFindsThatToo) {
 
 // Before the fix, a stopped process was left if kymod was killed in its trial of breakpoints.
 // KillsTest found this.
-TEST(Breakpoints, WhoIsKilledInTheTrialLeavesNoStoppedProcess) {
+TEST(Breakpoints, AKillDuringTheTrialLeavesNoStoppedProcess) {
   ASSERT_EQ(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
   for (int us = 0; us < 3000; us += 30) {
     const pid_t child = fork();

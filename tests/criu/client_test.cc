@@ -93,7 +93,7 @@ TEST_F(ClientTest, RepeatsTheLastWordsOfABinaryThatFails) {
       << check.error().message;
 }
 
-TEST_F(ClientTest, RefusesAnAnswerThatIsNone) {
+TEST_F(ClientTest, RefusesAnInvalidAnswer) {
   const Result<Version> version = script("printf garbage >&3; exec sleep 60").version();
   ASSERT_FALSE(version.ok());
   EXPECT_NE(version.error().message.find("cannot be understood"), std::string::npos)

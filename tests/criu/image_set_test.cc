@@ -77,7 +77,7 @@ TEST(ImageSetTest, AnArchiveIsReadWhateverItIsCompressedWith) {
   }
 }
 
-TEST(ImageSetTest, AnArchiveCutShortIsRefusedAndSoIsWhatIsNone) {
+TEST(ImageSetTest, AnArchiveCutShortAndAFileThatIsNoArchiveAreRefused) {
   const test::TemporaryDirectory folder;
   const std::string path = make_archive(folder, kExported, archive_write_add_filter_gzip);
   for (const std::uintmax_t bytes : {fs::file_size(path) / 2, std::uintmax_t{20}}) {

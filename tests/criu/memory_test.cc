@@ -174,7 +174,7 @@ TEST(PagemapTest, MoreRunsThanAnImageHasRoomForAreRefused) {
   EXPECT_EQ(runs.error().code, Code::out_of_range) << runs.error().message;
 }
 
-TEST_F(ReadPages, ANumberThatNoProcessHasIsNone) {
+TEST_F(ReadPages, AnImageWithAnInvalidPidIsLeftOut) {
   write("pagemap-7.img", pagemap({{0x1000, 1, 4}}));
   // This number is 7 if it is cut to 32 bits.
   write("pagemap-4294967303.img", pagemap({{0x1000, 1, 4}}));

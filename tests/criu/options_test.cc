@@ -25,7 +25,7 @@ Options all_options() {
   return options;
 }
 
-TEST(OptionsTest, NoneAreNone) {
+TEST(OptionsTest, OptionsThatAreNotSetAreNotPassedToCriu) {
   EXPECT_EQ(arguments_of(Options{}), Words{});
   EXPECT_TRUE(given(Options{}).empty());
   wire::Options message;

@@ -181,7 +181,7 @@ TEST(ParasiteTest, ABusyProcessLosesNoSignalAndRunsOn) {
   EXPECT_TRUE(test::eventually([&] { return child.shared().maps > before + 10; }));
 }
 
-TEST(ParasiteTest, OneThatIsStoppedStaysSo) {
+TEST(ParasiteTest, AProcessThatIsStoppedStaysStopped) {
   const Child child([](Shared& shared) {
     map_parasite();
     shared.maps = 1;
@@ -198,7 +198,7 @@ TEST(ParasiteTest, OneThatIsStoppedStaysSo) {
   EXPECT_TRUE(child.counts_on());
 }
 
-TEST(ParasiteTest, OneThatIsGoneIsNotFound) {
+TEST(ParasiteTest, AProcessThatIsGoneIsNotFound) {
   Child child([](Shared&) {});
   child.exit_status();
   EXPECT_EQ(remove_parasite(child.pid()).error().code, Code::not_found);

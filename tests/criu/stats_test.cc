@@ -104,7 +104,7 @@ TEST(StatsTest, RefusesASizeThatIsLargerThanTheFile) {
       "and 27 do");
 }
 
-TEST(StatsTest, RefusesMessagesThatAreNone) {
+TEST(StatsTest, RefusesWrongMessages) {
   EXPECT_NE(dump_error(image({0xff, 0xff, 0xff})).find("the message at byte 12"),
             std::string::npos);
   EXPECT_NE(dump_error(image({})).find("no statistics of a dump"), std::string::npos);

@@ -75,7 +75,7 @@ TEST_F(VerifyTest, WholeImagesHaveNoFault) {
   EXPECT_EQ(seen.pages, 3U);
 }
 
-TEST_F(VerifyTest, EveryImageThatIsNeededIsMissed) {
+TEST_F(VerifyTest, EachMissingImageIsAFault) {
   for (const char* name : {"pstree.img", "core-7.img", "core-8.img", "core-9.img", "mm-7.img",
                            "pagemap-7.img", "inventory.img"}) {
     SCOPED_TRACE(name);
@@ -86,7 +86,7 @@ TEST_F(VerifyTest, EveryImageThatIsNeededIsMissed) {
   }
 }
 
-TEST_F(VerifyTest, ThereAreAsManyPagesAsAreListed) {
+TEST_F(VerifyTest, AFileOfPagesMustHaveAsManyAsThePagemapLists) {
   put("pages-1.img", std::string(3 * 4096 - 1, 'p'));
   EXPECT_EQ(faults(), Faults{"pages-1.img: it has 12287 bytes, and pagemap-7.img lists 3 pages in "
                              "it, which are 12288"});
@@ -107,7 +107,7 @@ TEST_F(VerifyTest, APipeInPlaceOfAnImageIsAFault) {
   EXPECT_EQ(faults(), Faults{"parent/pages-1.img: it is a pipe or a device, and no file"});
 }
 
-TEST_F(VerifyTest, PagesThatAreLeftToAParentNeedOne) {
+TEST_F(VerifyTest, PagesThatTheParentHoldsNeedTheParent) {
   remove("parent");
   EXPECT_EQ(faults(), Faults{"parent: it is missing, and pagemap-7.img refers to pages in it"});
 }

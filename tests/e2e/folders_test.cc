@@ -94,7 +94,7 @@ class FoldersTest : public testing::Test {
 
 // Before the fix, twelve images were written into a folder of root, and one of them replaced a
 // file.
-TEST_F(FoldersTest, ItsOwnerWhoSwapsItForALinkLeadsNoImageElsewhere) {
+TEST_F(FoldersTest, AFolderThatItsOwnerSwapsForALinkLeadsNoImageElsewhere) {
   const std::string home = theirs("theirs");
   for (int n = 0; n < 10; ++n) {
     const std::string path = home + "/c-" + std::to_string(n);

@@ -270,7 +270,7 @@ class KeptContainerTest : public KeptProfilesTest {
   }
 };
 
-TEST_F(KeptContainerTest, ARuncContainer) {
+TEST_F(KeptContainerTest, StacksOfARuncContainerAreKept) {
   KYMO_NEEDS_RUNC();
   const RuncFolder runc;
   const std::string bundle = make_bundle(runc.folder(), "bundle", busy_container_shell());
@@ -280,7 +280,7 @@ TEST_F(KeptContainerTest, ARuncContainer) {
       {"--runc-root", runc.path()});
 }
 
-TEST_F(KeptContainerTest, APodmanContainer) {
+TEST_F(KeptContainerTest, StacksOfAPodmanContainerAreKept) {
   KYMO_NEEDS_PODMAN();
   PodmanContainers podman;
   std::vector<std::string> words{"run", "podman", "--name", "kymo-e2e", "--"};
@@ -290,7 +290,7 @@ TEST_F(KeptContainerTest, APodmanContainer) {
                       {"--podman-flags=" + PodmanContainers::flags()});
 }
 
-TEST_F(KeptContainerTest, ADockerContainer) {
+TEST_F(KeptContainerTest, StacksOfADockerContainerAreKept) {
   KYMO_NEEDS_DOCKER();
   const Docker docker(fs::path(criu_path()).parent_path());
   std::vector<std::string> words{"run", "docker", "--name", "kymo-kept", "--"};
@@ -298,7 +298,7 @@ TEST_F(KeptContainerTest, ADockerContainer) {
   expect_kept_by_name("docker", "kymo-kept", "kymo-kept", words);
 }
 
-TEST_F(KeptContainerTest, AContainerdContainer) {
+TEST_F(KeptContainerTest, StacksOfAContainerdContainerAreKept) {
   KYMO_NEEDS_CONTAINERD();
   const Containerd containerd(fs::path(criu_path()).parent_path());
   std::vector<std::string> words{"run",       "containerd", "--name",

@@ -228,7 +228,7 @@ void PromiseTest::expect_the_promise() {
   EXPECT_TRUE(counts_on(root())) << answer_.err << kymod_->log();
 }
 
-TEST_P(PromiseTest, ItRunsOrIsWholeOnDisk) {
+TEST_P(PromiseTest, TheProcessRunsOrIsWholeOnDisk) {
   const pid_t criu = dump_until_it_is_stopped();
   ASSERT_GT(criu, 0);
   if (!way().may_be_held) expect_that_it_waits_for_no_disk(criu);

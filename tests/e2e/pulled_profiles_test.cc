@@ -332,7 +332,7 @@ TEST_F(PulledProfilesTest, TargetsThatCannotBeBelievedAreSaidAndHarmNothing) {
 }
 
 // Checks the process that sends the requests, because any user may run the program that it asks.
-TEST_F(PulledProfilesTest, WhoAsksIsNobodyAndHasNoFiles) {
+TEST_F(PulledProfilesTest, TheProcessThatAsksIsNobodyAndHasNoFiles) {
   write_targets("silent " + address() + "/silent\n");
   Kymod kymod(flags());
   kymod.start();

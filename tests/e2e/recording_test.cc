@@ -167,7 +167,7 @@ TEST(RecordingTest, WithoutInsideThereAreNoSuchColumns) {
   EXPECT_EQ(columns.count("image_written_bytes"), 1U);
 }
 
-TEST(RecordingTest, AFailedDumpLeavesOneToo) {
+TEST(RecordingTest, AFailedDumpLeavesARecordingToo) {
   KYMO_NEEDS_CRIU();
   Kymod kymod;
   kymod.start();
@@ -222,7 +222,7 @@ TEST(RecordingTest, TheDaemonWideFileIsKeptBesides) {
                 stats["missed_frozen"].get<std::uint64_t>());
 }
 
-TEST(RecordingTest, NoneIsMadeWithoutProfiling) {
+TEST(RecordingTest, NoRecordingIsMadeWithoutProfiling) {
   KYMO_NEEDS_CRIU();
   Kymod kymod({"--profiling-metrics", "none"});
   kymod.start();

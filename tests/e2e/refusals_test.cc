@@ -56,7 +56,7 @@ std::string kymo_for_everybody(const Kymod& kymod) {
   return program;
 }
 
-TEST(RefusalsTest, FlagsOfTheDaemon) {
+TEST(RefusalsTest, WrongFlagsOfTheDaemonAreRefused) {
   const TemporaryDirectory folder;
   expect_refusal(kymod_with(folder, {"--profiling-metrics", "pages_writen"}), 2,
                  "did you mean pages_written?");
@@ -84,7 +84,7 @@ TEST(RefusalsTest, AnEmptyListOfMetricsPrintsTheChoices) {
   }
 }
 
-TEST(RefusalsTest, NoCriuAndOneThatFails) {
+TEST(RefusalsTest, AMissingCriuAndOneThatFailsAreNamed) {
   const TemporaryDirectory folder;
   expect_refusal(kymod_with(folder, {"--criu", folder.path() + "/criu"}), 1, "no such program");
   expect_refusal(kymod_with(folder, {"--criu", "no-such-criu"}), 1, "not found on PATH");
@@ -92,7 +92,7 @@ TEST(RefusalsTest, NoCriuAndOneThatFails) {
   expect_refusal(kymod_with(folder, {"--criu", failing}), 1, failing);
 }
 
-TEST(RefusalsTest, WhatAnotherDaemonHas) {
+TEST(RefusalsTest, TheSocketOrStateDirectoryOfAnotherDaemonIsRefused) {
   KYMO_NEEDS_CRIU();
   Kymod kymod;
   kymod.start();
@@ -111,7 +111,7 @@ TEST(RefusalsTest, AFileInTheSocketsPlaceIsKept) {
   EXPECT_EQ(read_file(file), "precious");
 }
 
-TEST(RefusalsTest, Requests) {
+TEST(RefusalsTest, EachWrongRequestIsRefusedWithItsReason) {
   KYMO_NEEDS_CRIU();
   Kymod kymod;
   kymod.start();
@@ -155,7 +155,7 @@ TEST(RefusalsTest, Requests) {
   EXPECT_EQ(kymod.log().find('\x1b'), std::string::npos) << kymod.log();
 }
 
-TEST(RefusalsTest, RecordsThatAreDamagedOrNewer) {
+TEST(RefusalsTest, DamagedAndNewerRecordsAreRefused) {
   KYMO_NEEDS_CRIU();
   Kymod kymod;
   kymod.start();
@@ -168,7 +168,7 @@ TEST(RefusalsTest, RecordsThatAreDamagedOrNewer) {
 
 // Reads and writes wait two seconds for another process that has the database locked. The next
 // request must work again.
-TEST(RefusalsTest, ADatabaseThatAnotherProcessHasLocked) {
+TEST(RefusalsTest, ADatabaseThatAnotherProcessHasLockedIsRefused) {
   KYMO_NEEDS_CRIU();
   Kymod kymod;
   kymod.start();
@@ -205,7 +205,7 @@ TEST(RefusalsTest, ADamagedDatabaseIsMovedAsideAndSaid) {
   EXPECT_TRUE(kymod.kymo_json({"ps"}).empty());
 }
 
-TEST(RefusalsTest, NoDaemon) {
+TEST(RefusalsTest, WithoutADaemonACommandSaysSo) {
   const TemporaryDirectory folder;
   expect_refusal(run({KYMO_PROGRAM, "ps", "--socket", folder.path() + "/none"}), 1, "start kymod");
 }

@@ -111,6 +111,22 @@ pid_t collector_of(pid_t kymod) {
   return 0;
 }
 
+// Dumps a process that is no job of `kymod`, and ends it: a job inherits the limits of its kymod, and
+// CRIU cannot dump a limit that it has itself.
+nlohmann::json dump_of_no_job(const Kymod& kymod) {
+  const Result<pid_t> pid = spawn({.file = "/bin/sleep",
+                                   .words = {"sleep", "1000"},
+                                   .descriptors = {kDevNull, kDevNull, kDevNull},
+                                   .leads = Program::Leads::session});
+  EXPECT_TRUE(pid.ok()) << (pid ? "" : pid.error().message);
+  if (!pid) return {};
+  nlohmann::json dump =
+      kymod.kymo_json({"dump", "process", std::to_string(*pid), "--leave-running"});
+  ::kill(*pid, SIGKILL);
+  ::waitpid(*pid, nullptr, 0);
+  return dump;
+}
+
 // A program that uses CPUs in one function with a known name, turn().
 std::vector<std::string> busy_program() {
   return {FUNCTIONS_PROGRAM, "work", "/dev/null", "100000000"};
@@ -199,17 +215,7 @@ TEST(StackProfilesTest, WithoutTheRightToUseBpfADumpSucceedsWithAWarning) {
   kymod.start();
   EXPECT_TRUE(kymod.logs("--profiling-stacks: "));
   EXPECT_TRUE(kymod.logs("CAP_BPF and CAP_PERFMON")) << kymod.log();
-  // Not a job of this kymod, because a job inherits the limits of this kymod, and CRIU cannot dump
-  // a limit that it has itself.
-  const Result<pid_t> pid = spawn({.file = "/bin/sleep",
-                                   .words = {"sleep", "1000"},
-                                   .descriptors = {kDevNull, kDevNull, kDevNull},
-                                   .leads = Program::Leads::session});
-  ASSERT_TRUE(pid.ok());
-  const nlohmann::json dump =
-      kymod.kymo_json({"dump", "process", std::to_string(*pid), "--leave-running"});
-  ::kill(*pid, SIGKILL);
-  ::waitpid(*pid, nullptr, 0);
+  const nlohmann::json dump = dump_of_no_job(kymod);
   ASSERT_EQ(dump["warnings"].size(), 1U) << dump["warnings"];
   EXPECT_NE(dump["warnings"][0].get<std::string>().find("no stack profile"), std::string::npos);
   const nlohmann::json about = ended_metadata(dump["recording"])["about"];
@@ -225,15 +231,7 @@ TEST(StackProfilesTest, WithoutTheRightToUseBpfWhatHappensInsideIsStillSeenByFil
   Kymod kymod({}, {WITHOUT_BPF_PROGRAM});
   kymod.start();
   EXPECT_TRUE(kymod.logs("--inside: dumps and restores have no columns of system calls"));
-  const Result<pid_t> pid = spawn({.file = "/bin/sleep",
-                                   .words = {"sleep", "1000"},
-                                   .descriptors = {kDevNull, kDevNull, kDevNull},
-                                   .leads = Program::Leads::session});
-  ASSERT_TRUE(pid.ok());
-  const nlohmann::json dump =
-      kymod.kymo_json({"dump", "process", std::to_string(*pid), "--leave-running"});
-  ::kill(*pid, SIGKILL);
-  ::waitpid(*pid, nullptr, 0);
+  const nlohmann::json dump = dump_of_no_job(kymod);
   EXPECT_TRUE(dump["warnings"].empty()) << dump["warnings"];
   const nlohmann::json inside = ended_metadata(dump["recording"])["about"]["inside"];
   const std::string missing = inside["missing"].dump();
@@ -282,7 +280,7 @@ void expect_criu_of_container(const Kymod& kymod, const std::string& kind, const
   EXPECT_TRUE(names_criu(restored));
 }
 
-TEST(StackProfilesTest, ContainerOfRunc) {
+TEST(StackProfilesTest, ADumpOfARuncContainerHasStacks) {
   KYMO_NEEDS_RUNC();
   const RuncFolder runc;
   Kymod kymod({"--runc-root", runc.path(), kOften});
@@ -293,7 +291,7 @@ TEST(StackProfilesTest, ContainerOfRunc) {
   expect_criu_of_container(kymod, "runc", "kymo-web", bundle + "/rootfs");
 }
 
-TEST(StackProfilesTest, ContainerOfPodman) {
+TEST(StackProfilesTest, ADumpOfAPodmanContainerHasStacks) {
   KYMO_NEEDS_PODMAN();
   PodmanContainers podman;
   Kymod kymod({"--podman-flags=" + PodmanContainers::flags(), kOften});
@@ -305,7 +303,7 @@ TEST(StackProfilesTest, ContainerOfPodman) {
 }
 
 // As with containerd, its CRIU is not a descendant of kymod.
-TEST(StackProfilesTest, ContainerOfDocker) {
+TEST(StackProfilesTest, ADumpOfADockerContainerHasStacks) {
   KYMO_NEEDS_DOCKER();
   const Docker docker(fs::path(criu_path()).parent_path());
   Kymod kymod({kOften});
@@ -317,7 +315,7 @@ TEST(StackProfilesTest, ContainerOfDocker) {
 }
 
 // Its CRIU is not a descendant of kymod.
-TEST(StackProfilesTest, ContainerOfContainerd) {
+TEST(StackProfilesTest, ADumpOfAContainerdContainerHasStacks) {
   KYMO_NEEDS_CONTAINERD();
   const Containerd containerd(fs::path(criu_path()).parent_path());
   Kymod kymod({kOften});

@@ -167,14 +167,14 @@ TEST_F(VerifyCheckpointTest, AGoodArchiveWasCalledDamaged) {
   }
 }
 
-TEST_F(VerifyCheckpointTest, OneThatWasCutShortIsRefused) {
+TEST_F(VerifyCheckpointTest, ACheckpointThatWasCutShortIsRefused) {
   dump({});
   fs::resize_file(pages(), fs::file_size(pages()) - 4096);
   EXPECT_EQ(verify(1)["faults"].size(), 1U);
   EXPECT_NE(refusal().find("its images are damaged: pages-"), std::string::npos);
 }
 
-TEST_F(VerifyCheckpointTest, OneOfWhichAByteIsAnotherIsRefusedWhereItHasChecksums) {
+TEST_F(VerifyCheckpointTest, AChangedByteIsFoundByTheChecksumsAndRefused) {
   dump({"--checksums"});
   const std::string changed = pages();
   std::fstream file(changed, std::ios::in | std::ios::out);
@@ -229,7 +229,7 @@ TEST_F(VerifyCheckpointTest, AReaderThatStandsStillHoldsUpNoRequestForGood) {
   EXPECT_EQ(health(), "200");
 }
 
-TEST_F(VerifyCheckpointTest, NothingIsCalledWholeThatIsNoCheckpoint) {
+TEST_F(VerifyCheckpointTest, WhatIsNoCheckpointIsNotCalledWhole) {
   for (const std::string& target : {kymod_.path("none"), kymod_.state()}) {
     const Outcome seen = kymod_.kymo({"verify", target});
     EXPECT_EQ(seen.exit_code, 1) << target;

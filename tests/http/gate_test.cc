@@ -73,7 +73,7 @@ TEST(GateTest, AnotherOriginIsRefusedAndAChangeNeedsOne) {
   EXPECT_EQ(refused(credentials), 403);
 }
 
-TEST(GateTest, SecretsAreTheSameOrNot) {
+TEST(GateTest, ComparesWholeSecrets) {
   EXPECT_TRUE(same_secret("abc", "abc"));
   EXPECT_FALSE(same_secret("abc", "abd"));
   EXPECT_FALSE(same_secret("ab", "abc"));

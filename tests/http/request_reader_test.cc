@@ -42,7 +42,7 @@ TEST(FramingTest, TheLengthIsThatOfTheHeadAndOfTheBodyThatItNames) {
   }
 }
 
-TEST(FramingTest, ItIsTheSameInWhateverPiecesTheRequestComes) {
+TEST(FramingTest, ARequestIsReadAlikeInWhateverPiecesItComes) {
   const std::string text = "POST / HTTP/1.1\r\nContent-Length: 3\r\n\r\na\nb";
   Framing framing;
   for (std::size_t n = 1; n <= text.size(); ++n) framing.read(text.substr(0, n));

@@ -86,7 +86,7 @@ TEST(MachineSource, ReadsTheKernelsTexts) {
   EXPECT_EQ(values.at("machine_memory_wait_ns"), 1'234'000U);
 }
 
-TEST(MachineSource, ATextThatIsNoneLeavesTheValuesAlone) {
+TEST(MachineSource, AnUnreadableTextLeavesTheValuesAlone) {
   const test::TemporaryDirectory proc;
   write(proc.path() + "/stat", "nonsense");
   write(proc.path() + "/meminfo", "");

@@ -77,6 +77,11 @@ def folder_of(name):
     return inner if inner in FLOORS else first if first in FLOORS else None
 
 
+def runtime_of(name):
+    """The runtime to whose folder a file below src/ belongs. None if it belongs to none."""
+    return name.split("/")[1] if name.startswith("runtimes/") and name.count("/") > 1 else None
+
+
 def outer(folder):
     return folder.partition("/")[0]
 
@@ -102,6 +107,7 @@ def check_source_file(root, path):
         return
     if any(other.startswith(folder + "/") for other in FLOORS):
         yield f"{where}: stands in none of the folders of src/{folder} that docs/architecture.md lists"
+    own_runtime = runtime_of(name)
     for quoted, name in includes(path):
         other = folder_of(name)
         if other == "?":
@@ -111,6 +117,8 @@ def check_source_file(root, path):
         elif other is not None and not may_include(folder, other):
             yield (f"{where}: {folder} (floor {floor_text(folder)}) must not include {name}"
                    f" ({other}, floor {floor_text(other)})")
+        elif own_runtime and runtime_of(name) not in (None, own_runtime):
+            yield f"{where}: must not include {name}, which is another runtime's"
 
 
 def check_public_header(root, path):

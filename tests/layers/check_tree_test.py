@@ -46,6 +46,13 @@ class CheckTreeTest(unittest.TestCase):
     def test_includes_from_beside(self):
         self.expect_fault("src/store/a.cc", '#include "criu/stats.h"\n', "must not include criu/stats.h")
 
+    def test_a_runtime_includes_another(self):
+        self.expect_fault("src/runtimes/podman/a.cc", '#include "runtimes/runc/bundle.h"\n',
+                          "must not include runtimes/runc/bundle.h, which is another runtime's")
+        self.assertEqual(self.faults_of("src/runtimes/podman/a.cc", '#include "runtimes/table.h"\n'), [])
+        (self.root / "src/runtimes/podman/a.cc").unlink()
+        self.assertEqual(self.faults_of("src/runtimes/table.cc", '#include "runtimes/runc/bundle.h"\n'), [])
+
     def test_includes_from_above_behind_spaces_and_brackets(self):
         self.expect_fault("src/base/a.cc", "  #  include <daemon/config/config.h>\n",
                           "must not include daemon/config/config.h")

@@ -43,7 +43,7 @@ TEST(CgroupRuleTest, WithVersion2AloneThereIsOneHierarchy) {
   EXPECT_FALSE(is_in(rule, "no line of it"));
 }
 
-TEST(CgroupRuleTest, TheRootAndOtherTextsAreNone) {
+TEST(CgroupRuleTest, TheRootAndOtherTextsAreRefused) {
   for (const char* text : {"", "/", "web", "/sys/fs/cgroup", "/sys/fs/cgroup/"}) {
     EXPECT_FALSE(cgroup_rule(text, true)) << text;
     EXPECT_FALSE(cgroup_rule(text, false)) << text;

@@ -224,7 +224,7 @@ TEST(KeeperTextTest, AClockThatGoesBackIsSaid) {
   EXPECT_TRUE(clock_note(100, 40).starts_with("the clock of the machine went back by 60 minutes"));
 }
 
-TEST(KeeperTextTest, OtherLinesAreNone) {
+TEST(KeeperTextTest, LinesOfOtherFormsAreRefused) {
   for (const char* const line : {"", "{}", "[]", R"({"directory":1})", R"({"jobs":[["a",1]]})"}) {
     EXPECT_FALSE(order_in(line)) << line;
     EXPECT_FALSE(jobs_in(line)) << line;

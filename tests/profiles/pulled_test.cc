@@ -59,7 +59,7 @@ TEST(DifferenceTest, AProgramThatWasStartedAgainHasCountedFromZero) {
       << "a stack that is gone also shows that the program was started again";
 }
 
-TEST(PullTargetsTest, AreLines) {
+TEST(PullTargetsTest, AFileListsOneTargetInEachLine) {
   const auto read = pull_targets_in(
       "# all\n\nweb http://web.shop:6060\n six http://[::1]:80/admin/ # mine\nplain http://host\n",
       "f");
@@ -91,7 +91,7 @@ std::string pod(const std::string& name, const std::string& annotations, const s
          annotations + R"(},"status":{"podIP":")" + ip + R"("}})";
 }
 
-TEST(PullTargetsTest, ArePods) {
+TEST(PullTargetsTest, PodsWithAnnotationsAreTargets) {
   const std::string list =
       R"({"items":[)" +
       pod("a", R"({"coroot.com/profile-scrape":"true","coroot.com/profile-port":"7070"})",

@@ -5,7 +5,7 @@
 namespace kymo::profiles {
 namespace {
 
-TEST(ServiceTest, ItsTextIsReadAgain) {
+TEST(ServiceTest, TheTextOfAServiceIsReadBack) {
   for (const char* const text : {"job:web", "container:0123456789ab", "process:a:b c"}) {
     const std::optional<Service> service = service_in(text);
     ASSERT_TRUE(service) << text;
@@ -15,7 +15,7 @@ TEST(ServiceTest, ItsTextIsReadAgain) {
   EXPECT_EQ(service_in("process:a:b c")->name, "a:b c");
 }
 
-TEST(ServiceTest, OtherTextsAreNone) {
+TEST(ServiceTest, OtherTextsAreNoService) {
   for (const char* const text : {"", "web", "job:", ":web", "jobs:web", "cgroup:/x"}) {
     EXPECT_FALSE(service_in(text)) << text;
   }

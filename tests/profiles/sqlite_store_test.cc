@@ -243,7 +243,7 @@ TEST_F(SqliteStoreTest, WhatIsStillSeenStays) {
   EXPECT_EQ(stacks({Type::cpu, {}, kAll}), (Stacks{{"f", 6}}));
 }
 
-TEST_F(SqliteStoreTest, ItStaysWithinItsSpace) {
+TEST_F(SqliteStoreTest, TheStoreStaysWithinItsSpace) {
   constexpr std::uint64_t kLimit = 256 * 1024;
   for (std::int64_t minute = 0; minute < 300; ++minute) {
     SomeMinute filled(minute);
@@ -325,7 +325,7 @@ TEST_F(SqliteStoreTest, ALaterVersionIsRefused) {
   EXPECT_EQ(SqliteStore::open_to_read(path_).error().code, Code::failed_precondition);
 }
 
-TEST_F(SqliteStoreTest, DamageIsSaid) {
+TEST_F(SqliteStoreTest, ADamagedFileIsReported) {
   add(SomeMinute(10).stack("process:a", {"f"}, 1));
   change("UPDATE stacks SET body = x'ff'");
   const auto profile = store_->profile({Type::cpu, {}, kAll});

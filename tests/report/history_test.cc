@@ -95,7 +95,7 @@ TEST(HistoryTest, AChangeSaysFirstWhichPhaseMadeItAndWhatCriuDidThen) {
   EXPECT_EQ(history.changes[0].because.size(), 1U);
 }
 
-TEST(HistoryTest, ADriftIsCalledOne) {
+TEST(HistoryTest, ADriftIsReportedAsADrift) {
   std::vector<HistoryRun> runs;
   for (std::size_t i = 0; i < 30; ++i) {
     const std::vector<HistoryRun> next = about(1, 400 + 15.0 * static_cast<double>(i), i);
@@ -153,7 +153,7 @@ TEST(HistoryTest, WhereNoiseIsLargeAFifthIsNoRegression) {
   EXPECT_FALSE(history.verdict->regression);
 }
 
-TEST(HistoryTest, OneSlowRunOfThreeNewestIsNone) {
+TEST(HistoryTest, OneSlowRunOfTheThreeNewestIsNoRegression) {
   HistoryOptions options = allowing(0.2);
   options.newest = 3;
   EXPECT_FALSE(analyse_history(numbered(about(10, 400), {one(400), one(900), one(410)}), options)

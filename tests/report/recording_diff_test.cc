@@ -160,7 +160,7 @@ TEST_F(RecordingDiffReport, AnImprovementIsNoIncrease) {
 }
 
 // Before the fix, the text said that a rate had fallen by up to 1,200 %.
-TEST_F(RecordingDiffReport, NothingFallsByMoreThanAllOfIt) {
+TEST_F(RecordingDiffReport, NoDecreaseIsMoreThanAHundredPercent) {
   std::vector<std::string> before;
   std::vector<std::string> after;
   for (const unsigned bytes : {100U, 200U, 300U, 50'000U, 90'000U}) {

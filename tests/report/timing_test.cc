@@ -69,7 +69,7 @@ TEST(TimingTest, WhatIsCountedTwiceIsSaid) {
             "     50 ns  100.0         total\n");
 }
 
-TEST(TimingTest, TheJsonIsNestedAndLeavesOutWhatIsNot) {
+TEST(TimingTest, TheJsonIsNestedAndLeavesOutEmptyMembers) {
   const nlohmann::json json = timing_json(failed_dump(), 0);
   EXPECT_EQ(json["name"], "dump");
   EXPECT_EQ(json["error"], "no");

@@ -244,7 +244,7 @@ TEST_F(TracedByAnother, NothingIsRepairedIfOurCriuNeverAttached) {
   EXPECT_TRUE(in_repair());
 }
 
-TEST_F(TracedByAnother, NothingIsRepairedAndTheImagesAreKeptIfItDid) {
+TEST_F(TracedByAnother, NothingIsRepairedAndTheImagesAreKeptIfOurCriuAttached) {
   write("inventory.img");
   log("(00.001) Seized task 12, state 0\n");
   EXPECT_TRUE(conclude().ok());

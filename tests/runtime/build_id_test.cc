@@ -35,7 +35,7 @@ TEST(BuildId, IsThatWhichTheLinkerPrints) {
   }
 }
 
-TEST(BuildId, OfWhatIsNoProgramOrIsCutThereIsNone) {
+TEST(BuildId, IsEmptyForAFileThatIsNoProgramOrIsCut) {
   const test::TemporaryDirectory folder;
   EXPECT_EQ(id_of(folder.file("text", "no program")), "");
   EXPECT_EQ(id_of(folder.file("empty", "")), "");

@@ -54,7 +54,7 @@ TEST_F(FakeCgroup, OfVersionTwoIsFrozenByCgroupFreeze) {
   EXPECT_FALSE(found->frozen());
 }
 
-TEST_F(FakeCgroup, BothVersionsFreezeByTheFirst) {
+TEST_F(FakeCgroup, WhereBothVersionsHaveAFreezerVersionOneFreezes) {
   group("6:freezer:/web\n0::/web\n");
   folder_.folder("sys/unified/web");
   folder_.file("sys/unified/web/cgroup.freeze", "0\n");
@@ -108,7 +108,7 @@ TEST(FreezeProcessTest, AProcessAndItsChildrenAreFrozenAndGoOn) {
   EXPECT_EQ(waitpid(pid, nullptr, 0), pid);
 }
 
-TEST(FreezeProcessTest, ItselfAndTheGoneAreRefused) {
+TEST(FreezeProcessTest, RefusesItselfAndProcessesThatAreGone) {
   EXPECT_EQ(freeze_process(identify(getpid())).error().code, Code::invalid_argument);
   EXPECT_EQ(freeze_process(identify(getppid())).error().code, Code::invalid_argument);
   EXPECT_EQ(freeze_process({getpid(), 1}).error().code, Code::not_found);

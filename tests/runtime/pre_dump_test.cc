@@ -20,7 +20,7 @@ TEST(PreDump, AnotherRoundIsWorthItsTimeWhileTheyShrink) {
   EXPECT_TRUE(another_round_pays(rounds_of({100'000, 40'000, 10'000})));
 }
 
-TEST(PreDump, NoneIsWhereNothingIsLeftOrNothingIsGained) {
+TEST(PreDump, NoFurtherRoundIsMadeIfLittleIsLeftOrGained) {
   EXPECT_FALSE(another_round_pays(rounds_of({200})));
   EXPECT_FALSE(another_round_pays(rounds_of({100'000, 256})));
   EXPECT_FALSE(another_round_pays(rounds_of({100'000, 95'000})));

@@ -75,7 +75,7 @@ TEST_F(DumpChecks, RefusesAPidThatNoProcessHas) {
             "cannot dump process " + pid + ": there is no process " + pid + "; see ps");
 }
 
-TEST_F(DumpChecks, RefusesPidsThatAreNone) {
+TEST_F(DumpChecks, RefusesInvalidPids) {
   for (const pid_t pid : {0, -1}) {
     EXPECT_NE(refusal(spec(pid)).find("a pid is a number above 0"), std::string::npos);
   }
@@ -232,7 +232,7 @@ TEST_F(DumpChecks, RefusesInit) {
   EXPECT_NE(refusal(spec(1)).find("it is init"), std::string::npos) << refusal(spec(1));
 }
 
-TEST_F(DumpChecks, RefusesImagesDirectoriesThatAreMissingFullOrNone) {
+TEST_F(DumpChecks, RefusesImagesDirectoriesThatAreMissingOrNotEmptyOrNoDirectory) {
   const Sleeper sleeper;
   DumpSpec bad = spec(sleeper.pid());
   bad.images_dir = folder_.path() + "/missing";

@@ -183,7 +183,7 @@ TEST(BundleTest, ABundleThatCannotBeReadStopsNoDump) {
 
 // Before the fix, the dump ended such a container, and runc could not restore it: "cannot allocate
 // tty".
-TEST(RuncTerminalTest, ItIsRefusedAndTheContainerRunsOn) {
+TEST(RuncTerminalTest, ADumpIsRefusedAndTheContainerRunsOn) {
   KYMO_NEEDS_RUNC();
   const test::RuncFolder runc;
   const std::string bundle = test::make_bundle(runc.folder(), "web", test::counting_command());

@@ -226,7 +226,7 @@ TEST_F(RecorderTest, ARingThatIsAheadOfTheImageYieldsNoRowsOfTheOtherRun) {
             result["ticks_due"].get<std::uint64_t>());
 }
 
-TEST_F(RecorderTest, WithItsRingFileGoneItIsNotRestoredUntilThereIsOne) {
+TEST_F(RecorderTest, ARestoreIsRefusedWhileTheRingFileIsMissing) {
   const std::string ring = folder_.path() + "/ring";
   start({ring});
   dump(false);

@@ -182,7 +182,7 @@ TEST(ComparedTreeTest, HasTheStacksOfBothAndWhatBecameOfEachFrame) {
 TEST(ComparedTreeTest, SeveralProcessesAreNotTakenForEachOther) {
   NamedProfile two = second();
   two.stacks[0].process = "other";
-  // The six rows of the test above, and `other` with main and work.
+  // Six rows as in the test above, and three more: `other`, its main and its work.
   EXPECT_EQ(compared_rows(compared_tree(first(), two)).size(), 9U);
 }
 

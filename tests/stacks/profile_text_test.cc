@@ -30,7 +30,7 @@ TEST(ProfileTextTest, WhatAReaderSaysIsReadAgain) {
 
 // An attacker may control the process that writes it. A wrong index of a function would cause a read
 // outside of the memory.
-TEST(ProfileTextTest, AnAnswerThatIsNoneIsRefusedInOneLine) {
+TEST(ProfileTextTest, AnInvalidAnswerIsRefusedInOneLine) {
   const std::string head = R"({"profile":["cpu",1,2,3,true],)";
   ASSERT_TRUE(
       profile_in(head + R"("functions":[["f","m",true]],"stacks":[["p","",false,1,2,[0]]]})"));

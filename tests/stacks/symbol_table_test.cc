@@ -5,7 +5,7 @@
 namespace kymo::stacks {
 namespace {
 
-TEST(SymbolTableTest, APerfMap) {
+TEST(SymbolTableTest, FindsTheNamesOfAPerfMap) {
   SymbolTable table;
   table.add_perf_map("1000 20 first\n0x1020 0x10 second with spaces\n");
   table.sort();
@@ -27,7 +27,7 @@ TEST(SymbolTableTest, LinesOfAPerfMapThatMakeNoSenseAreLeftOut) {
   EXPECT_EQ(table.find(0x3000), "last");
 }
 
-TEST(SymbolTableTest, AFunctionInsideAnother) {
+TEST(SymbolTableTest, AnAddressBelongsToTheInnermostFunction) {
   SymbolTable table;
   table.add_perf_map("1000 100 outer\n1040 10 inner\n");
   table.sort();

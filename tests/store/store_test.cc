@@ -586,7 +586,7 @@ TEST_F(StoreTest, WhatIsNotedIsStoredSoonByItself) {
   job.state = JobState::exited;
   store_->note_job(job);
   const auto stored = [&] {
-    // As another process opens it after this one was killed.
+    // Opens the store as a process would that is started after this one was killed.
     const Result<std::unique_ptr<Store>> other = Store::open(path());
     return other && (*other)->job("a")->state == JobState::exited;
   };

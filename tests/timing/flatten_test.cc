@@ -101,7 +101,7 @@ TEST(FlattenTest, PartsThatExceedTheWholeAreSaidToOverlap) {
   EXPECT_EQ(counted(tree), tree.total_ns + tree.overlap_ns);
 }
 
-TEST(FlattenTest, NothingGivesNothing) {
+TEST(FlattenTest, ATreeWithoutPartsHasNoRows) {
   EXPECT_TRUE(flatten({}).rows.empty());
   const FlatTree alone = flatten({root(7)});
   EXPECT_TRUE(alone.rows.empty());

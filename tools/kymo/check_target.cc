@@ -88,8 +88,8 @@ Result<Looked> ask_kymod(client::Client& client, const v1::Target& target,
   return Looked{preflight::report_of(*response), response->forecast(), ""};
 }
 
-// A process is looked at by this program, which shows what its user may see. Only kymod knows earlier
-// dumps.
+// A process is looked at by this program, which shows what its user may see. Only kymod knows
+// earlier dumps.
 Result<Looked> look_at_process(Result<client::Client>& client, const v1::Target& target, pid_t pid,
                                const v1::CheckpointOptions& asked) {
   const char* const home = std::getenv("HOME");

@@ -73,7 +73,7 @@ void add_checkpoint_options(CLI::App& verb, Options& options) {
       [&options](int value) {
         options.set_file_validation(static_cast<v1::FileValidation>(value));
       },
-      "How the restore finds out whether a program or library is the one of the dump (default: "
+      "How the restore checks that a program or library is still the one of the dump (default: "
       "buildid)");
 }
 

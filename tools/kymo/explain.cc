@@ -75,7 +75,8 @@ std::string log_in(const std::string& folder, const std::string& name) {
   return {};
 }
 
-// Why the dump of a checkpoint failed, if it did: what kymod wrote of it, or else CRIU's log.
+// Why the dump of a checkpoint failed: as kymod noted it in checkpoint.json, or else as CRIU's log
+// shows it. Returns nothing if the dump did not fail.
 std::optional<failures::Explanation> failure_of(const std::string& folder, const std::string& log) {
   const Result<std::string> text = read_beneath(folder, "checkpoint.json");
   const nlohmann::json record = text ? parse_json(*text) : nlohmann::json();

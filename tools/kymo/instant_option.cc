@@ -12,7 +12,8 @@ namespace {
 
 constexpr std::int64_t kNanosPerSecond = 1'000'000'000;
 
-// The parts of a time that a format finds in the whole text. Parts that are not in it are those of `at`.
+// The parts of a time that a format finds in the whole text. Parts that are not in it are those of
+// `at`.
 std::optional<std::tm> parse(const std::string& text, const char* format, std::tm at) {
   const char* const end = ::strptime(text.c_str(), format, &at);
   if (end == nullptr || *end != '\0') return std::nullopt;

@@ -248,8 +248,8 @@ Result<std::vector<std::string>> checkpoints_of(const Context& context, const st
   return directories;
 }
 
-// Shows what `read` finds in these files and folders. They are of unknown origin: they are read in a
-// process without rights.
+// Shows what `read` finds in these files and folders. They are of unknown origin: they are read in
+// a process without rights.
 void show(const ProfileArguments& arguments, const std::vector<std::string>& paths,
           const std::function<Result<stacks::NamedProfile>()>& read, Context& context) {
   std::vector<std::string> made =

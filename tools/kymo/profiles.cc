@@ -202,7 +202,7 @@ Result<Service> find_service(const std::string& asked, const Shown& shown) {
     return Error{Code::invalid_argument, asked + " is not clear: there are " + names};
   }
   return Error{Code::not_found, "no service " + asked + " has samples from " + range_text(shown) +
-                                    ": kymo profiles lists those that have"};
+                                    ": kymo profiles lists the services that have samples"};
 }
 
 std::string title_of(const Shown& shown) {

@@ -17,8 +17,8 @@ std::string command_of(const v1::Job& job) {
   return out;
 }
 
-// What holds the job, what goes on with it, how it ended, and why its newest dump failed. Empty if none is the
-// case.
+// What holds the job, what goes on with it, how it ended, and why its newest dump failed. Empty if
+// none is the case.
 std::string note_of(const v1::Job& job) {
   if (!job.held().empty()) return job.held();
   std::string note = job.pending();

@@ -25,8 +25,8 @@ void show_timing(Context& context, const client::Client::Timing& timing, ShowTim
 void add_timing(const Context& context, const client::Client::Timing& timing, nlohmann::json& json);
 
 // Shows the result and the timing of a dump or restore: for a person with `print`, as JSON, or, if
-// `print_stats`, like podman's --print-stats. `target`: the target as the user gave it. `failure`: why
-// it failed.
+// `print_stats`, like podman's --print-stats. `target`: the target as the user gave it. `failure`:
+// why it failed.
 template <class Response, class Print>
 void show_outcome(Context& context, const Result<Response>& response,
                   const client::Client::Timing& timing, const v1::Failure& failure,

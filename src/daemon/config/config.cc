@@ -139,13 +139,11 @@ Result<void> check_profiles(const Config& config) {
     }
   }
   if (config.profiles.empty() && config.http_profiles) {
-    return invalid(
-        "--http-profiles: no profiles are kept without --profiles: name a folder with it");
+    return invalid("--http-profiles: kymod keeps no profiles: add --profiles DIR");
   }
   if (config.profiles.empty() &&
       (!config.profiles_only.empty() || config.profiles_off_cpu || !config.profiles_pull.empty())) {
-    return invalid(
-        "--profiles-...: no profiles are kept without --profiles: name a folder with it");
+    return invalid("--profiles-...: kymod keeps no profiles: add --profiles DIR");
   }
   if (!config.profiles_pull_token.empty() || !config.profiles_pull_ca.empty()) {
     if (!profiles::is_address(config.profiles_pull)) {

@@ -1,8 +1,6 @@
 #include "daemon/recorder/failure_counts.h"
 
-#include <prometheus/metric_family.h>
-
-#include "daemon/recorder/metrics.h"
+#include "daemon/recorder/metric_family.h"
 
 namespace kymo::daemon {
 
@@ -12,10 +10,9 @@ void FailureCounts::add(std::string_view request, std::string_view reason) {
 }
 
 std::vector<prometheus::MetricFamily> FailureCounts::Collect() const {
-  prometheus::MetricFamily family;
-  family.name = std::string(kPrometheusPrefix) + "failures_total";
-  family.help = "Dumps and restores that failed, by the reason's id in docs/errors.md";
-  family.type = prometheus::MetricType::Counter;
+  prometheus::MetricFamily family = metric_family(
+      "failures_total", "Dumps and restores that failed, by the reason's id in docs/errors.md",
+      prometheus::MetricType::Counter);
   const std::lock_guard lock(mutex_);
   for (const auto& [what, count] : counts_) {
     prometheus::ClientMetric metric;

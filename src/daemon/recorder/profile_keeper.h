@@ -28,8 +28,8 @@ class ProfileKeeper {
   ProfileKeeper(const ProfileKeeper&) = delete;
   ProfileKeeper& operator=(const ProfileKeeper&) = delete;
 
-  // Starts the process if none runs, reads what it says, and tells it which jobs run, and the cgroups of containers that
-  // are kept. Call it each second. It does not wait.
+  // Starts the process if none runs, reads what it says, and tells it which jobs run, and the
+  // cgroups of containers that are kept. Call it each second. It does not wait.
   void look(const profiles::JobSessions& jobs, const std::vector<std::string>& containers);
 
  private:

@@ -1,12 +1,9 @@
 #include "daemon/recorder/standstills.h"
 
-#include <prometheus/metric_family.h>
-
 #include <algorithm>
 #include <limits>
-#include <string>
 
-#include "daemon/recorder/metrics.h"
+#include "daemon/recorder/metric_family.h"
 
 namespace kymo::daemon {
 
@@ -19,10 +16,10 @@ void Standstills::add(std::uint64_t stood_still_ns) {
 }
 
 std::vector<prometheus::MetricFamily> Standstills::Collect() const {
-  prometheus::MetricFamily family;
-  family.name = std::string(kPrometheusPrefix) + "stood_still_seconds";
-  family.help = "How long the processes of a dump stood still, also of one that failed";
-  family.type = prometheus::MetricType::Histogram;
+  prometheus::MetricFamily family =
+      metric_family("stood_still_seconds",
+                    "How long the processes of a dump stood still, also of one that failed",
+                    prometheus::MetricType::Histogram);
   prometheus::ClientMetric metric;
   const std::lock_guard lock(mutex_);
   std::uint64_t sum = 0;

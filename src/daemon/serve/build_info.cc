@@ -1,8 +1,6 @@
 #include "daemon/serve/build_info.h"
 
-#include <prometheus/metric_family.h>
-
-#include "daemon/recorder/metrics.h"
+#include "daemon/recorder/metric_family.h"
 #include "kymo/version.h"
 
 namespace kymo::daemon {
@@ -12,10 +10,9 @@ BuildInfo::BuildInfo(const std::vector<runtime::CriuProgram>& crius)
       criu_fallback_(crius.size() > 1 ? crius.back().version.text() : "") {}
 
 std::vector<prometheus::MetricFamily> BuildInfo::Collect() const {
-  prometheus::MetricFamily family;
-  family.name = std::string(kPrometheusPrefix) + "build_info";
-  family.help = "Always 1; the labels have the versions of kymod and of the CRIU that it uses";
-  family.type = prometheus::MetricType::Gauge;
+  prometheus::MetricFamily family = metric_family(
+      "build_info", "Always 1; the labels have the versions of kymod and of the CRIU that it uses",
+      prometheus::MetricType::Gauge);
   prometheus::ClientMetric metric;
   metric.label = {{"version", KYMO_VERSION}, {"criu", criu_}, {"criu_fallback", criu_fallback_}};
   metric.gauge.value = 1;

@@ -474,9 +474,9 @@ Result<CommandOutcome> DockerRuntime::restore_by_docker(const RestoreSpec& spec,
   return done;
 }
 
-// Ends a container that Docker restores although the call to restore it was given up. Docker
-// answers once the restore is over. If its CRIU waits for a disk, that can take long. But that CRIU
-// was killed, so then nothing is restored.
+// Ends the container if Docker has restored it although kymod gave up the call to restore it. Docker
+// answers when its restore is over. That can take long if its CRIU waits for a disk. But such a CRIU
+// has been killed by now, so it restores nothing.
 void DockerRuntime::end_late_restore(const std::string& id) const {
   constexpr std::chrono::seconds kRestoresWithin{5};
   const auto until = std::chrono::steady_clock::now() + kRestoresWithin;

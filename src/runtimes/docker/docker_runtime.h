@@ -17,8 +17,8 @@ struct DockerRuntimeOptions {
 // Docker dumps only with its experimental features. The order of a dump is:
 //
 //   1. Docker pauses the container, unless it is paused.
-//   2. Docker dumps it and leaves it paused: containerd packs CRIU's images, and Docker unpacks them
-//      into the images directory.
+//   2. Docker dumps it and leaves it paused: containerd packs CRIU's images, and Docker unpacks
+//      them into the images directory.
 //   3. Once the images are there, the container is ended, or unpaused if it is to run on. In the
 //      latter case it is unpaused as soon as CRIU is done.
 //

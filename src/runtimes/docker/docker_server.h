@@ -9,9 +9,9 @@
 
 namespace kymo::runtime {
 
-// Whether a process runs as root, outside of containers, and the name of its executable begins with `program`. It is
-// a check for safety: any user can give a process the name dockerd, and kymod runs, as root, the criu that it finds
-// through the environment of dockerd.
+// Whether a process runs as root, outside of containers, and the name of its executable begins with
+// `program`. It is a check for safety: any user can give a process the name dockerd, and kymod
+// runs, as root, the criu that it finds through the environment of dockerd.
 // Threads: any.
 bool is_of_root(const probe::Process& process, std::string_view program);
 

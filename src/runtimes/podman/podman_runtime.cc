@@ -67,7 +67,8 @@ std::uint64_t runtime_time_ns(const std::string& output, const char* name) {
              : 0;
 }
 
-// The names of the container's cgroups: with cgroupfs and systemd, each also with the inner one that crun makes.
+// The names of the container's cgroups: with cgroupfs and systemd, each also with the inner one
+// that crun makes.
 std::vector<std::string> cgroups_of(const std::string& id) {
   const std::string name = "libpod-" + id;
   return {name, name + ".scope", name + "/container", name + ".scope/container"};
@@ -102,9 +103,9 @@ class PodmanRuntime : public Runtime {
   Result<PodmanStore> store();
   Result<std::string> restorable(const RestoreSpec& spec);
   Result<Container> inspect(const std::string& name) const;
-  // Returns the call of a checkpoint or restore. `name`: of the container, for messages. The log and the statistics of a checkpoint are in
-  // `work_dir`, to which links in podman's folder `userdata` must lead. Those of a restore are moved
-  // there. `said` gets the output of podman.
+  // Returns the call of a checkpoint or restore. `name`: of the container, for messages. The log
+  // and the statistics of a checkpoint are in `work_dir`, to which links in podman's folder
+  // `userdata` must lead. Those of a restore are moved there. `said` gets the output of podman.
   ContainerCall call(const std::string& verb, const std::string& id, const std::string& name,
                      const std::string& userdata, const std::string& work_dir,
                      std::vector<std::string> words, const std::string& criu_folder,

@@ -161,7 +161,7 @@ Result<std::string> freeze_process(const ProcessId& process, const std::string& 
   if (std::find(tree.begin(), tree.end(), getpid()) != tree.end()) {
     return Error{
         Code::invalid_argument,
-        tried + ": it is this program, or a program that started it, and so would freeze itself"};
+        tried + ": it is kymod, or a program that started kymod, so kymod would freeze, too"};
   }
   const Result<Freezer> freezer = Freezer::of(process.pid, proc, sys);
   if ((freezer && freezer->frozen()) || is_stopped(process.pid, proc)) {

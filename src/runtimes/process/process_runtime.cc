@@ -236,7 +236,8 @@ Error same_pids(const RestoreSpec& spec) {
                                          "wait until it ends"};
 }
 
-// Looks whether what the options name exists. CRIU would find out only in the middle of the restore.
+// Looks whether what the options name exists. CRIU would find out only in the middle of the
+// restore.
 Result<void> check_places(const RestoreSpec& spec) {
   const std::string tried = "cannot restore " + spec.images_dir + ": ";
   struct stat seen {};
@@ -314,7 +315,8 @@ Result<DumpOutcome> ProcessRuntime::dump(const DumpSpec& spec, const Observer& o
 }
 
 Result<void> ProcessRuntime::settle_dump(const DumpSpec& spec) {
-  // Another process may have the pid by now, such as one that is being restored from an older checkpoint.
+  // Another process may have the pid by now, such as one that is being restored from an older
+  // checkpoint.
   std::vector<pid_t> tree;
   if (probe::process_lives(spec.process.pid, spec.process.start_ticks)) {
     tree = probe::process_tree(spec.process.pid);

@@ -29,8 +29,8 @@ struct BundleRoot {
 // Errors: permission_denied: the root is a link or lies behind one; the folder cannot be made.
 Result<BundleRoot> prepare_root(const std::string& tried, const std::string& bundle);
 
-// Where the paths of a container of this bundle are on this machine: in its root, or in the source of a bind
-// mount. What is in its other mounts, such as a tmpfs, ends with the container.
+// Where the paths of a container of this bundle are on this machine: in its root, or in the source
+// of a bind mount. What is in its other mounts, such as a tmpfs, ends with the container.
 criu::PlaceOfGhost places_in_bundle(const std::string& bundle);
 
 }  // namespace kymo::runtime

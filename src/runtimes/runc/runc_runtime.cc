@@ -88,8 +88,8 @@ std::string bundle_of(const json& state) {
   return {};
 }
 
-// Whether the process is a runc (`program`) that restores this container, or works for one that kymod has
-// started. The words of `kymo restore CONTAINER` are similar.
+// Whether the process is a runc (`program`) that restores this container, or works for one that
+// kymod has started. The words of `kymo restore CONTAINER` are similar.
 bool restores(pid_t process, const RestoreSpec& spec, const std::string& program) {
   const std::string folder = "/proc/" + std::to_string(process);
   const auto has = [](const Result<std::string>& words, const std::string& word) {

@@ -13,8 +13,8 @@ struct RuncRuntimeOptions {
   std::string root = "/run/runc";     // where runc keeps the state of containers: its --root
   std::string criu_folder;            // first on PATH, where runc looks for criu
   std::chrono::milliseconds timeout;  // of each command; 0: none
-  // The file with the containers that could not be removed. The next runtime with this file removes them. Empty:
-  // none.
+  // The file with the containers that could not be removed. The next runtime with this file removes
+  // them. Empty: none.
   std::string memory{};
 };
 

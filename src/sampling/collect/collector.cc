@@ -100,7 +100,8 @@ void Collector::catch_up(std::uint64_t now_ns, bool clocks_changed) {
 }
 
 void Collector::count_late_by_sample(std::uint64_t end) {
-  // Ticks that would have been missed even if the collector had gone on as soon as the sample ended.
+  // Ticks that would have been missed even if the collector had gone on as soon as the sample
+  // ended.
   const std::uint64_t due = std::min(end, newest_due(std::max(last_end_ns_, options_.start_ns)));
   counts_.late_sample.add(due - std::min(due, tick_));
 }

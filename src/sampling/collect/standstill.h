@@ -26,8 +26,8 @@ namespace kymo {
 // moved apart.
 //
 // Threads: only the collector's.
-// Cost:    note() and clocks_diverged() are one comparison each, plus 20 us at most once a second and
-//          a vDSO call at most once a millisecond.
+// Cost:    note() and clocks_diverged() are one comparison each, plus 20 us at most once a second
+//          and a vDSO call at most once a millisecond.
 class Standstill {
  public:
   static constexpr std::uint64_t kMinNs = 20'000'000;

@@ -20,8 +20,8 @@ std::string part_path(const std::string& path, std::uint64_t number);
 // but never the part that is being written. If the name of a part is taken, its number is skipped.
 //
 // A part also ends if somebody else has changed its file. This happens if this process was restored
-// from an image that is older than the file, or if somebody removes the file. The file then stays as
-// it is, and a new part follows.
+// from an image that is older than the file, or if somebody removes the file. The file then stays
+// as it is, and a new part follows.
 //
 // Threads: one at a time.
 // Errors:  write() keeps all rows or none. If the next part cannot be begun, this is tried again

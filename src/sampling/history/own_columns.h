@@ -13,11 +13,11 @@ namespace kymo {
 
 // The columns of one recording, whose values belong to it alone: for example what one request has
 // written. The recording has them in place of the stream's columns, which add up all requests. All
-// values begin at 0. Each change of a value is noted with its time. A row gets the values of its own
-// time.
+// values begin at 0. Each change of a value is noted with its time. A row gets the values of its
+// own time.
 //
-// Threads: set(), set_all(), add() and value() from any thread; extend() before the recording begins;
-//          chosen() and overlay() from one thread after that.
+// Threads: set(), set_all(), add() and value() from any thread; extend() before the recording
+//          begins; chosen() and overlay() from one thread after that.
 // Memory:  24 bytes for each change until the rows of its time have passed, at most 1.5 MiB. Beyond
 //          that, the oldest changes of each column are merged into one.
 // Cost:    a short lock for each change. No function waits for files.

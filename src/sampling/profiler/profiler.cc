@@ -102,8 +102,9 @@ bool becomes_true_in_time(const std::atomic<bool>& condition) {
   return true;
 }
 
-// The shortest time of a sample on this machine, and thus the shortest interval that can be kept. On a
-// busy machine, the thread may have to wait for a CPU within a sample, so one sample says little.
+// The shortest time of a sample on this machine, and thus the shortest interval that can be kept.
+// On a busy machine, the thread may have to wait for a CPU within a sample, so one sample says
+// little.
 std::uint64_t measure_sample_ns(const Sampler& sampler) {
   constexpr int kSamples = 200;
   constexpr int kFew = 5;
@@ -281,7 +282,8 @@ Result<std::unique_ptr<RingMemory>> Profiler::State::make_ring(const RecordingIn
   if (options.ring_file.empty()) {
     return RingMemory::create_private(shape);
   }
-  // If this fails, for example because the ring is in use, create_file() refuses, too, and says why.
+  // If this fails, for example because the ring is in use, create_file() refuses, too, and says
+  // why.
   const Result<std::string> aside = move_ring_aside(options.ring_file);
   if (aside && !aside->empty()) {
     warn({"a program that was killed left the ring " + options.ring_file + ": moved to " + *aside +

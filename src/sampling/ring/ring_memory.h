@@ -14,8 +14,8 @@ namespace kymo {
 
 struct OpenRings;
 
-// An existing ring file whose header was read and found to be consistent. It is not mapped: its owner
-// can truncate a file at any time, and a program that has mapped it would then end by SIGBUS.
+// An existing ring file whose header was read and found to be consistent. It is not mapped: its
+// owner can truncate a file at any time, and a program that has mapped it would then end by SIGBUS.
 struct RingFile {
   FileDescriptor fd;
   std::string path;

@@ -32,7 +32,7 @@ class AllowedPathTest : public testing::Test {
   Config config_;
 };
 
-TEST_F(AllowedPathTest, WhatLiesInADirectoryIsTakenAsTheSystemWillTakeIt) {
+TEST_F(AllowedPathTest, PathsBelowAnAllowedDirectoryAreResolvedAsTheSystemDoes) {
   for (const auto& [asked, meant] : std::vector<std::pair<std::string, std::string>>{
            {"/in", "/in"},
            {"/in/", "/in"},
@@ -48,7 +48,7 @@ TEST_F(AllowedPathTest, WhatLiesInADirectoryIsTakenAsTheSystemWillTakeIt) {
   }
 }
 
-TEST_F(AllowedPathTest, WhatLeadsOutIsRefusedByWhateverWay) {
+TEST_F(AllowedPathTest, EveryPathThatLeadsOutIsRefused) {
   for (const char* asked :
        {"", "/", "/inside", "/in/..", "/in/../other/x", "/in/../in/../other", "/in/out",
         "/in/out/x/y", "/to-in/out/x", "/other", "/in/new/../../other", "/in/dangling/x",
@@ -66,7 +66,7 @@ TEST_F(AllowedPathTest, WhatLeadsOutIsRefusedByWhateverWay) {
   }
 }
 
-TEST_F(AllowedPathTest, WithoutDirectoriesAnyPathWillDoButNoneThatIsNone) {
+TEST_F(AllowedPathTest, WithoutAllowedDirectoriesAnyAbsolutePathIsAllowed) {
   config_.allowed_directories.clear();
   EXPECT_EQ(*look("/var//tmp/./x/../y/"), "/var/tmp/y");
   EXPECT_EQ(*look(root_ + "/in/out"), root_ + "/in/out");

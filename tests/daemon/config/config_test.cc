@@ -66,8 +66,7 @@ TEST(ConfigTest, ThePageShowsNoProfilesThatAreNotKept) {
   const test::TemporaryDirectory folder;
   Config config = good(folder);
   config.http_profiles = true;
-  EXPECT_EQ(refusal(config),
-            "--http-profiles: no profiles are kept without --profiles: name a folder with it");
+  EXPECT_EQ(refusal(config), "--http-profiles: kymod keeps no profiles: add --profiles DIR");
   config.profiles = folder.path() + "/profiles";
   EXPECT_EQ(refusal(config), "");
 }

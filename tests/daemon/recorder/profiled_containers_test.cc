@@ -27,7 +27,7 @@ TEST(ProfiledContainersTest, ContainersAreNamedByTheirRuntime) {
   EXPECT_EQ(found[1].name, "b:c");
 }
 
-TEST(ProfiledContainersTest, ThoseThatAreFoundHaveCgroups) {
+TEST(ProfiledContainersTest, ContainersThatAreFoundHaveCgroups) {
   const ProfiledContainers containers(names({"podman:a", "docker:gone", "runc:b"}),
                                       [](const ContainerName& name) -> Result<std::string> {
                                         if (name.name == "gone")

@@ -210,7 +210,7 @@ TEST_F(RecorderTest, SetWhileItStandsIsForTheNextStart) {
 
 // Controls, requests, and readers of rows and counts at the same time. If the machine stands still for a second, a request
 // gives up waiting for a control. No other refusal may occur.
-TEST_F(RecorderTest, AllAtOnce) {
+TEST_F(RecorderTest, ControlsRequestsAndReadersWorkAtTheSameTime) {
   make();
   ASSERT_TRUE(recorder->start());
   std::atomic<bool> over{false};

@@ -132,7 +132,7 @@ TEST(ForecastTest, EachDiskHasALineOfItsOwn) {
 
 // All dumps of this process had the same size. So only the dumps of other processes show how the
 // time grows with the size.
-TEST(ForecastTest, OthersTellHowATimeGrows) {
+TEST(ForecastTest, DumpsOfOtherProcessesTellHowATimeGrows) {
   EarlierDumps earlier;
   for (int i = 0; i < 3; ++i) earlier.own.push_back(on_disk("ext4 /dev/sda1", 8, 500, 1));
   for (const unsigned mib : {10U, 50U, 100U, 200U}) {

@@ -47,7 +47,7 @@ TEST_F(KillTest, AnotherProcessOfTheSamePidIsLeftAlone) {
   EXPECT_TRUE(probe::process_lives(pid_, start_ticks_));
 }
 
-TEST_F(KillTest, OneThatIsGoneIsToldOf) {
+TEST_F(KillTest, AProcessThatIsGoneIsReported) {
   ASSERT_TRUE(signal_process({pid_, start_ticks_}, SIGKILL).ok());
   ASSERT_EQ(waitpid(pid_, nullptr, 0), pid_);
   const Result<void> refused = signal_process({std::exchange(pid_, 0), start_ticks_}, SIGTERM);

@@ -32,8 +32,6 @@ TEST(RateMeterTest, AStandstillIsSeen) {
 
 class ProgressTest : public testing::Test {
  protected:
-  v1::Progress view_of(const RequestProgress& progress) { return progress.view(); }
-
   ProgressSums sums_;
   ProgressBoard board_{sums_};
 };

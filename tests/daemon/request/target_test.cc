@@ -34,7 +34,7 @@ TEST(ToOptions, EachChoiceOfTheApiIsTheOneOfItsName) {
   }
 }
 
-TEST(ToOptions, AChoiceThatIsNotKnownIsNone) {
+TEST(ToOptions, AnUnknownChoiceIsLeftUnset) {
   v1::CheckpointOptions asked;
   asked.set_cgroups(static_cast<v1::CgroupsMode>(99));
   asked.set_network_lock(static_cast<v1::NetworkLock>(99));

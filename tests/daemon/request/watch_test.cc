@@ -117,7 +117,7 @@ TEST_F(WatchTest, WhereNothingRunsThatIsSaid) {
   EXPECT_TRUE(seen.empty());
 }
 
-TEST_F(WatchTest, ThoseBeyondTheMostAreRefusedAndStalledOnesHoldNobodyUp) {
+TEST_F(WatchTest, WatchersBeyondTheLimitAreRefusedAndStalledOnesHoldNobodyUp) {
   const auto dump = board_.begin(v1::Progress::DUMP, "").value();
   dump->set_target(7, "web");
   std::atomic<bool> stalled = true;

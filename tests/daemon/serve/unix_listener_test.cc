@@ -211,7 +211,7 @@ TEST_F(UnixListenerTest, ALockThatSomebodyHoldsOnItsFolderDoesNotKeepItFromStart
   EXPECT_TRUE(is_let_in(path()));
 }
 
-TEST_F(UnixListenerTest, ItsFolderIsMade) {
+TEST_F(UnixListenerTest, TheFolderOfTheSocketIsMade) {
   const std::string deep = folder_.path() + "/a/b/socket";
   const auto listener = UnixListener::bind(deep, "");
   EXPECT_TRUE(listener.ok());

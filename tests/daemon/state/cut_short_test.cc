@@ -128,7 +128,7 @@ TEST_F(CutShort, HalfImagesOfAProcessThatRunsAreRemoved) {
   EXPECT_EQ(store_->job("work")->state, store::JobState::running);
 }
 
-TEST_F(CutShort, TheRuntimeIsToldWhatWasToBeDumpedByTheEntry) {
+TEST_F(CutShort, TheEntryTellsTheRuntimeWhatWasToBeDumped) {
   start_job(true);
   job_.id.clear();  // a container that is not a job
   begin_dump({"pages-1.img"});
@@ -323,7 +323,7 @@ TEST_F(CutShort, WholeImagesOfAProcessThatWasToRunOnAreTheCheckpointToo) {
   EXPECT_EQ(store_->job("work")->state, store::JobState::running);
 }
 
-TEST_F(CutShort, ThoseThatAreDamagedAreNot) {
+TEST_F(CutShort, DamagedImagesOfAProcessThatWasToRunOnAreNoCheckpoint) {
   start_job(true);
   begin_dump({"pages-1.img", "inventory.img"});
   be_unconfirmed({{"leave_running", true}});
@@ -333,7 +333,7 @@ TEST_F(CutShort, ThoseThatAreDamagedAreNot) {
 }
 
 // Before the fix, kymod looked at such a checkpoint again at each start.
-TEST_F(CutShort, NorAreThoseThatHoldNoProcess) {
+TEST_F(CutShort, ImagesThatHoldNoProcessAreNoCheckpoint) {
   start_job(true);
   begin_dump({"pages-1.img", "inventory.img"});
   be_unconfirmed({{"leave_running", true}});
@@ -341,7 +341,7 @@ TEST_F(CutShort, NorAreThoseThatHoldNoProcess) {
   EXPECT_EQ(close().state, store::CheckpointState::failed);
 }
 
-TEST_F(CutShort, NorAreThoseOfAProcessThatWasToEnd) {
+TEST_F(CutShort, ImagesOfAProcessThatWasToEndAndRunsAreNoCheckpoint) {
   start_job(true);
   begin_dump({"pages-1.img", "inventory.img"});
   be_unconfirmed({{"leave_running", false}});
@@ -484,6 +484,18 @@ class CutShortInMemory : public CutShort {
     ASSERT_TRUE(runtime::make_memory_images(memory_).ok());
     for (const char* image : images) std::ofstream(memory_ + "/" + image) << "12345678";
   }
+  // The process of a dump to memory ends, and the disk has no space for the images. Returns the
+  // checkpoint as it is then.
+  store::Checkpoint close_on_a_full_disk() {
+    begin_dump_to_memory({"inventory.img"});
+    std::ofstream(memory_ + "/pages-1.img") << std::string(100'000, 'p');
+    const std::string partial = dir_.partial_images();
+    EXPECT_EQ(::mount("kymo", partial.c_str(), "tmpfs", 0, "size=64k"), 0);
+    end_process();
+    store::Checkpoint full = close();
+    EXPECT_EQ(::umount(partial.c_str()), 0);
+    return full;
+  }
   [[nodiscard]] bool in_memory() const { return !runtime::find_memory_images(id_).empty(); }
 
   std::string memory_;
@@ -500,32 +512,20 @@ TEST_F(CutShortInMemory, WholeImagesOfAProcessThatIsGoneAreTheCheckpoint) {
   EXPECT_FALSE(in_memory());
 }
 
-TEST_F(CutShortInMemory, TheyStayThereWhileTheirDiskIsFull) {
+TEST_F(CutShortInMemory, ImagesStayInMemoryWhileTheirDiskIsFull) {
   start_job(true);
-  begin_dump_to_memory({"inventory.img"});
-  std::ofstream(memory_ + "/pages-1.img") << std::string(100'000, 'p');
-  const std::string partial = dir_.partial_images();
-  ASSERT_EQ(::mount("kymo", partial.c_str(), "tmpfs", 0, "size=64k"), 0);
-  end_process();
-  const store::Checkpoint full = close();
+  const store::Checkpoint full = close_on_a_full_disk();
   EXPECT_EQ(full.state, store::CheckpointState::unconfirmed);
   EXPECT_NE(full.error.find("kept in " + memory_), std::string::npos) << full.error;
   EXPECT_TRUE(in_memory());
-  EXPECT_EQ(::umount(partial.c_str()), 0);
 }
 
 // Before the fix, the job was "exited". It is "exited" only if the images in memory are lost, for example
 // by a reboot.
-TEST_F(CutShortInMemory, TheJobIsDumpedWhileTheyAreOnlyThere) {
+TEST_F(CutShortInMemory, AJobWhoseImagesAreOnlyInMemoryCountsAsDumped) {
   start_job(true);
-  begin_dump_to_memory({"inventory.img"});
-  std::ofstream(memory_ + "/pages-1.img") << std::string(100'000, 'p');
-  const std::string partial = dir_.partial_images();
-  ASSERT_EQ(::mount("kymo", partial.c_str(), "tmpfs", 0, "size=64k"), 0);
-  end_process();
-  EXPECT_EQ(close().state, store::CheckpointState::unconfirmed);
+  EXPECT_EQ(close_on_a_full_disk().state, store::CheckpointState::unconfirmed);
   EXPECT_EQ(store_->job(job_.id)->state, store::JobState::dumped);
-  EXPECT_EQ(::umount(partial.c_str()), 0);
   runtime::drop_memory_images(memory_);
   EXPECT_EQ(close().state, store::CheckpointState::failed);
   EXPECT_EQ(store_->job(job_.id)->state, store::JobState::exited);
@@ -560,14 +560,14 @@ TEST_F(CutShortInMemory, HalfImagesAreRemoved) {
   EXPECT_FALSE(in_memory());
 }
 
-TEST_F(CutShortInMemory, ThoseOfAProcessThatRunsAreRemoved) {
+TEST_F(CutShortInMemory, ImagesOfAProcessThatRunsAreRemoved) {
   start_job(true);
   begin_dump_to_memory({"pages-1.img", "inventory.img"});
   EXPECT_EQ(close().state, store::CheckpointState::failed);
   EXPECT_FALSE(in_memory());
 }
 
-TEST_F(CutShortInMemory, OnlyTheStartAfterItsEndIsKnownRemovesThem) {
+TEST_F(CutShortInMemory, ImagesAreRemovedOnlyOnceTheOutcomeIsKnown) {
   start_job(true);
   begin_dump_to_memory({"pages-1.img", "inventory.img"});
   settle_old_scratch(*store_);

@@ -76,7 +76,7 @@ TEST_F(DeletionTest, NothingIsDeletedWhereAnotherUserCouldLeadIt) {
 }
 
 // Before the fix, the checkpoint was removed from kymod's list although its images stayed, and the command said "deleted".
-TEST_F(DeletionTest, OneWithADamagedRecordStaysInTheList) {
+TEST_F(DeletionTest, ACheckpointWithADamagedRecordStaysInTheList) {
   const store::Checkpoint checkpoint = make(folder_.path() + "/mine");
   const std::string record = CheckpointDir(checkpoint.directory).record();
   const auto refused = [&] {
@@ -170,7 +170,7 @@ TEST_F(DeletionTest, WhatIsMountedInItsWorkFolderStaysAsItIs) {
   EXPECT_FALSE(fs::exists(checkpoint.directory));
 }
 
-TEST_F(DeletionTest, OneInUseIsRefusedAndStaysWhole) {
+TEST_F(DeletionTest, ACheckpointInUseIsRefusedAndStaysWhole) {
   const store::Checkpoint checkpoint = make(state_ + "/checkpoints/web-1");
   for (const char* used : {"", "/images", "/images.partial"}) {
     const auto claim = claims_.claim("directory:" + checkpoint.directory + used);
@@ -220,7 +220,7 @@ TEST_F(DeletionTest, WhatAUsersDirectoryHoldsIsReadByAProcessWithoutRights) {
   EXPECT_TRUE(fs::exists(checkpoint.directory + "/images/inventory.img"));
 }
 
-TEST_F(DeletionTest, OneWhoseDirectoryIsGoneIsForgotten) {
+TEST_F(DeletionTest, ACheckpointWhoseDirectoryIsGoneIsForgotten) {
   const store::Checkpoint checkpoint = make(folder_.path() + "/mine");
   fs::remove_all(checkpoint.directory);
   EXPECT_FALSE(remove(checkpoint).value());

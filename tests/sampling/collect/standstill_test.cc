@@ -104,7 +104,7 @@ TEST_F(StandstillTest, ClocksThatPartedAreSeenOnce) {
   }
 }
 
-TEST_F(StandstillTest, JudgingNotesAnew) {
+TEST_F(StandstillTest, AfterAVerdictTheClockIsComparedWithItsNewState) {
   static_cast<void>(standstill_.judge(kBeginNs - kHour, 0));
   Machine::pass(60 * kMilliNs);
   const Standstill::Verdict verdict =

@@ -63,7 +63,7 @@ TEST(Adler32, IsTheOneOfTheStandard) {
   EXPECT_EQ(adler32(std::string(1'000'000, '\xff')), 0x3843E1BEU);
 }
 
-TEST_F(AnnotatedSinkTest, PlainToTheByte) {
+TEST_F(AnnotatedSinkTest, WritesThePlainFormatToTheByte) {
   const auto sink = make_annotated_sink(in_folder("run"), AnnotatedFormat::plain);
   record(*sink);
   EXPECT_EQ(content(in_folder("run")), kGolden);
@@ -71,7 +71,7 @@ TEST_F(AnnotatedSinkTest, PlainToTheByte) {
 
 // Each line of the plain file with a prefix and a checksum, and a blank line before and after each
 // piece.
-TEST_F(AnnotatedSinkTest, LossyToTheByte) {
+TEST_F(AnnotatedSinkTest, WritesTheLossyFormatToTheByte) {
   const int fd = ::open(in_folder("log").c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
   ASSERT_GE(fd, 0);
   const auto sink = make_annotated_sink(fd, AnnotatedFormat::lossy);
