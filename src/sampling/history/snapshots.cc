@@ -146,7 +146,9 @@ Result<void> Snapshots::close(const ProfilerStats& stats) {
   }
   const std::lock_guard lock(folder_->fired_mutex);
   if (folder_->fired_error) {
-    return *folder_->fired_error;
+    Error error = *std::move(folder_->fired_error);
+    folder_->fired_error.reset();  // the recorder may be opened again
+    return error;
   }
   return {};
 }

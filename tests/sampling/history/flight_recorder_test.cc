@@ -124,6 +124,8 @@ TEST_F(FlightRecorderTest, ACallbackThatThrowsCostsNoSnapshotAndIsSaidAtTheEnd) 
   ASSERT_FALSE(closed);
   EXPECT_EQ(closed.error().message,
             "the callback FlightRecorderOptions::fired has thrown: not a std::exception");
+  ASSERT_TRUE(recorder.open(info_));
+  EXPECT_TRUE(recorder.close({})) << "the next recording has not thrown";
 }
 
 TEST_F(FlightRecorderTest, TheOldestSnapshotsMakeRoom) {
