@@ -62,8 +62,29 @@ def goals_text(results):
     rows = [f"| {figures.tell_met(entry['goal'])} | {entry['text'].replace('**', '')} | {figures.tell_goal(entry)} | "
             f"{figures.tell_reached(entry)} | `{part}` |" for _, part, entry in sorted(goals, key=lambda goal: goal[0])]
     missed = sum(not met for met, _, _ in goals)
+    why = list(dict.fromkeys(f"- `{part}`: {why_missed(part, entry['text'])}" for met, part, entry in goals if not met))
     return "\n".join([f"{len(goals)} goals, {missed} of them not met.", "", "| | | goal | reached | part |",
-                      "| --- | --- | --- | --- | --- |", *rows])
+                      "| --- | --- | --- | --- | --- |", *rows, *(["", "Why they are not met:", "", *why] if why else [])])
+
+
+# Why a goal is not met, by its part and a word of its text. Only those that are not met now are shown.
+WHY_MISSED = [
+    ("sample", "beside a thread", "While a thread adds, its cells are in the cache of its CPU. A sample must fetch each of their cache "
+     "lines from there, and this takes longer than to read them."),
+    ("scope", "to open", "Besides the read of the clock, a scope reserves a node of the tree by an atomic addition, and fills it in."),
+    ("busy", "real-time policy", "Both miss so few ticks that the ratio of the two says little: see the shares of ticks in the part."),
+    ("busy", "normal policy", "Both have to wait for a CPU. The recorder does more in each tick than a loop that only sleeps, so it "
+     "has more CPU time to its account. Use `realtime_priority` where ticks must not be missed."),
+    ("reading", "all threads", "The threads of a process hand their pieces over in the order of the file, so one may wait for another. "
+     "The processes beside it never wait for each other."),
+    ("dump", "1 MiB", "kymod's own time is nearly the same for every size, so a small dump shows it most. "
+     "[timing.md](timing.md) has the steps that it consists of."),
+]
+NO_REASON = "The reason is not known yet."
+
+
+def why_missed(part, text):
+    return next((why for name, word, why in WHY_MISSED if name == part and word in text), NO_REASON)
 
 
 # --- README --------------------------------------------------------------------------------------

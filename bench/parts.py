@@ -80,7 +80,7 @@ SAMPLE = Part(
         cost(f"sample/{count}", f"**a sample of {count} counters**", f"prometheus_collect/{count}"),
         # Each cache line of cells must come from the other CPU: this takes about as long as the sample itself, in each
         # direction.
-        cost(f"sample_beside_a_writer/{count}", f"the same, beside a thread that adds to them", f"sample/{count}",
+        cost(f"sample_beside_a_writer/{count}", f"{count} counters, beside a thread that adds to them", f"sample/{count}",
              at_most(3, "ratio")))])
 
 THREADS = (1, 16, 64, 256)

@@ -30,7 +30,8 @@ struct FlightRecorderOptions {
   std::chrono::nanoseconds after{1'000'000'000};
   // Called when a rule has begun a snapshot, or with the reason why it could not. It runs on the
   // thread that writes the snapshot, so several calls may run at once. If this thread cannot be
-  // started, it runs on the recorder's writer thread.
+  // started, it runs on the recorder's writer thread. If it throws, the snapshot is written all the
+  // same, and Profiler::stop() fails with the first exception.
   std::function<void(const std::string& rule, const Result<std::string>& path)> fired{};
 };
 

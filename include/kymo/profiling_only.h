@@ -1,5 +1,6 @@
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -46,6 +47,11 @@ class ProfilingCounter {
       counter_->add(n);
     }
   }
+  // Does not compile, as Counter::add.
+  template <std::floating_point T>
+  void add(T n) const noexcept {
+    counter_->add(n);
+  }
 
  private:
   std::optional<Counter> counter_;
@@ -74,6 +80,12 @@ class ProfilingCounter {
     return {};
   }
   [[gnu::always_inline]] static constexpr void add(std::uint64_t /*n*/ = 1) noexcept {}
+  // Does not compile, so that both builds accept the same.
+  template <std::floating_point T>
+  static constexpr void add(T) noexcept {
+    static_assert(!std::floating_point<T>,
+                  "kymo::ProfilingCounter::add: a counter counts whole numbers.");
+  }
 };
 
 }  // namespace profiling_off

@@ -146,7 +146,7 @@ struct OutputPlace {
 //          and open() of libkymo's own sinks refuses it while they are open.
 // Errors:  write() is all or nothing. If it fails, none of its rows count as written, and no part
 //          of them may stay in the output. The profiler counts them, lists the gap, and goes on
-//          with the next rows.
+//          with the next rows. So it does if write() throws; else stop() returns what was thrown.
 class KYMO_API Sink {
  public:
   Sink() = default;

@@ -162,6 +162,19 @@ END
   [ ! -e "$BATS_TEST_TMPDIR/d" ]
 }
 
+@test "sizes of kymod have a unit, in a file, too" {
+  common=(--socket "$BATS_TEST_TMPDIR/s" --state-dir "$BATS_TEST_TMPDIR/d" --criu /bin/true)
+  refused 2 "--profiling-log-rotate-bytes 419430400: at most half of --profiling-log-keep-bytes 524288000" \
+    "$kymod" "${common[@]}" --profiling-metrics-log "$BATS_TEST_TMPDIR/x.tsv" \
+    --profiling-log-rotate-bytes 400MiB --profiling-log-keep-bytes 500MiB
+  refused 2 "--profiles-keep-bytes 524288: must be at least 1 MiB" "$kymod" "${common[@]}" --profiles-keep-bytes 512KiB
+  refused 2 "HOST:PORT" "$kymod" "${common[@]}" --keep-bytes 500MiB --job-output-bytes 500MiB --http nowhere
+  for flag in keep-bytes job-output-bytes profiles-keep-bytes profiling-log-rotate-bytes profiling-log-keep-bytes; do
+    printf '%s = 500MiB\nhttp = nowhere\n' "$flag" >"$BATS_TEST_TMPDIR/flags"
+    refused 2 "HOST:PORT" "$kymod" "${common[@]}" --config "$BATS_TEST_TMPDIR/flags"
+  done
+}
+
 @test "a file of flags" {
   file="$BATS_TEST_TMPDIR/flags"
   echo "socket = $BATS_TEST_TMPDIR/none" >"$file"

@@ -34,6 +34,14 @@ class PerformancePageTest(unittest.TestCase):
                 text = (ROOT / name).read_text()
                 self.assertEqual(text, documents.generated(text, self.made), "run scripts/bench --documents")
 
+    def test_each_goal_that_is_surely_missed_has_a_reason(self):
+        for part, result in self.results["parts"].items():
+            for entry in result["figures"].values():
+                if "goal" in entry and not entry["goal"]["met"] and entry["goal"]["certain"]:
+                    with self.subTest(part=part, goal=entry["text"]):
+                        self.assertNotEqual(documents.why_missed(part, entry["text"]), documents.NO_REASON)
+        self.assertEqual(documents.why_missed("counter", "a goal that is always met"), documents.NO_REASON)
+
     def test_every_generator_has_its_place_in_one_document(self):
         texts = "".join((ROOT / name).read_text() for name in documents.DOCUMENTS)
         self.assertEqual(sorted(name for _, name, _ in documents.MARKED.findall(texts)), sorted(self.made))

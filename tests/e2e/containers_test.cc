@@ -190,8 +190,15 @@ TEST(ContainersTest, ACopyOfARuncContainerThatRunsIsAJobOfItsOwn) {
   EXPECT_EQ(runc.status("kymo-web-2"), "running");
   EXPECT_EQ(kymod.job("web")["pid"], job["pid"]);
   EXPECT_EQ(kymod.job("kymo-web-2")["pid"], copy["pid"]);
+  const std::string noted = kymod.state() + "/jobs/" +
+                            kymod.job("kymo-web-2")["id"].get<std::string>() + "/container.json";
+  EXPECT_TRUE(std::filesystem::exists(noted)) << noted;
   EXPECT_EQ(kymod.kymo({"kill", "kymo-web-2", "--signal", "KILL", "--wait"}).exit_code, 0);
   EXPECT_EQ(kymod.job("web")["state"], "running");
+  // Before the fix, the folder of a container's job stayed when the job was deleted.
+  const Outcome deleted = kymod.kymo({"delete", "kymo-web-2"});
+  EXPECT_EQ(deleted.exit_code, 0) << deleted.err;
+  EXPECT_FALSE(std::filesystem::exists(std::filesystem::path(noted).parent_path()));
   EXPECT_TRUE(counts_on(bundle + "/rootfs"));
 }
 

@@ -27,6 +27,10 @@ TEST(RestartsTest, TheDaemonWideRecordingOfAnEarlierStartDoesNotKeepItFromStarti
 
   kymod.start();
   EXPECT_NE(kymod.log().find(folder.path() + "/all-2.tsv"), std::string::npos) << kymod.log();
+  // Before the fix, each normal restart logged it as a warning.
+  EXPECT_NE(kymod.log().find(" info " + folder.path() + "/all.tsv holds an earlier recording"),
+            std::string::npos)
+      << kymod.log();
   const std::string dir = kymod.path("c");
   kymod.kill_when_pages_are_dumped(criu, {"dump", "process", "work", "--dir", dir});
 

@@ -6,15 +6,17 @@ set -euo pipefail
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 compiler=("$@")
-first=10  # the line of the first statement
+first=12  # the line of the first statement
 
 compile() {  # STATEMENT...: puts each on a line of its own; the compiler's messages are in $scratch/said
   cat >"$scratch/program.cc" <<PROGRAM
+#include <kymo/profiling_only.h>
 #include <kymo/registry.h>
 #include <atomic>
 #include <string>
 using U64 = std::uint64_t;
 [[maybe_unused]] static std::atomic<U64> g_queued{0};
+KYMO_PROFILING_COUNTER(steps);
 void use(kymo::Registry& registry, const kymo::Counter& counter, const kymo::Histogram& histogram);
 void use(kymo::Registry& registry, const kymo::Counter& counter, const kymo::Histogram& histogram) {
   const kymo::Metric gauge{"queued", "", kymo::Kind::gauge, kymo::Unit::count, {}};
@@ -47,6 +49,10 @@ mapfile -t good < <(callbacks '[] { return U64{5}; }' '[] { return 5U; }' '[] { 
 
 refuses 'the function must return an unsigned integer, because a column has no sign and no fraction. Write, for example,' "${bad[@]}"
 refuses 'kymo::Counter::add: a counter counts whole numbers.' 'counter.add(0.75)'
+refuses 'kymo::ProfilingCounter::add: a counter counts whole numbers.' 'steps.add(0.75)'
 refuses 'kymo::Histogram::record: a histogram counts whole numbers.' 'histogram.record(1.5F)'
-compile "${good[@]}" 'counter.add()' 'counter.add(5)' 'counter.add(sizeof(int))' 'histogram.record(7)' || fail "refused: what is right"
+compile "${good[@]}" 'steps.add()' 'steps.add(5)' 'counter.add()' 'counter.add(5)' 'counter.add(sizeof(int))' 'histogram.record(7)' || fail "refused: what is right"
+compiler+=(-DKYMO_PROFILING=1)
+refuses 'kymo::Counter::add: a counter counts whole numbers.' 'steps.add(0.75)'
+compile 'steps.add()' 'steps.add(5)' || fail "refused: what is right in a build for profiling"
 echo "what would be wrong is refused, and the message says what to write"

@@ -134,15 +134,19 @@ TEST_F(ProcessTreeTest, ADamagedFileIsNoNumber) {
 
 TEST(ProcessTreeOfTheKernelTest, SeesAChildWorkWriteAndStop) {
   int pipe_ends[2];
+  int release[2];
   ASSERT_EQ(::pipe(pipe_ends), 0);
+  ASSERT_EQ(::pipe(release), 0);
   const pid_t pid = ::fork();
   if (pid == 0) {
-    if (::fork() == 0) {  // the grandchild uses CPU time
+    if (::fork() == 0) {  // the grandchild uses CPU time, and lives until it was seen
       timespec used{};
       do {
         ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
       } while (to_nanos(used) < 70'000'000);
-      ::_exit(::write(pipe_ends[1], "0123456789", 10) == 10 ? 0 : 1);
+      char byte = 0;
+      const bool written = ::write(pipe_ends[1], "0123456789", 10) == 10;
+      ::_exit(written && ::read(release[0], &byte, 1) == 1 ? 0 : 1);
     }
     ::wait(nullptr);
     ::pause();
@@ -150,16 +154,21 @@ TEST(ProcessTreeOfTheKernelTest, SeesAChildWorkWriteAndStop) {
   }
   ProcessTree tree = ProcessTree::open(pid).value();
   TreeTotals totals;
-  std::uint64_t highest = 0;
   std::uint64_t last_cpu = 0;
-  ASSERT_TRUE(test::eventually([&] {
+  const auto read = [&] {
     EXPECT_TRUE(tree.read(monotonic_ns(), &totals));
     EXPECT_GE(totals.cpu_ns, last_cpu);
     last_cpu = totals.cpu_ns;
-    highest = std::max(highest, totals.processes);
+  };
+  ASSERT_TRUE(test::eventually([&] {
+    read();
+    return totals.written_bytes >= 10 && totals.processes == 2;
+  }));
+  ASSERT_EQ(::write(release[1], "x", 1), 1);
+  ASSERT_TRUE(test::eventually([&] {
+    read();
     return totals.written_bytes >= 10 && totals.processes == 1;
   }));
-  EXPECT_EQ(highest, 2U);
   EXPECT_GE(totals.cpu_ns, 60'000'000U) << "70 ms less one clock tick of 10 ms";
   EXPECT_GT(totals.minor_faults, 0U);
   EXPECT_GT(totals.resident_bytes, 0U);
@@ -169,8 +178,9 @@ TEST(ProcessTreeOfTheKernelTest, SeesAChildWorkWriteAndStop) {
   ::kill(pid, SIGKILL);
   ::waitpid(pid, nullptr, 0);
   EXPECT_FALSE(tree.read(monotonic_ns(), &totals));
-  ::close(pipe_ends[0]);
-  ::close(pipe_ends[1]);
+  for (const int end : {pipe_ends[0], pipe_ends[1], release[0], release[1]}) {
+    ::close(end);
+  }
 }
 
 }  // namespace

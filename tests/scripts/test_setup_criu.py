@@ -1,6 +1,7 @@
 """Tests how scripts/setup chooses a CRIU: pinned files, newer versions, kernels. scripts/test runs it."""
 
 import pathlib
+import shutil
 import subprocess
 import tempfile
 import unittest
@@ -92,6 +93,15 @@ class SetupCriuTest(unittest.TestCase):
         self.assertEqual(said.stdout.strip(), "nothing")
         self.assertEqual(said.stderr.count("did not dump and restore a process"), 2)
         self.assertIn("no CRIU here does that", said.stderr)
+
+    # Before the fix, the message said to run scripts/setup, which said to use --criu-fallback.
+    def test_without_a_second_criu_it_is_said_where_one_comes_from(self):
+        for name in ("setup", "setup_criu.bash"):
+            shutil.copy(ROOT / "scripts" / name, self.root / "scripts" / name)
+        said = subprocess.run([self.root / "scripts/setup", "--criu-fallback"], capture_output=True, text=True, check=False)
+        self.assertEqual((said.returncode, said.stdout), (1, ""))
+        self.assertIn("there is no second, older CRIU that works here; scripts/setup takes one from suite trixie", said.stderr)
+        self.assertEqual(said.stderr.count("\n"), 1)
 
     def test_the_pins_of_the_tree_are_whole(self):
         lines = [line.split() for line in (ROOT / "scripts/criu.pins").read_text().splitlines()]

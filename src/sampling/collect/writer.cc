@@ -4,9 +4,15 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/foreign_call.h"
 #include "sampling/collect/pacer.h"
 
 namespace kymo {
+namespace {
+
+constexpr const char* kSink = "the sink";
+
+}  // namespace
 
 OutputPosition position_of(const OutputPlace& place) {
   return {place.file, place.bytes};
@@ -46,7 +52,10 @@ void Writer::run() {
       if (!done) {
         late_causes_.look();
       }
-      sink_.progress(stats_());
+      keep_error(call_foreign(kSink, [this]() -> Result<void> {
+        sink_.progress(stats_());
+        return {};
+      }));
       next_progress_ns = now_ns + kProgressNs;
     }
   }
@@ -68,7 +77,7 @@ void Writer::drain() {
 void Writer::drain_gaps() {
   Gap gap;
   while (gaps_.try_take(&gap)) {
-    sink_.gap(gap);
+    pass_on(gap);
   }
 }
 
@@ -83,15 +92,20 @@ void Writer::write_slot(const Ring::Slot& slot, const Rows& rows) {
   if (rows.count > 0) {
     last_tick_ = rows.row(rows.count - 1)[0] / interval_ns_;
   }
-  ring_.begin_output(slot, position_of(sink_.output_place()));
-  const Result<void> written = sink_.write(rows);
-  counts_.bytes.set(sink_.bytes_written());
+  const Result<void> written = call_foreign(kSink, [&]() -> Result<void> {
+    ring_.begin_output(slot, position_of(sink_.output_place()));
+    Result<void> accepted = sink_.write(rows);
+    counts_.bytes.set(sink_.bytes_written());
+    if (accepted) {
+      ring_.accept_output(position_of(sink_.output_place()));
+    }
+    return accepted;
+  });
   if (!written) {
     ring_.forget_rows(slot);
     refuse(rows.row(0)[0] / interval_ns_, last_tick_, rows.count, written.error().message);
     return;
   }
-  ring_.accept_output(position_of(sink_.output_place()));
   close_refused_gap();
   counts_.rows.add(rows.count);
 }
@@ -109,8 +123,21 @@ void Writer::refuse(std::uint64_t first, std::uint64_t last, std::size_t rows,
 
 void Writer::close_refused_gap() {
   if (refused_) {
-    sink_.gap(*refused_);
+    pass_on(*refused_);
     refused_.reset();
+  }
+}
+
+void Writer::pass_on(const Gap& gap) {
+  keep_error(call_foreign(kSink, [this, &gap]() -> Result<void> {
+    sink_.gap(gap);
+    return {};
+  }));
+}
+
+void Writer::keep_error(const Result<void>& outcome) {
+  if (!outcome && !error_) {
+    error_ = outcome.error();
   }
 }
 

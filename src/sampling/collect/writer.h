@@ -41,7 +41,8 @@ class SinkError {
 // Rows that the sink refuses are counted as missed, listed as a gap and given up. The writer tries
 // the next slot all the same, so recording resumes by itself when the sink accepts rows again. A
 // gap is passed on before the rows that follow it, because the collector queues it before it hands
-// over their slot.
+// over their slot. A sink that throws in write() has refused the rows. What it throws elsewhere is
+// kept for error().
 //
 // Threads: run() on the writer's; collector_done() from the collector's, after its last hand-over.
 class Writer {
@@ -57,6 +58,8 @@ class Writer {
   // sink.
   void run();
   void collector_done() noexcept;
+  // The first exception of the sink's gap() or progress(). Call it when run() has returned.
+  [[nodiscard]] const std::optional<Error>& error() const { return error_; }
 
  private:
   void drain();
@@ -65,6 +68,8 @@ class Writer {
   // Gives up `rows` rows, those of the ticks first .. last.
   void refuse(std::uint64_t first, std::uint64_t last, std::size_t rows, const std::string& why);
   void close_refused_gap();
+  void pass_on(const Gap& gap);
+  void keep_error(const Result<void>& outcome);
 
   std::uint64_t interval_ns_;
   std::uint64_t nap_ns_;
@@ -79,6 +84,7 @@ class Writer {
   std::atomic<bool> collector_done_{false};
   std::uint64_t last_tick_ = 0;  // of the newest row taken
   std::optional<Gap> refused_;   // rows that the sink refused, adjacent ones merged
+  std::optional<Error> error_;
 };
 
 }  // namespace kymo

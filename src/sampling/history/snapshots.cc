@@ -9,11 +9,13 @@
 #include <filesystem>
 #include <mutex>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <system_error>
 #include <utility>
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/foreign_call.h"
 
 namespace kymo {
 namespace {
@@ -56,10 +58,28 @@ bool is_snapshot(const fs::path& path) {
 struct Snapshots::Folder {
   FlightRecorderOptions options;
   std::mutex mutex;  // held while the oldest snapshots are removed
+  std::mutex fired_mutex;
+  std::optional<Error> fired_error;  // the first exception of `fired`; guarded by fired_mutex
 
+  void tell(const std::string& rule, const Result<std::string>& path);
   Result<void> prepare();
   void remove_oldest(std::size_t most);
 };
+
+void Snapshots::Folder::tell(const std::string& rule, const Result<std::string>& path) {
+  if (!options.fired) {
+    return;
+  }
+  const Result<void> told =
+      call_foreign("the callback FlightRecorderOptions::fired", [&]() -> Result<void> {
+        options.fired(rule, path);
+        return {};
+      });
+  const std::lock_guard lock(fired_mutex);
+  if (!told && !fired_error) {
+    fired_error = told.error();
+  }
+}
 
 Result<void> Snapshots::Folder::prepare() {
   if (const int error = make_folders(options.directory); error != 0) {
@@ -120,6 +140,19 @@ Result<void> Snapshots::write(const Rows& rows) {
   return kept;
 }
 
+Result<void> Snapshots::close(const ProfilerStats& stats) {
+  if (Result<void> closed = cuts_->close(stats); !closed) {
+    return closed;
+  }
+  const std::lock_guard lock(folder_->fired_mutex);
+  if (folder_->fired_error) {
+    Error error = *std::move(folder_->fired_error);
+    folder_->fired_error.reset();  // the recorder may be opened again
+    return error;
+  }
+  return {};
+}
+
 void Snapshots::check_rules(const Rows& rows) {
   if (rows.count == 0) {
     return;
@@ -140,9 +173,7 @@ void Snapshots::fire(const Rule& rule, std::uint64_t at_ns) {
   const Span span{at_ns - std::min(at_ns, to_nanos(options.before)), at_ns,
                   at_ns + to_nanos(options.after)};
   const auto tell = [folder = folder_, text = rule.text(), path](const Result<void>& begun) {
-    if (folder->options.fired) {
-      folder->options.fired(text, begun ? Result<std::string>(path) : begun.error());
-    }
+    folder->tell(text, begun ? Result<std::string>(path) : begun.error());
   };
   const Result<CutSink::CutId> cut =
       begin(path, span, {{"request", "snapshot"}, {"reason", "rule"}, {"rule", rule.text()}}, tell);

@@ -33,7 +33,8 @@ class Snapshots : public Sink {
   Result<void> write(const Rows& rows) override;
   void gap(const Gap& gap) override { cuts_->gap(gap); }
   void progress(const ProfilerStats& stats) override { cuts_->progress(stats); }
-  Result<void> close(const ProfilerStats& stats) override { return cuts_->close(stats); }
+  // Errors: also what FlightRecorderOptions::fired has thrown.
+  Result<void> close(const ProfilerStats& stats) override;
 
  private:
   struct Span {

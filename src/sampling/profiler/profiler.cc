@@ -20,6 +20,7 @@
 #include "base/cache_line.h"
 #include "base/clock.h"
 #include "base/event.h"
+#include "base/foreign_call.h"
 #include "base/json_text.h"
 #include "kymo/recover.h"
 #include "metrics/exposition_name.h"
@@ -432,9 +433,14 @@ Result<void> Profiler::State::stop() {
   running.store(false, std::memory_order_release);
   show(nullptr);
   run->ring->memory().remove_file();  // everything in it has been offered to the sink
+  const std::optional<Error> thrown = run->writer.error();
   run.reset();
   const ProfilerStats final = stats();
-  Result<void> closed = options.sink->close(final);
+  Result<void> closed =
+      call_foreign("the sink", [this, &final] { return options.sink->close(final); });
+  if (closed && thrown) {
+    closed = *thrown;
+  }
   options.sink->in_use_.store(false, std::memory_order_release);
   callback_errors->finish();
   return with_losses(std::move(closed), final, sink_error.get());

@@ -106,6 +106,28 @@ TEST_F(FlightRecorderTest, ARuleWritesWhatCameBeforeAndAfterAndRecordingGoesOn) 
   EXPECT_EQ(paths_.size(), 2U) << "armed again";
 }
 
+// Before the fix, the exception gave up the snapshot, or ended the program if it was no
+// std::exception.
+TEST_F(FlightRecorderTest, ACallbackThatThrowsCostsNoSnapshotAndIsSaidAtTheEnd) {
+  options_.rules = {"steps > 0"};
+  options_.fired = [told = options_.fired](const std::string& rule,
+                                           const Result<std::string>& path) {
+    told(rule, path);
+    throw 5;
+  };
+  FlightRecorder recorder(options_);
+  ASSERT_TRUE(recorder.open(info_));
+  play(recorder, 2000, 1500);
+  await(1);
+  EXPECT_EQ(lines(paths_.at(0)).size(), 151U);
+  const Result<void> closed = recorder.close({});
+  ASSERT_FALSE(closed);
+  EXPECT_EQ(closed.error().message,
+            "the callback FlightRecorderOptions::fired has thrown: not a std::exception");
+  ASSERT_TRUE(recorder.open(info_));
+  EXPECT_TRUE(recorder.close({})) << "the next recording has not thrown";
+}
+
 TEST_F(FlightRecorderTest, TheOldestSnapshotsMakeRoom) {
   options_.rules = {"steps > 0"};
   options_.max_snapshots = 3;

@@ -2,12 +2,16 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <stdexcept>
 #include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "kymo/profiler.h"
 #include "kymo/registry.h"
@@ -91,6 +95,82 @@ TEST_F(LossesTest, StopSaysHowManyTicksFoundTheRingFull) {
                 std::to_string(stats.ticks_due) + " ticks: for " +
                 std::to_string(stats.missed_ring_full) +
                 " ticks the ring was full, because the disk or sink was too slow");
+}
+
+// A sink of the program that throws where it is told to.
+class SinkThatThrows : public KeepingSink {
+ public:
+  Result<void> write(const Rows& rows) override {
+    if (in_write.exchange(false)) throw std::runtime_error("no room");
+    return KeepingSink::write(rows);
+  }
+  void gap(const Gap& gap) override {
+    if (in_gap) throw std::runtime_error("no list");
+    KeepingSink::gap(gap);
+  }
+  void progress(const ProfilerStats& /*stats*/) override {
+    progressed = true;
+    if (in_progress) throw std::runtime_error("no progress");
+  }
+  Result<void> close(const ProfilerStats& stats) override {
+    if (in_close) throw 5;
+    return KeepingSink::close(stats);
+  }
+  std::atomic<bool> in_write = false;  // once
+  std::atomic<bool> in_gap = false;
+  std::atomic<bool> in_progress = false;
+  std::atomic<bool> in_close = false;
+  std::atomic<bool> progressed = false;
+};
+
+// Before the fix, each of these exceptions ended the program through std::terminate().
+TEST_F(LossesTest, WhatTheSinkThrowsInWriteIsARefusalOfItsRows) {
+  const auto sink = std::make_shared<SinkThatThrows>();
+  sink->in_write = true;
+  options_.sink = sink;
+  Profiler profiler(registry_, options_);
+  ASSERT_TRUE(profiler.start());
+  wait_for_rows(profiler, 1);
+  EXPECT_EQ(profiler.last_sink_error(), "the sink has thrown: no room");
+  const Result<void> stopped = profiler.stop();
+  ASSERT_FALSE(stopped);
+  EXPECT_EQ(stopped.error().code, Code::data_loss);
+  EXPECT_NE(stopped.error().message.find(" rows could not be kept (the sink has thrown: no room)"),
+            std::string::npos)
+      << stopped.error().message;
+  EXPECT_EQ(sink->kept.size(), profiler.stats().rows_written);
+  EXPECT_EQ(sink->closed, 1);
+}
+
+TEST_F(LossesTest, WhatTheSinkThrowsElsewhereIsTheResultOfStop) {
+  const auto progress = std::make_shared<SinkThatThrows>();
+  progress->in_progress = true;
+  const auto gap = std::make_shared<SinkThatThrows>();
+  gap->in_gap = true;
+  gap->in_write = true;  // so that there is a gap
+  const auto close = std::make_shared<SinkThatThrows>();
+  close->in_close = true;
+  const std::vector<std::pair<std::shared_ptr<SinkThatThrows>, std::string>> sinks = {
+      {progress, "the sink has thrown: no progress"},
+      {gap, "the sink has thrown: no list; the recording lacks "},
+      {close, "the sink has thrown: not a std::exception"}};
+  for (const auto& [sink, message] : sinks) {
+    options_.sink = sink;
+    Profiler profiler(registry_, options_);
+    ASSERT_TRUE(profiler.start());
+    wait_for_rows(profiler, 1);
+    while (sink == progress && !sink->progressed) {
+      std::this_thread::yield();
+    }
+    const Result<void> stopped = profiler.stop();
+    ASSERT_FALSE(stopped) << message;
+    EXPECT_TRUE(stopped.error().message.starts_with(message)) << stopped.error().message;
+    EXPECT_EQ(sink->kept.size(), profiler.stats().rows_written);
+    EXPECT_TRUE(profiler.stop());
+  }
+  options_.sink = close;
+  Profiler destroyed(registry_, options_);
+  ASSERT_TRUE(destroyed.start());  // the destructor stops it
 }
 
 // Before the fix, the recorder went on writing to a file that had no name any more. All rows were
