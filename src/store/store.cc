@@ -48,6 +48,8 @@ void change(std::vector<Checkpoint>& rows, Checkpoint checkpoint) {
   if (const auto row = with_id(rows, checkpoint.id); row != rows.end()) {
     checkpoint.job_id = row->job_id;
     checkpoint.pid = row->pid;
+    checkpoint.start_ticks = row->start_ticks;
+    checkpoint.boot_id = row->boot_id;
     checkpoint.created_unix_ns = row->created_unix_ns;
     *row = std::move(checkpoint);
   }

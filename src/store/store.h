@@ -49,7 +49,10 @@ struct Job {
 struct Checkpoint {
   std::string id;      // unique
   std::string job_id;  // empty if the process is no job
+  // The process, which these three identify for good. Of a checkpoint of an earlier version only the pid is known.
   pid_t pid = 0;
+  std::uint64_t start_ticks = 0;
+  std::string boot_id;  // probe::boot_id() at its dump
   std::string directory;
   std::int64_t created_unix_ns = 0;
   CheckpointState state = CheckpointState::started;

@@ -11,9 +11,13 @@
 namespace kymo::daemon {
 namespace {
 
-// The owner of a checkpoint: its job, or a process that is no job.
+// The owner of a checkpoint: its job, or a process that is no job. Another process may have the same pid later, so a
+// checkpoint of an earlier version, which has nothing but the pid, may be the only one of its process.
 std::string owner_of(const store::Checkpoint& checkpoint) {
-  return checkpoint.job_id.empty() ? "pid " + std::to_string(checkpoint.pid) : checkpoint.job_id;
+  if (!checkpoint.job_id.empty()) return checkpoint.job_id;
+  if (checkpoint.start_ticks == 0) return "checkpoint " + checkpoint.id;
+  return "process " + std::to_string(checkpoint.pid) + " " +
+         std::to_string(checkpoint.start_ticks) + " " + checkpoint.boot_id;
 }
 
 // Failed checkpoints have no images, but their logs and recordings fill the disk as well. Processes that
