@@ -515,13 +515,15 @@ void write_outcome(DumpContext& c, const Result<void>& result, std::uint64_t dur
   const Scope writing("write record", {.category = "files"});
   // Images that CRIU has finished may be all that is left of the process: never remove them.
   const auto write = [dir = *c.dir, discard = !c.dumped, memory = c.memory_images,
+                      durable = c.dumped && c.asked.sync(),
                       record = record_of(c, result, duration_ns)] {
     if (discard) {
       runtime::wait_until_cleared(dir.partial_images());
       runtime::drop_memory_images(memory);
       discard_images(dir);
     }
-    return write_record(dir, record);
+    Result<void> written = write_record(dir, record);
+    return written && durable ? sync_record(dir) : written;
   };
   const bool silent = runtime::is_being_cleared(c.dir->partial_images()) ||
                       runtime::is_being_brought(c.memory_images);

@@ -277,10 +277,10 @@ auto wait_for_disk(store::Store& store, CutShortDump& dump, Work work) {
   return done.get();
 }
 
-// The first fault of the images. Empty if they are good.
+// The first fault of these images. Empty if they are good.
 // Errors: those of ForeignFiles.
-Result<std::string> fault_in(const ForeignFiles& foreign, const CutShortDump& dump) {
-  const Result<ImagesSeen> seen = foreign.look_at_images(dump.spec.images_dir, nullptr);
+Result<std::string> fault_in(const ForeignFiles& foreign, const std::string& images_dir) {
+  const Result<ImagesSeen> seen = foreign.look_at_images(images_dir, nullptr);
   if (!seen && seen.error().code == Code::data_loss) return seen.error().message;
   if (!seen) return seen.error();
   return seen->faults.empty() ? std::string() : seen->faults.front();
@@ -338,7 +338,7 @@ Result<bool> close_gone(store::Store& store, const ForeignFiles& foreign, CutSho
     return marked ? Result<bool>(true) : marked.error();
   }
   if (dump.checkpoint.state == store::CheckpointState::unconfirmed || is_of_earlier_boot(dump)) {
-    const Result<std::string> fault = fault_in(foreign, dump);
+    const Result<std::string> fault = fault_in(foreign, dump.spec.images_dir);
     if (!fault) return fault.error();
     if (!fault->empty()) {
       const std::string what = dump.text + " is gone, and its images are damaged: " + *fault +
@@ -352,6 +352,24 @@ Result<bool> close_gone(store::Store& store, const ForeignFiles& foreign, CutSho
   return concluded ? Result<bool>(true) : concluded.error();
 }
 
+// The images have their final name.
+Result<bool> close_published(store::Store& store, const ForeignFiles& foreign, CutShortDump dump,
+                             Fate fate) {
+  if (is_of_earlier_boot(dump)) {
+    const std::string images_dir = dump.dir.images();
+    const Result<std::string> fault = fault_in(foreign, images_dir);
+    if (!fault) return fault.error();
+    if (!fault->empty()) {
+      const std::string what =
+          "its images are damaged: " + *fault + "; they are kept in " + images_dir;
+      Result<void> marked = mark_failed(store, std::move(dump), what);
+      return marked ? Result<bool>(true) : marked.error();
+    }
+  }
+  Result<void> concluded = conclude(store, std::move(dump), fate);
+  return concluded ? Result<bool>(true) : concluded.error();
+}
+
 // A dump that lets its process run on may have written all its images before the disk stalled. Whether
 // they are good, and so a checkpoint.
 // Errors: those of ForeignFiles.
@@ -361,7 +379,7 @@ Result<bool> is_checkpoint_of_running(const ForeignFiles& foreign, const CutShor
       runtime::wait_for_images_in(dump.spec.images_dir) != runtime::Images::whole) {
     return false;
   }
-  const Result<std::string> fault = fault_in(foreign, dump);
+  const Result<std::string> fault = fault_in(foreign, dump.spec.images_dir);
   return fault ? Result<bool>(fault->empty()) : fault.error();
 }
 
@@ -463,8 +481,9 @@ Result<bool> close_cut_short_dump(store::Store& store, const ForeignFiles& forei
   }
   if (fs::exists(dump.dir.images(), error)) {
     runtime::drop_memory_images(dump.spec.memory_images);
-    done = conclude(store, std::move(dump), fate);
-  } else if (fate == Fate::gone) {
+    return close_published(store, foreign, std::move(dump), fate);
+  }
+  if (fate == Fate::gone) {
     const Result<bool> brought = take_from_memory(dump);
     if (!brought || !*brought) {
       const std::string why = dump.text + " is gone, and the disk has not taken its images yet" +

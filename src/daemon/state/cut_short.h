@@ -14,7 +14,8 @@ namespace kymo::daemon {
 // it could not be known at that time.
 //
 // close_cut_short_dump() ends what still runs of a dump, and lets frozen processes go on:
-// - If the images have been published, it marks the checkpoint as complete.
+// - If the images have been published, it marks the checkpoint as complete. If the machine was started again since,
+//   they are verified first.
 // - If CRIU has written all images and the process is gone, it publishes the images and marks the
 //   checkpoint as complete: the images are all that is left of the process. If the outcome was
 //   unconfirmed, or the machine was started again since, the images are verified first, and are kept

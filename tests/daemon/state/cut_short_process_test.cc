@@ -77,5 +77,19 @@ TEST_F(CutShort, ImagesOfAnEarlierBootAreVerifiedWhateverTheClockSays) {
   EXPECT_NE(damaged.error.find("pages-1.img is too short"), std::string::npos) << damaged.error;
 }
 
+// The disk had kept the new name of the images, and had lost their pages.
+TEST_F(CutShort, PublishedImagesOfAnEarlierBootAreVerifiedToo) {
+  start_job(true);
+  begun_.boot_id = "of an earlier boot";
+  begin_dump({"inventory.img"});
+  ASSERT_TRUE(publish_images(dir_).ok());
+  read_images_by(find_a_fault);
+  end_process();
+  const store::Checkpoint damaged = close();
+  EXPECT_EQ(damaged.state, store::CheckpointState::failed);
+  EXPECT_NE(damaged.error.find("pages-1.img is too short"), std::string::npos) << damaged.error;
+  EXPECT_TRUE(fs::exists(dir_.images() + "/inventory.img"));
+}
+
 }  // namespace
 }  // namespace kymo::daemon
