@@ -392,7 +392,7 @@ Result<void> Store::remove_job(std::string_view id, bool also_late) {
 
 Result<void> Store::add_checkpoint(const Checkpoint& checkpoint) {
   return ask_disk([checkpoint](State& state) { return add(*state.db, checkpoint); },
-                  [checkpoint](State& state) { insert(state.checkpoints, checkpoint); },
+                  [checkpoint](State& state) { state.checkpoints.push_back(checkpoint); },
                   [id = checkpoint.id](State& state) {
                     static_cast<void>(store::remove_checkpoint(*state.db, id));
                   });

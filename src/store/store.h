@@ -149,7 +149,8 @@ class Store {
   // The same for what is about to happen. If the disk does not answer, nothing changes, so do not begin it either.
   Result<void> announce(const Checkpoint& checkpoint);
   Result<Checkpoint> checkpoint(std::string_view id);
-  // Oldest first. Those of one job, or of all if `job_id` is empty.
+  // In the order in which they were added, whatever the clock said then: the last one is the newest. Those of one job,
+  // or of all if `job_id` is empty.
   std::vector<Checkpoint> checkpoints(std::string_view job_id = {});
   // If the disk does not answer in time, it may be removed later, although the removal was refused.
   Result<void> remove_checkpoint(std::string_view id);

@@ -1,9 +1,10 @@
-// Which process a checkpoint is of.
+// Which process a checkpoint is of, and which one is the newest.
 
 #include <gtest/gtest.h>
 
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "store/store.h"
 #include "support/temporary_directory.h"
@@ -34,6 +35,29 @@ TEST(CheckpointProcessTest, IsStoredWithItsCheckpointAndNeverChanges) {
   EXPECT_EQ(stored.pid, 7);
   EXPECT_EQ(stored.start_ticks, 100U);
   EXPECT_EQ(stored.boot_id, "boot");
+}
+
+// The clock was set back by an hour, and the newest checkpoint of a job counted as the oldest: --keep-count removed it.
+TEST(CheckpointProcessTest, TheNewestIsTheLastOneThatWasAddedWhateverTheClockSaid) {
+  const test::TemporaryDirectory folder;
+  const std::string path = folder.path() + "/kymo.db";
+  const auto order = [](Store& store) {
+    std::string ids;
+    for (const Checkpoint& one : store.checkpoints()) ids += one.id;
+    return ids;
+  };
+  {
+    const std::unique_ptr<Store> store = Store::open(path).value();
+    for (const auto& [id, created] :
+         {std::pair("a", 300), std::pair("b", 100), std::pair("c", 200)}) {
+      Checkpoint checkpoint;
+      checkpoint.id = id;
+      checkpoint.created_unix_ns = created;
+      ASSERT_TRUE(store->add_checkpoint(checkpoint).ok());
+    }
+    EXPECT_EQ(order(*store), "abc");
+  }
+  EXPECT_EQ(order(*Store::open(path).value()), "abc");
 }
 
 }  // namespace

@@ -4,6 +4,10 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
 
 #include "daemon/stored/deletion.h"
 #include "report/human.h"
@@ -71,9 +75,18 @@ std::vector<store::Checkpoint> beyond_bound(const std::vector<store::Checkpoint>
 
 std::string make_room(const Parts& parts) {
   const SpaceBound bound{parts.config.keep_bytes, parts.config.keep_count};
-  const std::vector<store::Checkpoint> all = parts.store.checkpoints();
   std::vector<std::string> troubles;
-  for (const store::Checkpoint& checkpoint : beyond_bound(all, parts.config.state_dir, bound)) {
+  std::set<std::string> tried;
+  // A deletion may take long, and somebody may delete the newest checkpoint meanwhile: looks again before each.
+  const auto next = [&]() -> std::optional<store::Checkpoint> {
+    for (store::Checkpoint& one :
+         beyond_bound(parts.store.checkpoints(), parts.config.state_dir, bound)) {
+      if (tried.insert(one.id).second) return std::move(one);
+    }
+    return std::nullopt;
+  };
+  for (std::optional<store::Checkpoint> found = next(); found; found = next()) {
+    const store::Checkpoint& checkpoint = *found;
     const Result<bool> deleted = delete_checkpoint(DeletionParts(parts), checkpoint, troubles);
     if (deleted && *deleted) {
       spdlog::info("made room: removed the oldest checkpoint, {} in {} ({})", checkpoint.id,
