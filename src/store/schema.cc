@@ -7,7 +7,7 @@
 namespace kymo::store {
 namespace {
 
-constexpr std::int64_t kFormatVersion = 3;
+constexpr std::int64_t kFormatVersion = 4;
 
 constexpr std::string_view kFirstFormat[] = {
     "CREATE TABLE about (key TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID",
@@ -52,9 +52,16 @@ constexpr std::string_view kToThirdFormat[] = {
     "UPDATE about SET value = 3 WHERE key = 'format_version'",
 };
 
+// Adds what identifies a process besides its pid, which another process gets later.
+constexpr std::string_view kToFourthFormat[] = {
+    "ALTER TABLE checkpoints ADD COLUMN start_ticks INTEGER NOT NULL DEFAULT 0",
+    "ALTER TABLE checkpoints ADD COLUMN boot_id TEXT NOT NULL DEFAULT ''",
+    "UPDATE about SET value = 4 WHERE key = 'format_version'",
+};
+
 // The statements that convert each format to the next. Format 0 is an empty file.
 constexpr std::span<const std::string_view> kSteps[] = {kFirstFormat, kToSecondFormat,
-                                                        kToThirdFormat};
+                                                        kToThirdFormat, kToFourthFormat};
 static_assert(std::size(kSteps) == kFormatVersion);
 
 Result<void> set_up(Database& db) {

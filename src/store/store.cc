@@ -48,6 +48,8 @@ void change(std::vector<Checkpoint>& rows, Checkpoint checkpoint) {
   if (const auto row = with_id(rows, checkpoint.id); row != rows.end()) {
     checkpoint.job_id = row->job_id;
     checkpoint.pid = row->pid;
+    checkpoint.start_ticks = row->start_ticks;
+    checkpoint.boot_id = row->boot_id;
     checkpoint.created_unix_ns = row->created_unix_ns;
     *row = std::move(checkpoint);
   }
@@ -392,7 +394,7 @@ Result<void> Store::remove_job(std::string_view id, bool also_late) {
 
 Result<void> Store::add_checkpoint(const Checkpoint& checkpoint) {
   return ask_disk([checkpoint](State& state) { return add(*state.db, checkpoint); },
-                  [checkpoint](State& state) { insert(state.checkpoints, checkpoint); },
+                  [checkpoint](State& state) { state.checkpoints.push_back(checkpoint); },
                   [id = checkpoint.id](State& state) {
                     static_cast<void>(store::remove_checkpoint(*state.db, id));
                   });

@@ -49,7 +49,10 @@ struct Job {
 struct Checkpoint {
   std::string id;      // unique
   std::string job_id;  // empty if the process is no job
+  // The process, which these three identify for good. Of a checkpoint of an earlier version only the pid is known.
   pid_t pid = 0;
+  std::uint64_t start_ticks = 0;
+  std::string boot_id;  // probe::boot_id() at its dump
   std::string directory;
   std::int64_t created_unix_ns = 0;
   CheckpointState state = CheckpointState::started;
@@ -146,7 +149,8 @@ class Store {
   // The same for what is about to happen. If the disk does not answer, nothing changes, so do not begin it either.
   Result<void> announce(const Checkpoint& checkpoint);
   Result<Checkpoint> checkpoint(std::string_view id);
-  // Oldest first. Those of one job, or of all if `job_id` is empty.
+  // In the order in which they were added, whatever the clock said then: the last one is the newest. Those of one job,
+  // or of all if `job_id` is empty.
   std::vector<Checkpoint> checkpoints(std::string_view job_id = {});
   // If the disk does not answer in time, it may be removed later, although the removal was refused.
   Result<void> remove_checkpoint(std::string_view id);

@@ -13,7 +13,7 @@ constexpr char kJobColumns[] =
     "created_unix_ns";
 constexpr char kCheckpointColumns[] =
     "id, job_id, pid, directory, created_unix_ns, state, error, image_bytes, duration_ns, "
-    "stats_json, stood_still_ns";
+    "stats_json, stood_still_ns, start_ticks, boot_id";
 constexpr char kRunColumns[] =
     "id, kind, owner, checkpoint_id, created_unix_ns, error, duration_ns, image_bytes, "
     "conditions, warmth, stats_json, phases_json, stood_still_ns, away_ns, disk";
@@ -108,6 +108,8 @@ Checkpoint read_checkpoint(const Row& row) {
   c.duration_ns = to_unsigned(row.integer(8));
   c.stats_json = row.text(9);
   c.stood_still_ns = to_unsigned(row.integer(10));
+  c.start_ticks = to_unsigned(row.integer(11));
+  c.boot_id = row.text(12);
   return c;
 }
 
@@ -191,10 +193,11 @@ Result<void> add(Database& db, const Job& job) {
 Result<void> add(Database& db, const Checkpoint& c) {
   return db.run("add checkpoint '" + c.id + "'",
                 std::string("INSERT INTO checkpoints (") + kCheckpointColumns +
-                    ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                    ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 {c.id, c.job_id, std::int64_t{c.pid}, c.directory, c.created_unix_ns,
                  name_in(kCheckpointStates, c.state), c.error, to_integer(c.image_bytes),
-                 to_integer(c.duration_ns), c.stats_json, to_integer(c.stood_still_ns)});
+                 to_integer(c.duration_ns), c.stats_json, to_integer(c.stood_still_ns),
+                 to_integer(c.start_ticks), c.boot_id});
 }
 
 Result<void> add(Database& db, const Run& run) {
@@ -271,7 +274,7 @@ Result<std::vector<Job>> read_jobs(Database& db) {
 Result<std::vector<Checkpoint>> read_checkpoints(Database& db) {
   return read_rows(db, "list checkpoints",
                    std::string("SELECT ") + kCheckpointColumns +
-                       " FROM checkpoints ORDER BY created_unix_ns, rowid",
+                       " FROM checkpoints ORDER BY rowid",  // the clock may have been set back
                    {}, read_checkpoint);
 }
 

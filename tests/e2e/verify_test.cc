@@ -12,6 +12,7 @@
 #include "probe/process.h"
 #include "programs.h"
 #include "support/containers.h"
+#include "support/moody_disk.h"
 #include "support/real_criu.h"
 #include "support/slow_mount.h"
 
@@ -294,6 +295,21 @@ TEST_F(VerifyCheckpointTest, AFolderWithoutItsRecordIsNotCalledWhole) {
       std::string::npos);
   checkpoint_ += "/images";
   EXPECT_TRUE(verify(0)["whole"].get<bool>());
+}
+
+// The images were durable, but neither checkpoint.json nor the final name of their folder: a power failure after the
+// answer could lose both.
+TEST_F(VerifyCheckpointTest, AfterADumpWithSyncTheRecordAndAllNamesAreOnTheirDisk) {
+  const TemporaryDirectory folder;
+  const MoodyDisk disk(folder);
+  ASSERT_TRUE(disk.mounted()) << "FUSE does not work here";
+  checkpoint_ = disk.path() + "/c";
+  dump({"--sync"});
+  const std::string synced = disk.synced();
+  EXPECT_NE(synced.find("/c/images.partial/inventory.img\n"), std::string::npos) << synced;
+  const std::size_t record = synced.find("/c/checkpoint.json\n");
+  ASSERT_NE(record, std::string::npos) << synced;
+  EXPECT_NE(synced.find("/c\n", record), std::string::npos) << synced;
 }
 
 }  // namespace

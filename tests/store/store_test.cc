@@ -190,14 +190,14 @@ TEST_F(StoreTest, ADamagedPageIsFoundAndTheFileMovedAside) {
 TEST_F(StoreTest, RefusesANewerFormatByNameAndLeavesItAlone) {
   ASSERT_TRUE(store_->add_job(make_job("a")).ok());
   store_.reset();
-  sql("UPDATE about SET value = 4 WHERE key = 'format_version'");
+  sql("UPDATE about SET value = 5 WHERE key = 'format_version'");
   const auto newer = Store::open(path());
   ASSERT_FALSE(newer.ok());
   EXPECT_EQ(newer.error().code, Code::failed_precondition);
-  EXPECT_NE(newer.error().message.find("format_version 4, and this kymod reads up to 3"),
+  EXPECT_NE(newer.error().message.find("format_version 5, and this kymod reads up to 4"),
             std::string::npos)
       << newer.error().message;
-  sql("UPDATE about SET value = 3 WHERE key = 'format_version'");
+  sql("UPDATE about SET value = 4 WHERE key = 'format_version'");
   reopen();
   EXPECT_TRUE(store_->job("a").ok());
 }

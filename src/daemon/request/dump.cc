@@ -22,10 +22,10 @@
 #include "daemon/request/target.h"
 #include "daemon/state/checkpoint_dir.h"
 #include "failures/explain.h"
+#include "probe/boot.h"
 #include "probe/memory_to_dump.h"
 #include "report/human.h"
 #include "runtime/aftermath.h"
-#include "runtime/dump_lock.h"
 #include "runtime/memory_images.h"
 #include "runtime/restore_checks.h"
 #include "runtime/scratch.h"
@@ -128,11 +128,9 @@ Result<void> claim_process(DumpContext& c) {
                  "dump " + c.target.text() + ": it is being dumped already: wait for that to end"};
   }
   c.handover.hold(std::move(claim));
-  Result<FileDescriptor> lock = runtime::lock_for_dump(c.target.process);
-  if (!lock && lock.error().code == Code::failed_precondition) {
-    return Error{lock.error().code, "dump " + c.target.text() + ": " + lock.error().message};
-  }
-  if (lock) c.handover.hold(*std::move(lock));  // a process that cannot be opened is refused later
+  Result<runtime::DumpLock> lock = lock_target("dump", c.target);
+  if (!lock) return lock.error();
+  c.handover.hold(*std::move(lock));
   if (c.job) c.handover.hold(c.parts.jobs.hold(c.job->id, Jobs::Doing::dump));
   return {};
 }
@@ -307,6 +305,8 @@ Result<void> list_checkpoint(DumpContext& c) {
   c.checkpoint.id = checkpoint_id(c);
   c.checkpoint.job_id = c.job ? c.job->id : "";
   c.checkpoint.pid = c.target.process.pid;
+  c.checkpoint.start_ticks = c.target.process.start_ticks;
+  c.checkpoint.boot_id = probe::boot_id();
   c.checkpoint.directory = c.dir->path();
   c.checkpoint.created_unix_ns = c.began_unix_ns;
   Result<void> added = c.parts.store.add_checkpoint(c.checkpoint);
@@ -515,13 +515,15 @@ void write_outcome(DumpContext& c, const Result<void>& result, std::uint64_t dur
   const Scope writing("write record", {.category = "files"});
   // Images that CRIU has finished may be all that is left of the process: never remove them.
   const auto write = [dir = *c.dir, discard = !c.dumped, memory = c.memory_images,
+                      durable = c.dumped && c.asked.sync(),
                       record = record_of(c, result, duration_ns)] {
     if (discard) {
       runtime::wait_until_cleared(dir.partial_images());
       runtime::drop_memory_images(memory);
       discard_images(dir);
     }
-    return write_record(dir, record);
+    Result<void> written = write_record(dir, record);
+    return written && durable ? sync_record(dir) : written;
   };
   const bool silent = runtime::is_being_cleared(c.dir->partial_images()) ||
                       runtime::is_being_brought(c.memory_images);

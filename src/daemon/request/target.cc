@@ -1,5 +1,6 @@
 #include "daemon/request/target.h"
 
+#include <chrono>
 #include <utility>
 
 #include "daemon/state/kinds.h"
@@ -130,6 +131,17 @@ Result<store::Job> adopt(const Parts& parts, const v1::AdoptRequest& request) {
     }
   }
   return job;
+}
+
+Result<runtime::DumpLock> lock_target(const std::string& verb, const Target& target) {
+  constexpr std::chrono::milliseconds kLookedAtWithin{500};
+  Result<runtime::DumpLock> lock = runtime::lock_for_dump(target.process, kLookedAtWithin);
+  if (lock) return lock;
+  const Error& why = lock.error();
+  if (why.code == Code::not_found || why.code == Code::permission_denied) {
+    return runtime::DumpLock();
+  }
+  return Error{why.code, verb + " " + target.text() + ": " + why.message, why.errno_value};
 }
 
 Result<runtime::CriuChoice> crius_of(const Parts& parts, runtime::Kind kind) {

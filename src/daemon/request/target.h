@@ -6,6 +6,7 @@
 
 #include "api/kymo/v1/kymo.pb.h"
 #include "daemon/request/parts.h"
+#include "runtime/dump_lock.h"
 #include "runtime/runtime.h"
 #include "runtimes/table.h"
 #include "store/store.h"
@@ -26,6 +27,12 @@ Result<Target> find_target(const Parts& parts, const std::string& verb, const v1
 
 // The target that a dump request names.
 v1::Target target_of(const v1::DumpRequest& request);
+
+// Locks the process of the target, so that no other request and no other kymod dumps it or repairs something in it.
+// Waits half a second for kymod to find out what an earlier dump has left. A process that is gone or that may not be
+// opened is not locked: the caller finds that out later.
+// Errors: failed_precondition: it is being dumped; resource_exhausted: no descriptor is free.
+Result<runtime::DumpLock> lock_target(const std::string& verb, const Target& target);
 
 // Makes a job of a process or container that runs already.
 // Errors: failed_precondition: it is a job already.

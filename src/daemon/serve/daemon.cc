@@ -27,6 +27,7 @@
 #include "daemon/state/cut_short.h"
 #include "daemon/state/restore_note.h"
 #include "daemon/state/state_dir.h"
+#include "daemon/state/unbegun.h"
 #include "daemon/stored/deletion.h"
 #include "daemon/stored/job_output.h"
 #include "daemon/stored/space_bound.h"

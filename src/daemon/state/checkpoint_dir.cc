@@ -186,4 +186,14 @@ Result<void> write_record(const CheckpointDir& dir, nlohmann::json record) {
   return replace_file(dir.record(), text);
 }
 
+Result<void> sync_record(const CheckpointDir& dir) {
+  for (const std::string& path : {dir.record(), dir.path()}) {
+    const FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | kOpenForeign));
+    if (!fd.valid() || ::fsync(fd.get()) != 0) {
+      return system_error("write " + path + " to its disk", errno);
+    }
+  }
+  return {};
+}
+
 }  // namespace kymo::daemon

@@ -62,5 +62,8 @@ bool is_gone(const std::string& path);
 // Replaces checkpoint.json as a whole, and adds `format_version` to it. ForeignFiles::record()
 // reads it. A command that is too long for a record (report::kMaxRecordBytes) is shortened there.
 Result<void> write_record(const CheckpointDir& dir, nlohmann::json record);
+// Makes checkpoint.json, and the names of all that is in the directory, durable, so that a power failure does not lose
+// them. Blocks for as long as the disk takes.
+Result<void> sync_record(const CheckpointDir& dir);
 
 }  // namespace kymo::daemon

@@ -3,13 +3,11 @@
 #include <spdlog/spdlog.h>
 #include <time.h>
 
-#include <cctype>
 #include <chrono>
 #include <filesystem>
 #include <future>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <set>
 #include <thread>
 #include <utility>
 
@@ -22,9 +20,11 @@
 #include "daemon/state/jobs.h"
 #include "daemon/state/kinds.h"
 #include "daemon/state/stats_json.h"
+#include "probe/boot.h"
 #include "probe/directory_bytes.h"
 #include "probe/process.h"
 #include "runtime/aftermath.h"
+#include "runtime/dump_lock.h"
 #include "runtime/memory_images.h"
 #include "runtime/process_checks.h"
 #include "runtime/scratch.h"
@@ -50,6 +50,8 @@ struct CutShortDump {
   runtime::Kind kind = runtime::Kind::process;
   runtime::DumpSpec spec;
   std::string text;  // "process 12"
+  // Then its process is gone, whatever has its pid and its start time now.
+  bool of_earlier_boot = false;
 };
 
 // Returns the value of `key`, or `otherwise` if the value is missing or of another type. The record
@@ -71,7 +73,13 @@ CutShortDump listed(store::Store& store, const store::Checkpoint& checkpoint) {
       checkpoint, std::nullopt, CheckpointDir(checkpoint.directory),        json::object(),
       {},         {},           "process " + std::to_string(checkpoint.pid)};
   if (Result<store::Job> found = store.job(checkpoint.job_id); found) dump.job = *found;
-  dump.spec.process = {checkpoint.pid, dump.job ? dump.job->start_ticks : 0};
+  dump.spec.process = {checkpoint.pid, checkpoint.start_ticks};
+  if (checkpoint.start_ticks == 0 && dump.job) {
+    dump.spec.process.start_ticks = dump.job->start_ticks;
+  }
+  const std::string boot_id = probe::boot_id();
+  dump.of_earlier_boot =
+      !checkpoint.boot_id.empty() && !boot_id.empty() && checkpoint.boot_id != boot_id;
   dump.spec.images_dir = dump.dir.partial_images();
   dump.spec.work_dir = dump.dir.work();
   dump.spec.scratch_dir = runtime::scratch_path(checkpoint.id);
@@ -93,9 +101,12 @@ Result<void> add_record(const ForeignFiles& foreign, CutShortDump& dump) {
              dump.checkpoint.created_unix_ns) {
     dump.record = *std::move(record);
   }
-  // The job may have another process by now, which was restored from an older checkpoint with the same pid.
+  // An earlier version of the store does not tell it, and the job may have another process by now, which was restored
+  // from an older checkpoint with the same pid.
   const std::uint64_t start_ticks = value_of(dump.record, "start_ticks", std::uint64_t{0});
-  if (start_ticks != 0 || !dump.job) dump.spec.process.start_ticks = start_ticks;
+  if (dump.checkpoint.start_ticks == 0 && (start_ticks != 0 || !dump.job)) {
+    dump.spec.process.start_ticks = start_ticks;
+  }
   const json container = value_of(dump.record, "container", json::object());
   if (!container.is_object() || container.empty()) return {};
   const Result<runtime::Kind> kind = kind_named(value_of(container, "runtime", std::string()));
@@ -110,8 +121,15 @@ Result<void> add_record(const ForeignFiles& foreign, CutShortDump& dump) {
   return {};
 }
 
-Fate fate_of(const runtime::ProcessId& process) {
-  const probe::Life life = probe::life_of(process.pid, process.start_ticks);
+probe::Life life_now(const CutShortDump& dump) {
+  const runtime::ProcessId& process = dump.spec.process;
+  return dump.of_earlier_boot ? probe::Life::ended
+                              : probe::life_of(process.pid, process.start_ticks);
+}
+
+Fate fate_of(const CutShortDump& dump) {
+  const runtime::ProcessId& process = dump.spec.process;
+  const probe::Life life = life_now(dump);
   if (life != probe::Life::runs) return life == probe::Life::ended ? Fate::gone : Fate::unsure;
   // Without the start time, this may be another process with the same pid. CRIU may still kill a
   // process that it holds. The kernel releases a traced process an instant after its tracer has
@@ -209,8 +227,8 @@ Result<void> mark_failed(store::Store& store, CutShortDump dump, const std::stri
 Result<void> mark_unconfirmed(store::Store& store, CutShortDump& dump, const std::string& why) {
   store::Checkpoint& checkpoint = dump.checkpoint;
   if (checkpoint.state == store::CheckpointState::unconfirmed) return {};
-  const bool whole = runtime::whole_in_memory(dump.spec.memory_images) &&
-                     !probe::process_lives(dump.spec.process.pid, dump.spec.process.start_ticks);
+  const bool whole =
+      runtime::whole_in_memory(dump.spec.memory_images) && life_now(dump) == probe::Life::ended;
   std::optional<store::Job> dumped = whole ? job_of_dumped(store, dump) : std::nullopt;
   if (dumped) dumped->state = store::JobState::dumped;
   checkpoint.state = store::CheckpointState::unconfirmed;
@@ -228,9 +246,15 @@ std::string why_unsure(const CutShortDump& dump) {
   return "it is not known whether " + process + " runs on";
 }
 
+std::string why_locked(const CutShortDump& dump) {
+  const std::string pid = std::to_string(dump.checkpoint.pid);
+  return "process " + pid + " is being dumped again, or a program has locked /proc/" + pid +
+         "/mem, and kymod looks at it when that ends";
+}
+
 // What is known of a dump whose disk does not answer.
 std::string why_silent(const CutShortDump& dump) {
-  const Fate fate = fate_of(dump.spec.process);
+  const Fate fate = fate_of(dump);
   const std::string process = "process " + std::to_string(dump.checkpoint.pid);
   if (fate == Fate::gone && runtime::whole_in_memory(dump.spec.memory_images)) {
     return process + " is gone, and the disk has not taken its images yet";
@@ -253,10 +277,10 @@ auto wait_for_disk(store::Store& store, CutShortDump& dump, Work work) {
   return done.get();
 }
 
-// The first fault of the images. Empty if they are good.
+// The first fault of these images. Empty if they are good.
 // Errors: those of ForeignFiles.
-Result<std::string> fault_in(const ForeignFiles& foreign, const CutShortDump& dump) {
-  const Result<ImagesSeen> seen = foreign.look_at_images(dump.spec.images_dir, nullptr);
+Result<std::string> fault_in(const ForeignFiles& foreign, const std::string& images_dir) {
+  const Result<ImagesSeen> seen = foreign.look_at_images(images_dir, nullptr);
   if (!seen && seen.error().code == Code::data_loss) return seen.error().message;
   if (!seen) return seen.error();
   return seen->faults.empty() ? std::string() : seen->faults.front();
@@ -286,11 +310,14 @@ void discard_kept(store::Store& store, CutShortDump& dump) {
 }
 
 // Whether the machine was started again since the dump began: a disk may have lost what it had taken.
-bool is_of_earlier_boot(const store::Checkpoint& checkpoint) {
+bool is_of_earlier_boot(const CutShortDump& dump) {
+  if (!dump.checkpoint.boot_id.empty()) return dump.of_earlier_boot;
+  // An earlier version did not store the boot.
   timespec since_boot{};
   ::clock_gettime(CLOCK_BOOTTIME, &since_boot);
   const std::int64_t booted_unix_ns = unix_ns() - static_cast<std::int64_t>(to_nanos(since_boot));
-  return checkpoint.created_unix_ns != 0 && checkpoint.created_unix_ns < booted_unix_ns;
+  const std::int64_t created_unix_ns = dump.checkpoint.created_unix_ns;
+  return created_unix_ns != 0 && created_unix_ns < booted_unix_ns;
 }
 
 // The process is gone: the images are all that may be left of it.
@@ -310,9 +337,8 @@ Result<bool> close_gone(store::Store& store, const ForeignFiles& foreign, CutSho
     Result<void> marked = mark_failed(store, std::move(dump), what);
     return marked ? Result<bool>(true) : marked.error();
   }
-  if (dump.checkpoint.state == store::CheckpointState::unconfirmed ||
-      is_of_earlier_boot(dump.checkpoint)) {
-    const Result<std::string> fault = fault_in(foreign, dump);
+  if (dump.checkpoint.state == store::CheckpointState::unconfirmed || is_of_earlier_boot(dump)) {
+    const Result<std::string> fault = fault_in(foreign, dump.spec.images_dir);
     if (!fault) return fault.error();
     if (!fault->empty()) {
       const std::string what = dump.text + " is gone, and its images are damaged: " + *fault +
@@ -326,6 +352,24 @@ Result<bool> close_gone(store::Store& store, const ForeignFiles& foreign, CutSho
   return concluded ? Result<bool>(true) : concluded.error();
 }
 
+// The images have their final name.
+Result<bool> close_published(store::Store& store, const ForeignFiles& foreign, CutShortDump dump,
+                             Fate fate) {
+  if (is_of_earlier_boot(dump)) {
+    const std::string images_dir = dump.dir.images();
+    const Result<std::string> fault = fault_in(foreign, images_dir);
+    if (!fault) return fault.error();
+    if (!fault->empty()) {
+      const std::string what =
+          "its images are damaged: " + *fault + "; they are kept in " + images_dir;
+      Result<void> marked = mark_failed(store, std::move(dump), what);
+      return marked ? Result<bool>(true) : marked.error();
+    }
+  }
+  Result<void> concluded = conclude(store, std::move(dump), fate);
+  return concluded ? Result<bool>(true) : concluded.error();
+}
+
 // A dump that lets its process run on may have written all its images before the disk stalled. Whether
 // they are good, and so a checkpoint.
 // Errors: those of ForeignFiles.
@@ -335,7 +379,7 @@ Result<bool> is_checkpoint_of_running(const ForeignFiles& foreign, const CutShor
       runtime::wait_for_images_in(dump.spec.images_dir) != runtime::Images::whole) {
     return false;
   }
-  const Result<std::string> fault = fault_in(foreign, dump);
+  const Result<std::string> fault = fault_in(foreign, dump.spec.images_dir);
   return fault ? Result<bool>(fault->empty()) : fault.error();
 }
 
@@ -353,76 +397,42 @@ Result<void> close_running(store::Store& store, const ForeignFiles& foreign, Cut
   return mark_failed(store, std::move(dump), what);
 }
 
-// Finds the first process of a job by its output file: it leads a session, and this file is its
-// standard output. Returns nothing if there is no such process.
-Result<std::optional<probe::Process>> writer_of(const std::string& path) {
-  std::error_code error;
-  fs::directory_iterator entry("/proc", error);
-  for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
-    const std::string name = entry->path().filename();
-    if (std::isdigit(static_cast<unsigned char>(name.front())) == 0) continue;
-    std::error_code gone;
-    if (!fs::equivalent(entry->path() / "fd/1", path, gone)) continue;
-    Result<probe::Process> process = probe::read_process(std::stoi(name));
-    if (!process && process.error().code != Code::not_found) return process.error();
-    if (process && process->session == process->pid) return std::optional(*process);
+// Lets nobody dump the process while it is settled. Nothing is locked if it is gone, or if it may not be opened.
+// Errors: failed_precondition: it is being dumped; resource_exhausted: no descriptor is free.
+Result<runtime::DumpLock> lock_dumped(const CutShortDump& dump) {
+  constexpr std::chrono::seconds kOtherLookEndsWithin{1};  // at another dump of this process
+  if (life_now(dump) == probe::Life::ended) return runtime::DumpLock();
+  Result<runtime::DumpLock> lock = runtime::lock_for_dump(dump.spec.process, kOtherLookEndsWithin);
+  if (!lock && lock.error().code != Code::failed_precondition &&
+      lock.error().code != Code::resource_exhausted) {
+    return runtime::DumpLock();
   }
-  if (error) return system_error("read /proc", error.value());
-  return std::optional<probe::Process>();
+  return lock;
 }
 
-// Whether `is_good` returns true for every entry of a folder. False if `folder` is no folder or
-// cannot be read.
-template <class IsGood>
-bool all_in(const fs::path& folder, IsGood is_good) {
-  std::error_code error;
-  if (fs::symlink_status(folder, error).type() != fs::file_type::directory) return false;
-  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
-       entry.increment(error)) {
-    if (!is_good(*entry)) return false;
-  }
-  return !error;
+void log_failure(const CutShortDump& dump, const Result<void>& settled) {
+  if (!settled) spdlog::error("dump of {}: {}", dump.text, settled.error().message);
 }
 
-// Whether the directory holds only what kymod makes before a dump begins: empty folders and a
-// recording. A user may keep other folders next to the checkpoints, and those must stay.
-bool is_unbegun(const CheckpointDir& dir) {
-  const auto none = [](const fs::directory_entry&) { return false; };
-  const auto of_recording = [](const fs::directory_entry& file) {
-    std::error_code error;
-    return file.path().filename().string().starts_with("dump.") &&
-           file.symlink_status(error).type() == fs::file_type::regular;
-  };
-  return all_in(dir.path(), [&](const fs::directory_entry& entry) {
-    if (entry.path() == dir.recordings()) return all_in(entry.path(), of_recording);
-    return (entry.path() == dir.partial_images() || entry.path() == dir.work()) &&
-           all_in(entry.path(), none);
-  });
+// Ends what still runs of a dump and lets its process go on. That would disturb another dump of the process.
+// Returns what became of the process.
+// Errors: those of lock_dumped(): nothing was done.
+Result<Fate> settle_process(const CutShortDump& dump, const SettleDump& settle) {
+  const Result<runtime::DumpLock> lock = lock_dumped(dump);
+  if (!lock) return lock.error();
+  runtime::DumpSpec spec = runtime::as_dumped(dump.spec);
+  if (dump.of_earlier_boot) spec.process = {};
+  log_failure(dump, settle(dump.kind, spec));
+  return fate_of(dump);
 }
 
-// Removes such a directory. A folder that is no longer empty stays. Returns whether `dir` is gone.
-bool remove_unbegun(const CheckpointDir& dir) {
-  std::error_code error;
-  std::vector<fs::path> files;
-  for (fs::directory_iterator entry(dir.recordings(), error), end; !error && entry != end;
-       entry.increment(error)) {
-    files.push_back(entry->path());
-  }
-  for (const fs::path& file : files) unlink(file.c_str());
-  for (const std::string& folder : {dir.recordings(), dir.work(), dir.partial_images()}) {
-    rmdir(folder.c_str());
-  }
-  return rmdir(dir.path().c_str()) == 0;
-}
-
-// Ends what still runs of a dump and lets its process go on, without a look at its directory.
+// The same without a look at the directory of the dump. If another dump of the process goes on, the next look does it.
 void settle_without_directory(const CutShortDump& dump, const SettleDump& settle) {
   runtime::DumpSpec spec;
-  spec.process = dump.spec.process;
+  if (!dump.of_earlier_boot) spec.process = dump.spec.process;
   spec.scratch_dir = dump.spec.scratch_dir;
-  if (const Result<void> settled = settle(runtime::Kind::process, spec); !settled) {
-    spdlog::error("dump of {}: {}", dump.text, settled.error().message);
-  }
+  const Result<runtime::DumpLock> lock = lock_dumped(dump);
+  if (lock) log_failure(dump, settle(runtime::Kind::process, spec));
 }
 
 // Checks that no other user can lead what is written to the directory, or removed from it, to another
@@ -452,13 +462,16 @@ Result<bool> close_cut_short_dump(store::Store& store, const ForeignFiles& forei
     settle_without_directory(dump, settle);
     return read.error();
   }
-  if (const Result<void> settled = settle(dump.kind, runtime::as_dumped(dump.spec)); !settled) {
-    spdlog::error("dump of {}: {}", dump.text, settled.error().message);
-  }
-  runtime::keep_scratch(dump.spec, kDiskPatience);
-  const Fate fate = fate_of(dump.spec.process);
   std::error_code error;
   Result<void> done;
+  const Result<Fate> settled = settle_process(dump, settle);
+  if (!settled && settled.error().code == Code::failed_precondition) {
+    done = mark_unconfirmed(store, dump, why_locked(dump));
+    return done ? Result<bool>(false) : done.error();
+  }
+  if (!settled) return settled.error();
+  const Fate fate = *settled;
+  runtime::keep_scratch(dump.spec, kDiskPatience);
   const bool wanted = fate == Fate::gone || value_of(dump.record, "leave_running", false);
   if (fate != Fate::unsure && wanted && runtime::is_part_in_scratch(dump.spec)) {
     done = mark_unconfirmed(store, dump,
@@ -468,8 +481,9 @@ Result<bool> close_cut_short_dump(store::Store& store, const ForeignFiles& forei
   }
   if (fs::exists(dump.dir.images(), error)) {
     runtime::drop_memory_images(dump.spec.memory_images);
-    done = conclude(store, std::move(dump), fate);
-  } else if (fate == Fate::gone) {
+    return close_published(store, foreign, std::move(dump), fate);
+  }
+  if (fate == Fate::gone) {
     const Result<bool> brought = take_from_memory(dump);
     if (!brought || !*brought) {
       const std::string why = dump.text + " is gone, and the disk has not taken its images yet" +
@@ -488,24 +502,6 @@ Result<bool> close_cut_short_dump(store::Store& store, const ForeignFiles& forei
   return done ? Result<bool>(true) : done.error();
 }
 
-Result<void> remove_unlisted_folders(store::Store& store, const std::string& state_dir) {
-  std::set<std::string> listed;
-  for (const store::Checkpoint& checkpoint : store.checkpoints()) {
-    listed.insert(checkpoint.directory);
-  }
-  std::error_code error;
-  for (fs::directory_iterator entry(state_dir + "/checkpoints", error), end; !error && entry != end;
-       entry.increment(error)) {
-    const CheckpointDir dir(entry->path());
-    if (listed.contains(dir.path()) || !is_unbegun(dir)) continue;
-    if (remove_unbegun(dir)) {
-      spdlog::warn("checkpoint {}: removed, because kymod stopped before its dump began",
-                   dir.path());
-    }
-  }
-  return {};
-}
-
 bool is_open(const store::Checkpoint& checkpoint) {
   return checkpoint.state == store::CheckpointState::started ||
          checkpoint.state == store::CheckpointState::unconfirmed;
@@ -521,29 +517,6 @@ void settle_old_scratch(store::Store& store) {
     runtime::keep_scratch(spec, std::chrono::milliseconds(0));
     runtime::drop_memory_images(runtime::find_memory_images(id));
   }
-}
-
-Result<void> settle_unstarted_jobs(store::Store& store) {
-  for (store::Job& job : store.jobs()) {
-    if (job.state != store::JobState::running || job.pid != 0) continue;
-    const Result<std::optional<probe::Process>> writer = writer_of(job.stdout_path);
-    if (!writer) {
-      spdlog::error(
-          "job {}: it is not known whether it was started: {}; kymod checks again at its next "
-          "start",
-          job.name, writer.error().message);
-    } else if (const std::optional<probe::Process>& process = *writer) {
-      job.pid = process->pid;
-      job.start_ticks = process->start_ticks;
-      spdlog::warn("job {}: kymod stopped while it was starting the job, which runs as pid {}",
-                   job.name, job.pid);
-      if (Result<void> ok = store.update_job(job); !ok) return ok;
-    } else {
-      spdlog::warn("job {}: kymod stopped before it had started the job", job.name);
-      if (Result<void> ok = store.remove_job(job.id); !ok) return ok;
-    }
-  }
-  return {};
 }
 
 }  // namespace kymo::daemon

@@ -18,6 +18,7 @@
 #include "criu/ghosts.h"
 #include "criu/leftovers.h"
 #include "daemon/state/kinds.h"
+#include "probe/boot.h"
 #include "probe/process.h"
 
 namespace kymo::daemon {
@@ -39,14 +40,9 @@ std::uint64_t boot_ticks() {
          static_cast<std::uint64_t>(now.tv_nsec) * ticks / kNanosPerSecond;
 }
 
-std::string boot_id() {
-  const Result<std::string> id = read_file("/proc/sys/kernel/random/boot_id");
-  return id ? id->substr(0, id->find('\n')) : "";
-}
-
 // Whether the note is of this boot. Also true if the id of this boot cannot be read.
 bool of_this_boot(const json& note) {
-  const std::string now = boot_id();
+  const std::string now = probe::boot_id();
   return now.empty() || note.value("boot_id", "") == now;
 }
 
@@ -146,8 +142,9 @@ bool settle_process_restore(store::Store& store, Jobs& jobs, const json& note,
 
 Result<RestoreNote> RestoreNote::write(const std::string& state_dir, const About& about) {
   const std::string folder = folder_of(state_dir);
-  json note{{"format_version", 1},        {"directory", about.directory}, {"tree", about.tree},
-            {"work", about.work_dir},     {"job_id", about.job_id},       {"boot_id", boot_id()},
+  json note{{"format_version", 1},        {"directory", about.directory},
+            {"tree", about.tree},         {"work", about.work_dir},
+            {"job_id", about.job_id},     {"boot_id", probe::boot_id()},
             {"began_ticks", boot_ticks()}};
   if (!about.container.empty()) {
     note["runtime"] = runtime::name_of(about.kind);

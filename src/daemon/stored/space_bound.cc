@@ -4,6 +4,10 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
 
 #include "daemon/stored/deletion.h"
 #include "report/human.h"
@@ -11,9 +15,13 @@
 namespace kymo::daemon {
 namespace {
 
-// The owner of a checkpoint: its job, or a process that is no job.
+// The owner of a checkpoint: its job, or a process that is no job. Another process may have the same pid later, so a
+// checkpoint of an earlier version, which has nothing but the pid, may be the only one of its process.
 std::string owner_of(const store::Checkpoint& checkpoint) {
-  return checkpoint.job_id.empty() ? "pid " + std::to_string(checkpoint.pid) : checkpoint.job_id;
+  if (!checkpoint.job_id.empty()) return checkpoint.job_id;
+  if (checkpoint.start_ticks == 0) return "checkpoint " + checkpoint.id;
+  return "process " + std::to_string(checkpoint.pid) + " " +
+         std::to_string(checkpoint.start_ticks) + " " + checkpoint.boot_id;
 }
 
 // Failed checkpoints have no images, but their logs and recordings fill the disk as well. Processes that
@@ -67,9 +75,18 @@ std::vector<store::Checkpoint> beyond_bound(const std::vector<store::Checkpoint>
 
 std::string make_room(const Parts& parts) {
   const SpaceBound bound{parts.config.keep_bytes, parts.config.keep_count};
-  const std::vector<store::Checkpoint> all = parts.store.checkpoints();
   std::vector<std::string> troubles;
-  for (const store::Checkpoint& checkpoint : beyond_bound(all, parts.config.state_dir, bound)) {
+  std::set<std::string> tried;
+  // A deletion may take long, and somebody may delete the newest checkpoint meanwhile: looks again before each.
+  const auto next = [&]() -> std::optional<store::Checkpoint> {
+    for (store::Checkpoint& one :
+         beyond_bound(parts.store.checkpoints(), parts.config.state_dir, bound)) {
+      if (tried.insert(one.id).second) return std::move(one);
+    }
+    return std::nullopt;
+  };
+  for (std::optional<store::Checkpoint> found = next(); found; found = next()) {
+    const store::Checkpoint& checkpoint = *found;
     const Result<bool> deleted = delete_checkpoint(DeletionParts(parts), checkpoint, troubles);
     if (deleted && *deleted) {
       spdlog::info("made room: removed the oldest checkpoint, {} in {} ({})", checkpoint.id,

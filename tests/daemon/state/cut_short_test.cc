@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "cut_short_fixture.h"
 #include "daemon/state/checkpoint_dir.h"
 #include "probe/process.h"
 #include "report/checkpoint_record.h"
@@ -27,97 +28,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
-
-Result<std::string> find_no_fault(const std::string& /*images*/) {
-  return std::string(R"({"tree":[[7,0,7,[7]]],"locks":[],"faults":[]})");
-}
-Result<std::string> find_no_process(const std::string& /*images*/) {
-  return std::string(R"({"tree":[],"locks":[],"faults":[]})");
-}
-Result<std::string> find_a_fault(const std::string& /*images*/) {
-  return std::string(R"({"tree":[[7,0,7,[7]]],"locks":[],"faults":["pages-1.img is too short"]})");
-}
-
-class CutShort : public ::testing::Test {
- protected:
-  void SetUp() override {
-    auto opened = store::Store::open(folder_.path() + "/kymo.db");
-    ASSERT_TRUE(opened.ok());
-    store_ = std::move(*opened);
-  }
-  void TearDown() override { end_process(); }
-
-  // Starts a job as kymod does. If `stored` is false, the pid of the job is not in the store.
-  void start_job(bool stored) {
-    job_.id = "j1";
-    job_.name = "work";
-    job_.stdout_path = folder_.path() + "/stdout";
-    const auto pid = runtime::launch(
-        {{"sleep", "600"}, {"PATH=/usr/bin:/bin"}, "/", job_.stdout_path, job_.stdout_path});
-    ASSERT_TRUE(pid.ok());
-    pid_ = *pid;
-    if (stored) {
-      job_.pid = pid_;
-      job_.start_ticks = probe::read_process(pid_)->start_ticks;
-    }
-    ASSERT_TRUE(store_->add_job(job_).ok());
-  }
-  void end_process() {
-    if (pid_ == 0) return;
-    kill(pid_, SIGKILL);
-    waitpid(pid_, nullptr, 0);
-    pid_ = 0;
-  }
-  // Begins a dump of the job that has written these images so far.
-  void begin_dump(std::initializer_list<const char*> images) {
-    ASSERT_TRUE(create_checkpoint_dir(dir_).ok());
-    for (const char* image : images) {
-      static_cast<void>(folder_.file(std::string("c/images.partial/") + image, "12345678"));
-    }
-    store::Checkpoint checkpoint;
-    checkpoint.id = id_;
-    checkpoint.job_id = job_.id;
-    checkpoint.pid = pid_;
-    checkpoint.directory = dir_.path();
-    ASSERT_TRUE(store_->add_checkpoint(checkpoint).ok());
-  }
-  // Marks the request as ended without a confirmed result, and adds these entries to checkpoint.json.
-  void be_unconfirmed(json record) {
-    store::Checkpoint checkpoint = store_->checkpoint(id_).value();
-    checkpoint.state = store::CheckpointState::unconfirmed;
-    ASSERT_TRUE(store_->update_checkpoint(checkpoint).ok());
-    record["created_unix_ns"] = 0;
-    record["start_ticks"] = job_.start_ticks;
-    ASSERT_TRUE(write_record(dir_, record).ok());
-  }
-  // Real images would need a dump. `look` stands in for the process that reads them.
-  void read_images_by(confine::Work look) {
-    confine::Works works = foreign_works();
-    works.at("look at images") = look;
-    helper_ = confine::Helper::start(std::move(works)).value();
-  }
-  store::Checkpoint close() {
-    const SettleDump settle = [this](runtime::Kind kind, const runtime::DumpSpec& spec) {
-      settled_ = {kind, spec};
-      return Result<void>();
-    };
-    const Result<bool> known = close_cut_short_dump(*store_, ForeignFiles(*helper_),
-                                                    store_->checkpoint(id_).value(), settle);
-    EXPECT_TRUE(known.ok()) << (known ? "" : known.error().message);
-    store::Checkpoint after = *store_->checkpoint(id_);
-    EXPECT_EQ(*known, after.state != store::CheckpointState::unconfirmed);
-    return after;
-  }
-
-  test::TemporaryDirectory folder_;
-  std::unique_ptr<confine::Helper> helper_ = confine::Helper::start(foreign_works()).value();
-  std::unique_ptr<store::Store> store_;
-  store::Job job_;
-  CheckpointDir dir_{folder_.path() + "/c"};
-  const std::string id_ = "c" + std::to_string(::getpid());
-  pid_t pid_ = 0;
-  std::pair<runtime::Kind, runtime::DumpSpec> settled_;  // what the runtime was asked to settle
-};
 
 TEST_F(CutShort, HalfImagesOfAProcessThatRunsAreRemoved) {
   start_job(true);
@@ -218,7 +128,6 @@ TEST_F(CutShort, WholeImagesOfAProcessThatIsGoneAreTheCheckpoint) {
   EXPECT_EQ(store_->job("work")->state, store::JobState::dumped);
 }
 
-// A disk that the images had filled had no room for the record, and the checkpoint could not be restored.
 // A disk had lost pages in a power failure, and the images counted as complete.
 TEST_F(CutShort, ImagesOfADumpBeforeTheMachineWasStartedAreVerified) {
   start_job(true);
@@ -239,6 +148,7 @@ TEST_F(CutShort, ImagesOfADumpBeforeTheMachineWasStartedAreVerified) {
   EXPECT_TRUE(fs::exists(dir_.partial_images() + "/inventory.img")) << "somebody may mend them";
 }
 
+// A disk that the images had filled had no room for the record, and the checkpoint could not be restored.
 TEST_F(CutShort, WholeImagesAreTheCheckpointAlsoWhereTheirRecordCannotBeWritten) {
   start_job(true);
   begin_dump({"inventory.img"});
@@ -399,53 +309,6 @@ TEST_F(CutShort, NothingIsRemovedOrWrittenWhereAnotherUserLeadsIt) {
   ASSERT_EQ(chown(theirs.c_str(), 0, 0), 0);
   EXPECT_EQ(close().state, store::CheckpointState::failed);
   EXPECT_FALSE(fs::exists(dir_.partial_images()));
-}
-
-TEST_F(CutShort, AJobWhosePidWasNotStoredIsFoundByItsOutput) {
-  start_job(false);
-  ASSERT_TRUE(settle_unstarted_jobs(*store_).ok());
-  EXPECT_EQ(store_->job("work")->pid, pid_);
-  EXPECT_EQ(store_->job("work")->start_ticks, probe::read_process(pid_)->start_ticks);
-}
-
-TEST_F(CutShort, AJobThatNeverStartedIsForgotten) {
-  start_job(false);
-  end_process();
-  ASSERT_TRUE(settle_unstarted_jobs(*store_).ok());
-  EXPECT_EQ(store_->job("work").error().code, Code::not_found);
-}
-
-// Before the fix, such a folder was never removed and never listed.
-TEST_F(CutShort, AFolderOfADumpThatHadNotBegunIsRemovedAndNoOther) {
-  const std::string checkpoints = folder_.folder("checkpoints");
-  const auto made = [&](const std::string& name) {
-    CheckpointDir dir(checkpoints + "/" + name);
-    EXPECT_TRUE(create_checkpoint_dir(dir).ok());
-    return dir;
-  };
-  const CheckpointDir empty = made("empty");
-  static_cast<void>(folder_.file("checkpoints/empty/recordings/dump.tsv", "Time (ns)\n"));
-  ASSERT_EQ(mkdir((checkpoints + "/bare").c_str(), 0700), 0);
-  const CheckpointDir begun = made("begun");
-  static_cast<void>(folder_.file("checkpoints/begun/images.partial/pages-1.img", "x"));
-  const CheckpointDir whole = made("whole");
-  ASSERT_TRUE(publish_images(whole).ok());
-  const CheckpointDir recorded = made("recorded");
-  ASSERT_TRUE(write_record(recorded, nlohmann::json::object()).ok());
-  // Files of users: a folder of checkpoints, the images of another CRIU, an archive.
-  ASSERT_EQ(mkdir((checkpoints + "/group").c_str(), 0700), 0);
-  const CheckpointDir in_group = made("group/inner");
-  static_cast<void>(folder_.folder("checkpoints/mine"));
-  static_cast<void>(folder_.file("checkpoints/mine/inventory.img", "x"));
-  dir_ = CheckpointDir(checkpoints + "/listed");
-  begin_dump({});
-  ASSERT_TRUE(remove_unlisted_folders(*store_, folder_.path()).ok());
-  EXPECT_FALSE(fs::exists(empty.path()));
-  EXPECT_FALSE(fs::exists(checkpoints + "/bare"));
-  EXPECT_TRUE(fs::exists(checkpoints + "/mine/inventory.img"));
-  for (const CheckpointDir& kept : {begun, whole, recorded, in_group, dir_}) {
-    EXPECT_TRUE(fs::exists(kept.path())) << kept.path();
-  }
 }
 
 // podman's archive of /dev/shm was left behind in memory.

@@ -101,11 +101,30 @@ TEST(SpaceBoundTest, TheNewestMayLieElsewhereAndThenAllBelowMayGo) {
   EXPECT_EQ(gone(all, {1, 0}), "1 2");
 }
 
-TEST(SpaceBoundTest, ProcessesThatAreNoJobsAreToldApartByPid) {
-  std::vector<store::Checkpoint> all = {kept("1", "", 10), kept("2", "", 10), kept("3", "", 10)};
-  all[0].pid = 7;
-  all[1].pid = all[2].pid = 8;
+// Another process got the pid of one that was dumped, and its checkpoint removed the only one of the first.
+TEST(SpaceBoundTest, ProcessesThatAreNoJobsAreToldApartAlsoIfTheyHadTheSamePid) {
+  std::vector<store::Checkpoint> all;
+  const auto add = [&](pid_t pid, std::uint64_t start_ticks, const std::string& boot_id) {
+    all.push_back(kept(std::to_string(all.size() + 1), "", 10));
+    all.back().pid = pid;
+    all.back().start_ticks = start_ticks;
+    all.back().boot_id = boot_id;
+  };
+  add(7, 100, "one");
+  add(8, 100, "one");
+  add(8, 100, "one");
+  add(8, 200, "one");
+  add(8, 200, "two");
   EXPECT_EQ(gone(all, {0, 1}), "2");
+  EXPECT_EQ(gone(all, {1, 0}), "2");
+}
+
+// An earlier version stored only the pid.
+TEST(SpaceBoundTest, OneOfWhoseProcessOnlyThePidIsKnownStays) {
+  std::vector<store::Checkpoint> all = {kept("1", "", 10), kept("2", "", 10)};
+  all[0].pid = all[1].pid = 7;
+  all[1].start_ticks = 100;
+  EXPECT_EQ(gone(all, {0, 1}), "");
 }
 
 }  // namespace

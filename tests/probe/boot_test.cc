@@ -1,0 +1,16 @@
+#include "probe/boot.h"
+
+#include <gtest/gtest.h>
+
+namespace kymo::probe {
+namespace {
+
+TEST(BootTest, ItsIdIsThatOfTheKernel) {
+  const std::string id = boot_id();
+  EXPECT_EQ(id.size(), std::string("00000000-0000-0000-0000-000000000000").size()) << id;
+  EXPECT_EQ(id.find('\n'), std::string::npos);
+  EXPECT_EQ(boot_id(), id);
+}
+
+}  // namespace
+}  // namespace kymo::probe
