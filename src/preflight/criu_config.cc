@@ -44,6 +44,8 @@ void add_option(std::string_view name, std::string_view value, Options& options)
     options.shell_job = true;
   } else if (name == "ext-unix-sk") {
     options.external_unix_sockets = true;
+  } else if (name == "file-locks") {
+    options.file_locks = true;
   } else if (name == "link-remap") {
     options.link_remap = true;
   } else if (name == "allow-uprobes") {

@@ -135,9 +135,21 @@ void look_at_epoll_sets(const Tree& tree, const Options& /*options*/, Findings& 
   }
 }
 
-constexpr std::array kObjectChecks{Check{"objects", look_at_objects},
-                                   Check{"packet pipes", look_at_packet_pipes},
-                                   Check{"epoll sets", look_at_epoll_sets}};
+// kymod tells CRIU to save the locks of each plain process.
+void look_at_file_locks(const Tree& tree, const Options& options, Findings& found) {
+  if (!options.container || options.file_locks) return;
+  for (const Member& member : tree.members) {
+    for (const OpenFile& file : member.files) {
+      bool locked = false;
+      for_each_line(file.info, "lock:", [&](std::string_view /*line*/) { locked = true; });
+      if (locked) found.add(Grade::refuses, "file-locks", place_of(member, file));
+    }
+  }
+}
+
+constexpr std::array kObjectChecks{
+    Check{"objects", look_at_objects}, Check{"packet pipes", look_at_packet_pipes},
+    Check{"epoll sets", look_at_epoll_sets}, Check{"file locks", look_at_file_locks}};
 
 }  // namespace
 

@@ -41,6 +41,7 @@ Options options_of(const PlannedDump& planned) {
   if (asked.ghost_limit() != 0) options.ghost_limit_bytes = asked.ghost_limit();
   options.shell_job |= asked.shell_job();
   options.external_unix_sockets |= asked.external_unix_sockets();
+  options.file_locks |= asked.file_locks();
   options.external.insert(options.external.end(), asked.external().begin(), asked.external().end());
   return options;
 }

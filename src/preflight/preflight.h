@@ -22,6 +22,7 @@ struct Options {
   bool link_remap = false;
   bool allow_uprobes = false;
   bool external_unix_sockets = false;
+  bool file_locks = false;  // matters only for a container: kymod saves those of a process anyway
   std::uint64_t ghost_limit_bytes = std::uint64_t{1} << 20U;  // CRIU's default
   std::vector<std::string> external{};                        // as for CRIU's --external
   // A container runtime calls CRIU. It gives terminals back, and freezes the processes itself.

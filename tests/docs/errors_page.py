@@ -7,6 +7,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CATALOGUE = ROOT / "src/failures/catalogue.json"
 LOGS = ROOT / "tests/failures/public_logs.txt"
+TRIAL = ROOT / "tests/failures/blind_trial.json"
 PAGE = ROOT / "docs/errors.md"
 
 HEAD = """# Why dumps and restores fail
@@ -64,6 +65,35 @@ because their message was not in the catalogue. Both were then mended: the root 
 """
 
 
+def found(answer):
+    """What a reader found in a minute."""
+    names = " and ".join(name for name in ("cause", "remedy") if answer[name]) or "neither"
+    return f"{names}, {answer['seconds']} s"
+
+
+def trial():
+    """How far readers came who did not know the causes. blind_trial.json has the answers, as they were judged afterwards."""
+    if not TRIAL.exists():
+        return ""
+    rows = json.loads(TRIAL.read_text())
+    text = f"""
+## Ten failures, seen by readers who did not know them
+
+Ten dumps failed for ten reasons. One reader saw what `kymo dump` printed, another what `criu`, `runc` or `podman` printed,
+and the log of CRIU (at `-v4`). Neither knew the causes, and both had a minute for each dump, without the Web. The table shows
+what was right, and the time (`tests/failures/blind_trial.json`).
+
+| what was wrong | dumped by | with `kymo` | without |
+| --- | --- | --- | --- |
+"""
+    for row in rows:
+        text += f"| {cell(row['what'])} | {row['by']} | {found(row['kymo'])} | {found(row['alone'])} |\n"
+    for name in ("cause", "remedy"):
+        right = [sum(row[side][name] and row[side]["seconds"] <= 60 for row in rows) for side in ("kymo", "alone")]
+        text += f"| **right {name} within a minute** | | {right[0]} of {len(rows)} | {right[1]} of {len(rows)} |\n"
+    return text
+
+
 def page():
     entries = json.loads(CATALOGUE.read_text())
     text = HEAD
@@ -75,7 +105,7 @@ def page():
                 what = entry["what"][0].upper() + entry["what"][1:]
                 text += (f"| `{entry['id']}` | {cell(what)}. {cell(entry['why'])} | {cell(entry['remedy'])} | "
                          f"{entry['retry']} | {messages(entry)} |\n")
-    return text + public_logs()
+    return text + public_logs() + trial()
 
 
 if __name__ == "__main__":

@@ -1,11 +1,17 @@
 // kymo check of containers, which kymod carries out, and the check that kymod makes before each
 // dump of a container.
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <filesystem>
 #include <fstream>
 #include <string>
+#include <vector>
 
+#include "base/file.h"
 #include "programs.h"
 #include "support/containers.h"
 #include "support/real_criu.h"
@@ -63,6 +69,78 @@ TEST(ContainerCheckTest, ADumpOfARuncContainerThatIsSureToFailIsRefused) {
       kymod.kymo({"dump", "runc", "kymo-ghost", "--force", "--dir", kymod.path("one")});
   EXPECT_NE(forced.err.find("(failure ghost-big; CRIU: "), std::string::npos) << forced.err;
   EXPECT_TRUE(counts_on(bundle + "/rootfs"));
+}
+
+// A bundle whose shell holds a lock of the file /lock. Python takes the lock, because busybox has no
+// program for it.
+std::string locking_bundle(const TemporaryDirectory& parent, const std::string& name) {
+  std::string bundle = make_bundle(
+      parent, name,
+      {"/bin/sh", "-c",
+       "exec 3>/lock; /usr/bin/python3 -c 'import fcntl; fcntl.flock(3, fcntl.LOCK_EX)'; " +
+           counting_loop()});
+  for (const std::string folder : {"lib", "lib64"}) {
+    std::filesystem::create_symlink("usr/" + folder, bundle + "/rootfs/" + folder);
+  }
+  nlohmann::json spec = nlohmann::json::parse(read_file(bundle + "/config.json"));
+  spec["mounts"].push_back({{"destination", "/usr"},
+                            {"source", "/usr"},
+                            {"type", "bind"},
+                            {"options", nlohmann::json::array({"rbind", "ro"})}});
+  std::ofstream(bundle + "/config.json") << spec.dump(1);
+  return bundle;
+}
+
+TEST(ContainerCheckTest, ALockOfARuncContainerIsForeseenAndSavedOnRequest) {
+  KYMO_NEEDS_RUNC();
+  const RuncFolder runc;
+  const std::string bundle = locking_bundle(runc.folder(), "kymo-locks");
+  ASSERT_TRUE(runc.runc("run -d --bundle '" + bundle + "' kymo-locks"));
+  ASSERT_TRUE(counts_on(bundle + "/rootfs"));
+  const FileDescriptor lock(::open((bundle + "/rootfs/lock").c_str(), O_RDWR | O_CLOEXEC));
+  const auto is_held = [&] {
+    if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) return errno == EWOULDBLOCK;
+    ::flock(lock.get(), LOCK_UN);
+    return false;
+  };
+  ASSERT_TRUE(is_held());
+  Kymod kymod({"--runc-root", runc.path()});
+  kymod.start();
+  const auto dump = [&](const std::string& flag) {
+    return kymod.kymo({"dump", "runc", "kymo-locks", flag, "--dir", kymod.path(flag)});
+  };
+  const Outcome refused = dump("--checksums");  // this flag changes nothing here
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_NE(refused.err.find("(failure file-locks)"), std::string::npos) << refused.err;
+  const Outcome forced = dump("--force");
+  EXPECT_EQ(forced.exit_code, 1);
+  EXPECT_NE(forced.err.find("(failure file-locks; CRIU: "), std::string::npos) << forced.err;
+  ASSERT_TRUE(counts_on(bundle + "/rootfs"));
+  const Outcome dumped = dump("--file-locks");
+  ASSERT_EQ(dumped.exit_code, 0) << dumped.err;
+  EXPECT_FALSE(is_held());
+  const Outcome restored = kymod.kymo({"restore", kymod.path("--file-locks")});
+  ASSERT_EQ(restored.exit_code, 0) << restored.err;
+  EXPECT_TRUE(is_held());
+  EXPECT_TRUE(counts_on(bundle + "/rootfs"));
+}
+
+// podman says nothing of the cause.
+TEST(ContainerCheckTest, AFailedDumpOfAPodmanContainerIsExplained) {
+  KYMO_NEEDS_PODMAN();
+  PodmanContainers podman;
+  const std::string root = podman.start(
+      "kymo-ghost", {"/bin/sh", "-c",
+                     "exec 3>/ghost; /bin/busybox dd if=/dev/zero bs=1M count=3 >&3 2>/dev/null; "
+                     "/bin/busybox rm /ghost; " +
+                         counting_loop()});
+  Kymod kymod({"--podman-flags=" + PodmanContainers::flags()});
+  kymod.start();
+  const Outcome forced =
+      kymod.kymo({"dump", "podman", "kymo-ghost", "--force", "--dir", kymod.path("one")});
+  EXPECT_EQ(forced.exit_code, 1);
+  EXPECT_NE(forced.err.find("(failure ghost-big; CRIU: "), std::string::npos) << forced.err;
+  EXPECT_TRUE(counts_on(root));
 }
 
 TEST(ContainerCheckTest, APodmanContainerIsChecked) {

@@ -454,6 +454,29 @@ TEST(ContainersTest, AContainerOfContainerdIsRunListedDumpedAndRestored) {
       << refused.err;
 }
 
+// containerd and its runc say nothing of the cause.
+TEST(ContainersTest, AFailedDumpOfAContainerOfContainerdIsForeseenAndExplained) {
+  KYMO_NEEDS_CONTAINERD();
+  const Containerd containerd(fs::path(criu_path()).parent_path());
+  Kymod kymod;
+  kymod.start();
+  const nlohmann::json job = kymod.kymo_json(
+      {"run", "containerd", "--name", "kymo-ghost", "--", Containerd::image(), "/bin/sh", "-c",
+       "exec 3>/ghost; /bin/busybox dd if=/dev/zero bs=1M count=3 >&3 2>/dev/null; "
+       "/bin/busybox rm /ghost; " +
+           counting_loop()});
+  const std::string root = "/proc/" + std::to_string(job["pid"].get<int>()) + "/root";
+  ASSERT_TRUE(counts_on(root));
+  const Outcome looked = kymod.kymo({"check", "containerd", "kymo-ghost"});
+  EXPECT_EQ(looked.exit_code, 1) << looked.out << looked.err;
+  EXPECT_NE(looked.out.find("(failure ghost-big)"), std::string::npos) << looked.out;
+  const Outcome forced =
+      kymod.kymo({"dump", "containerd", "kymo-ghost", "--force", "--dir", kymod.path("one")});
+  EXPECT_EQ(forced.exit_code, 1);
+  EXPECT_NE(forced.err.find("(failure ghost-big; CRIU: "), std::string::npos) << forced.err;
+  EXPECT_TRUE(counts_on(root));
+}
+
 TEST(ContainersTest, AContainerOfDockerIsRunListedDumpedAndRestored) {
   KYMO_NEEDS_DOCKER();
   const Docker docker(fs::path(criu_path()).parent_path());

@@ -27,6 +27,10 @@ using nlohmann::json;
 struct Healthy {
   const char* name;
   std::vector<std::string> words;
+  // A shell command that prints `answer`, also after the restore. It runs in the working directory
+  // of the first process. May be empty.
+  std::string query{};
+  std::string answer{};
 };
 
 std::ostream& operator<<(std::ostream& out, const Healthy& healthy) {
@@ -154,6 +158,18 @@ std::vector<Healthy> healthy_programs() {
                     "--storage.tsdb.path=$d --web.listen-address=127.0.0.1:0 >/dev/null 2>&1 & "
                     "until [ -e $d/wal ]; do sleep 0.05; done; ") +
             kCount}},
+      // A database with a server. Redis saves nothing to the disk here, so all data is in memory.
+      {"Redis",
+       {"/bin/sh", "-c",
+        std::string("d=$(mktemp -d) && cd $d && [ -x /usr/bin/redis-server ] || exit 1; "
+                    "/usr/bin/redis-server --port 0 --unixsocket $d/socket --save '' --dir $d "
+                    ">/dev/null 2>&1 & "
+                    "until [ \"$(redis-cli -s socket set kept before 2>&1)\" = OK ]; do "
+                    "sleep 0.05; done; ") +
+            kCount},
+       "redis-cli -s socket get kept && redis-cli -s socket set kept after && "
+       "redis-cli -s socket set kept before",
+       "before\nOK\nOK\n"},
   };
 }
 
@@ -197,6 +213,10 @@ TEST_P(PreflightTest, AHealthyProcessIsNotRefusedAndIsDumpedAndRestored) {
   const Outcome restored = kymod.kymo({"restore", kymod.path("checkpoint")});
   ASSERT_EQ(restored.exit_code, 0) << restored.err;
   EXPECT_TRUE(kymod.goes_on(kymod.job("healthy")));
+  if (healthy.query.empty()) return;
+  const Outcome asked =
+      run({"/bin/sh", "-c", "cd /proc/" + job["pid"].dump() + "/cwd && " + healthy.query});
+  EXPECT_EQ(asked.out, healthy.answer) << asked.err;
 }
 
 INSTANTIATE_TEST_SUITE_P(Healthy, PreflightTest, testing::ValuesIn(healthy_programs()),

@@ -153,6 +153,25 @@ TEST(PreflightChecks, ObjectsAreRefusedIfCriuHasNeverSavedThem) {
   EXPECT_TRUE(found(object("[eventpoll]", "tfd:        4 events: 19\n")).empty());
 }
 
+TEST(PreflightChecks, ALockOfAContainerIsRefusedUnlessTheDumpSavesLocks) {
+  Tree tree = tree_of_one();
+  OpenFile file;
+  file.fd = 5;
+  file.link = "/var/lib/orders";
+  file.info = "pos:\t0\nlock:\t1: FLOCK  ADVISORY  WRITE 12 00:2f:7 0 EOF\n";
+  tree.members[0].files = {file};
+  const auto found = [&](const Options& options) {
+    Findings findings;
+    for (const Check& check : object_checks()) check.look(tree, options, findings);
+    return findings.take();
+  };
+  const std::vector<Finding> findings = found({.container = true});
+  expect_one(findings, Grade::refuses, "file-locks");
+  EXPECT_NE(line_of(findings[0]).find("descriptor 5, /var/lib/orders"), std::string::npos);
+  EXPECT_TRUE(found({.file_locks = true, .container = true}).empty());
+  EXPECT_TRUE(found({}).empty()) << "kymod saves the locks of a plain process";
+}
+
 TEST(PreflightChecks, ValuesAreThoseOfWholeKeys) {
   constexpr std::string_view kText = "TracerPidX:\t1\nTracerPid:\t7\nflags:\t02004000\n";
   EXPECT_EQ(number_of(kText, "TracerPid"), 7U);
@@ -169,6 +188,7 @@ TEST(CriuConfig, OptionsAreReadAsCriuReadsThem) {
                                        "\tlink-remap\n"
                                        "external \"dev[10/232]:kvm\"\n"
                                        "ext-unix-sk\n"
+                                       "file-locks\n"
                                        "log-file a.log");
   Options options;
   add_configured(file, options);
@@ -177,6 +197,7 @@ TEST(CriuConfig, OptionsAreReadAsCriuReadsThem) {
   EXPECT_FALSE(options.skip_in_flight);
   EXPECT_TRUE(options.link_remap);
   EXPECT_TRUE(options.external_unix_sockets);
+  EXPECT_TRUE(options.file_locks);
   EXPECT_EQ(options.ghost_limit_bytes, 512U << 20U);
   EXPECT_EQ(options.external, std::vector<std::string>{"dev[10/232]:kvm"});
   add_configured(
