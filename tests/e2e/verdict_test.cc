@@ -209,7 +209,7 @@ TEST_F(VerdictTest, ManyMappingsAreNamed) {
   // The same result must come from the images alone, without kymod's record.
   fs::remove(directory_ + "/checkpoint.json");
   const Outcome explained = kymod_.kymo({"explain", directory_});
-  EXPECT_NE(explained.out.find(" mappings, and read and logged each"), std::string::npos)
+  EXPECT_NE(explained.out.find(" mappings, and CRIU read and logged each"), std::string::npos)
       << explained.out << explained.err;
 }
 

@@ -64,7 +64,7 @@ test("each advice has its estimate as a bar on the scale of how it was", async (
   shares.forEach((pair, i) => pair.forEach((share, k) => assert.ok(Math.abs(share - wanted[i][k]) < 0.01, `${share} for ${wanted[i][k]}`)));
   assert.ok(!(await page.innerText("#verdict")).includes("blocked in write"), "the reasons are folded away");
   await page.click(".why-so summary");
-  assert.match(await page.innerText("#verdict"), /disk-wait.* \(81 % of the time\).*blocked in write for 2\.08 s/);
+  assert.match(await page.innerText("#verdict"), /disk-wait.* \(81 % of the standstill\).*blocked in write for 2\.08 s/);
   await page.close();
 });
 

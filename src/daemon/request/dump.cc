@@ -535,6 +535,13 @@ void write_outcome(DumpContext& c, const Result<void>& result, std::uint64_t dur
   }
 }
 
+// "zstd, level 3". Empty: the stream is not compressed.
+std::string codec_of(const std::optional<criu::Encoding>& stream) {
+  if (!stream || !is_compressed(stream)) return {};
+  return std::string(criu::name_of(stream->compression)) + ", level " +
+         std::to_string(stream->level == 0 ? 1 : stream->level);
+}
+
 diagnosis::Facts facts_of(const DumpContext& c) {
   diagnosis::Facts facts;
   facts.dump = c.outcome.stats;
@@ -543,7 +550,8 @@ diagnosis::Facts facts_of(const DumpContext& c) {
   if (const std::optional<criu::Streamed>& streamed = c.outcome.streamed; streamed && c.stream) {
     const std::uint64_t work_ns = std::min(streamed->work_ns, streamed->busy_ns);
     facts.streaming = {is_compressed(c.stream), work_ns,
-                       work_ns == 0 ? 0 : streamed->busy_ns - work_ns, streamed->starved_ns};
+                       work_ns == 0 ? 0 : streamed->busy_ns - work_ns, streamed->starved_ns,
+                       codec_of(c.stream)};
   }
   return facts;
 }
