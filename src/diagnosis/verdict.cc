@@ -93,9 +93,17 @@ std::vector<std::pair<std::string, double>> shares_of(const Known& known) {
 }
 
 std::string first_line(const Known& known, std::uint64_t frozen_ns) {
+  const bool unknown = known.facts.duration_ns == 0;
   const std::string whole = human::duration(known.facts.duration_ns);
-  if (known.facts.restore) return "The restore took " + whole + ".";
+  if (known.facts.restore) {
+    return unknown ? "How long the restore took is not known." : "The restore took " + whole + ".";
+  }
   const std::string who = known.facts.container ? "The container" : "The process";
+  if (unknown) {
+    return frozen_ns == 0 ? "How long the dump took is not known."
+                          : who + " stood still for " + human::duration(frozen_ns) +
+                                "; how long the whole dump took is not known.";
+  }
   if (frozen_ns == 0)
     return "The dump took " + whole + "; how long " +
            (known.facts.container ? "the container" : "the process") + " stood still is not known.";

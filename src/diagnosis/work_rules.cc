@@ -57,17 +57,22 @@ std::optional<Finding> many_mappings(const Known& known) {
   const double share = known.share_of_phase("collect") +
                        known.share_of_phase("processes and files") +
                        known.share_of_phase("memory: finding pages");
+  // Without a log of enough lines these phases are not known, and CRIU wrote none for the mappings.
+  const std::string took = share == 0
+                               ? " mappings, and CRIU read each of them"
+                               : " mappings, and CRIU read and logged each of them: this took " +
+                                     whole_percent(share) + " " + base_of(facts);
+  // The runtime of a container chooses the level of the log.
+  const bool no_log = facts.container || share == 0;
   return Finding{"many-mappings",
                  "many mappings",
                  share,
-                 "The memory consists of " + human::with_commas(facts.shape->mappings) +
-                     " mappings, and CRIU read and logged each of them: this took " +
-                     whole_percent(share) + " " + base_of(facts) + ".",
+                 "The memory consists of " + human::with_commas(facts.shape->mappings) + took + ".",
                  "10,000 mappings",
-                 facts.container ? "Let the program map fewer, larger areas."
-                                 : "Dump with --log-level 0 (CRIU then writes no log), or let the "
-                                   "program map fewer, larger areas.",
-                 facts.container ? std::nullopt : left_after(known, kMinOfLog, kMaxOfLog)};
+                 no_log ? "Let the program map fewer, larger areas."
+                        : "Dump with --log-level 0 (CRIU then writes no log), or let the "
+                          "program map fewer, larger areas.",
+                 no_log ? std::nullopt : left_after(known, kMinOfLog, kMaxOfLog)};
 }
 
 std::optional<Finding> scattered_memory(const Known& known) {
@@ -166,7 +171,11 @@ std::optional<Finding> slow_freeze(const Known& known) {
   const Facts& facts = known.facts;
   if (!facts.dump || facts.dump->freezing_time_us < kMinUs) return {};
   const double ns = static_cast<double>(facts.dump->freezing_time_us) * kNsPerUs;
-  const double share = std::min(1.0, ratio(ns, known.length_ns()));
+  // Without phases, the statistics alone say how long the processes stood still.
+  const double whole = known.length_ns() > 0
+                           ? known.length_ns()
+                           : static_cast<double>(stood_still_ns(facts.dump, facts.phases));
+  const double share = std::min(1.0, ratio(ns, whole));
   std::string evidence = "Stopping all threads (freeze) took " + human::duration(ns) + ", " +
                          whole_percent(share) + " " + base_of(facts);
   std::string advice;

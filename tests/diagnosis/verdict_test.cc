@@ -526,6 +526,27 @@ TEST(Verdict, WhatWasNotLookedAtIsNotSaid) {
   EXPECT_EQ(explain(facts).lines[0],
             "The dump took 1.20 s; how long the process stood still is not known.");
   EXPECT_EQ(explain(facts).lines[1], "The phases are not known: CRIU's log shows none.");
+  facts.duration_ns = 0;
+  EXPECT_EQ(explain(facts).lines[0], "How long the dump took is not known.");
+}
+
+TEST(Verdict, OfStatisticsAloneShowsNothingUnknownAsZero) {
+  Facts facts = healthy_dump();
+  facts.duration_ns = 0;
+  facts.phases.clear();
+  facts.signals = {};
+  facts.dump->freezing_time_us = 400'000;
+  facts.dump->frozen_time_us = 600'000;
+  facts.shape = {1, 15'000, 100, 65'536};
+  const Verdict verdict = explain(facts);
+  EXPECT_EQ(verdict.lines[0],
+            "The process stood still for 1 s; how long the whole dump took is not known.");
+  ASSERT_EQ(verdict.findings.size(), 2U);
+  EXPECT_TRUE(verdict.findings[0].evidence.starts_with(
+      "Stopping all threads (freeze) took 400 ms, 40 % of the standstill: "));
+  EXPECT_EQ(verdict.findings[1].evidence,
+            "The memory consists of 15,000 mappings, and CRIU read each of them.");
+  EXPECT_EQ(verdict.findings[1].advice, "Let the program map fewer, larger areas.");
 }
 
 TEST(Verdict, AsJsonHasTheEvidenceAndTheThreshold) {
