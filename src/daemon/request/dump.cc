@@ -535,13 +535,6 @@ void write_outcome(DumpContext& c, const Result<void>& result, std::uint64_t dur
   }
 }
 
-// "zstd, level 3". Empty: the stream is not compressed.
-std::string codec_of(const std::optional<criu::Encoding>& stream) {
-  if (!stream || !is_compressed(stream)) return {};
-  return std::string(criu::name_of(stream->compression)) + ", level " +
-         std::to_string(stream->level == 0 ? 1 : stream->level);
-}
-
 diagnosis::Facts facts_of(const DumpContext& c) {
   diagnosis::Facts facts;
   facts.dump = c.outcome.stats;
