@@ -190,7 +190,10 @@ Verdict explain(const Facts& facts) {
   verdict.lines = {first_line(known, verdict.frozen_ns), phase_line(known)};
   if (verdict.findings.empty()) {
     verdict.shortly = "nothing stands out";
-    verdict.lines.emplace_back("No cause stands out, so there is no advice to make it shorter.");
+    const bool blind = facts.recorded && !facts.signals.cpu_ns && !facts.signals.disk_wait_ns;
+    verdict.lines.emplace_back(
+        blind ? "No cause is known: what CRIU waited for was not measured."
+              : "No cause stands out, so there is no advice to make it shorter.");
     return verdict;
   }
   verdict.shortly = verdict.findings.front().shortly;

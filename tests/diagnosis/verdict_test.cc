@@ -526,6 +526,7 @@ TEST(Verdict, WhatWasNotLookedAtIsNotSaid) {
   EXPECT_EQ(explain(facts).lines[0],
             "The dump took 1.20 s; how long the process stood still is not known.");
   EXPECT_EQ(explain(facts).lines[1], "The phases are not known: CRIU's log shows none.");
+  EXPECT_EQ(explain(facts).lines[2], "No cause is known: what CRIU waited for was not measured.");
   facts.duration_ns = 0;
   EXPECT_EQ(explain(facts).lines[0], "How long the dump took is not known.");
 }

@@ -247,6 +247,7 @@ test("metadata of wrong types, and hostile names, are text or left out", async (
     meta.about.job.name = HOSTILE;
     meta.about.phases[0].name = HOSTILE;
     meta.about.phases.push({ name: 5 }, null);
+    meta.about.inside = { missing: [HOSTILE, 7] };
     meta.about.verdict = { lines: [HOSTILE, 7, null], short: HOSTILE, frozen_ns: "1", findings: [null, { rule: HOSTILE, evidence: HOSTILE, advice: HOSTILE, estimate_ns: [HOSTILE, 1] }] };
   });
   const page = await open(browser, hostile, faults);
@@ -254,6 +255,7 @@ test("metadata of wrong types, and hostile names, are text or left out", async (
   assert.ok((await page.textContent("#title")).includes(HOSTILE));
   assert.ok((await page.textContent("#short")).includes(HOSTILE));
   for (const fold of await page.locator("details > summary:visible").all()) await fold.click();
+  assert.ok((await page.textContent("#tables")).includes(`not seen: ${HOSTILE}`));
   assert.strictEqual(await page.locator("img").count(), 0);
   assert.strictEqual(await page.title(), "hostile.tsv");
   await page.close();
