@@ -128,7 +128,7 @@ function phasesTable() {
     return row(one.times > 1 ? element("span", {}, go, ` ${one.times}×`) : go, one.duration_ns, colorOfPhase(one.name));
   });
   if (rest.length > 0) rows.push(row(`${rest.length} more`, rest.reduce((sum, one) => sum + one.duration_ns, 0), "var(--band)"));
-  byId("short").append(element("section", {}, element("h2", {}, request.exact ? "Phases" : "Phases, from mark to mark"), makeTable(["phase", "time", "share", ":"], rows, { class: "lines" })));
+  byId("short").append(element("section", {}, element("h2", {}, request.exact ? "Phases" : "Phases, from mark to mark"), makeTable(["phase", "time", request.exact ? "of the request" : "of the recording", ":"], rows, { class: "lines" })));
 }
 
 // What somebody asks for first, as far as it is known.
