@@ -175,7 +175,7 @@ def cost_table(results, costs, last):
 # The lines of the demo's output that the README shows, in their order. What is left out becomes "...". They are few, because
 # the block is on the README's first screen: with its headline it has 25 lines.
 DEMO_LINES = re.compile("|".join([
-    r"^dumped pid", r"^  The process stood still for", r"^  \d+ % of that:", r"^  memory: \w+ pages +[\d.]+ .s +[\d.]+ %", r"^  images ",
+    r"^dumped pid", r"^  The process stood still for", r"^  \d+ % of that:", r"^  The longest phase", r"^  memory: \w+ pages +[\d.]+ .s +[\d.]+ %", r"^  images ",
     r"^it had counted to", r"^restored pid",
     r"^(length|captured|quality) ", r"^COUNTER ", r"^image_written_bytes "]))
 

@@ -1,8 +1,11 @@
 #include "criu/memory_shape.h"
 
+#include <span>
 #include <string>
 #include <string_view>
 
+#include "criu/images.h"
+#include "criu/images.pb.h"
 #include "criu/memory.h"
 
 namespace kymo::criu {
@@ -10,6 +13,7 @@ namespace {
 
 constexpr std::string_view kMappingsName = "mm-";
 constexpr std::string_view kPagemapName = "pagemap-";
+constexpr std::string_view kFilesName = "files.img";
 
 bool add_mappings(const ImageSet& images, const std::string& name, MemoryShape& shape) {
   const auto bytes = images.read(name);
@@ -34,6 +38,28 @@ bool add_runs(const ImageSet& images, const std::string& name, MemoryShape& shap
   return true;
 }
 
+// Of the types of CRIU's images/fdinfo.proto.
+bool is_socket(std::uint32_t type) {
+  constexpr std::uint32_t kInternet = 4;
+  constexpr std::uint32_t kUnix = 5;
+  constexpr std::uint32_t kPacket = 10;
+  constexpr std::uint32_t kNetlink = 13;
+  return type == kInternet || type == kUnix || type == kPacket || type == kNetlink;
+}
+
+// Leaves the numbers at 0 if the list cannot be read.
+void add_files(const ImageSet& images, MemoryShape& shape) {
+  const auto bytes = images.read(std::string(kFilesName));
+  if (!bytes) return;
+  const auto messages = image_messages(*bytes, kFilesImage, kFilesName);
+  if (!messages) return;
+  shape.files = messages->size();
+  for (const std::span<const std::byte> message : *messages) {
+    wire::FileEntry entry;
+    if (parse_message(message, entry) && is_socket(entry.type())) ++shape.sockets;
+  }
+}
+
 }  // namespace
 
 std::optional<MemoryShape> memory_shape(const ImageSet& images) {
@@ -48,6 +74,8 @@ std::optional<MemoryShape> memory_shape(const ImageSet& images) {
     const bool read = mappings ? add_mappings(images, name, shape) : add_runs(images, name, shape);
     if (!read) return std::nullopt;
   }
+  const std::uint64_t listed = images.size(std::string(kFilesName));
+  if (listed != 0 && bytes + listed <= kMaxBytes) add_files(images, shape);
   return shape.processes == 0 ? std::nullopt : std::optional(shape);
 }
 

@@ -110,8 +110,8 @@ std::string reason_line(const DumpFacts& a, const DumpFacts& b, double change_ns
   }
   const std::optional<Part> wait = largest_change(frozen_shares(a, b), change_ns);
   if (!wait) return "";
-  return wait->name + " for " + percent_of(wait->a_ns, a.frozen_ns) + " of that time in A, for " +
-         percent_of(wait->b_ns, b.frozen_ns) + " in B.";
+  return wait->name + " for " + percent_of(wait->a_ns, a.frozen_ns) +
+         " of the standstill in A, for " + percent_of(wait->b_ns, b.frozen_ns) + " in B.";
 }
 
 }  // namespace

@@ -22,6 +22,9 @@ std::string whole_percent(double share);
 // 0 if there is no whole.
 double ratio(double part, double whole);
 
+// What a share is of: "of the standstill" of a dump, "of the restore".
+std::string base_of(const Facts& facts);
+
 // What is known of a request, as rules ask for it.
 struct Known {
   const Facts& facts;
@@ -41,6 +44,9 @@ struct Known {
 
 // The time that is left if the advice saves between these shares of it. Nothing if that is nothing.
 std::optional<Range> left_after(const Known& known, double least, double most);
+
+// The share in which kymod compressed; 0 if it is too small to be a cause.
+double compression_share(const Known& known);
 
 // Finds one cause. Nothing: it does not apply, or its signal was not looked at.
 using Rule = std::optional<Finding> (*)(const Known&);

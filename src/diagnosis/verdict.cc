@@ -15,6 +15,10 @@ std::string whole_percent(double share) {
   return std::to_string(std::lround(share * 100)) + " %";
 }
 
+std::string base_of(const Facts& facts) {
+  return facts.restore ? "of the restore" : "of the standstill";
+}
+
 double ratio(double part, double whole) {
   return whole > 0 ? part / whole : 0;
 }
@@ -89,9 +93,17 @@ std::vector<std::pair<std::string, double>> shares_of(const Known& known) {
 }
 
 std::string first_line(const Known& known, std::uint64_t frozen_ns) {
+  const bool unknown = known.facts.duration_ns == 0;
   const std::string whole = human::duration(known.facts.duration_ns);
-  if (known.facts.restore) return "The restore took " + whole + ".";
+  if (known.facts.restore) {
+    return unknown ? "How long the restore took is not known." : "The restore took " + whole + ".";
+  }
   const std::string who = known.facts.container ? "The container" : "The process";
+  if (unknown) {
+    return frozen_ns == 0 ? "How long the dump took is not known."
+                          : who + " stood still for " + human::duration(frozen_ns) +
+                                "; how long the whole dump took is not known.";
+  }
   if (frozen_ns == 0)
     return "The dump took " + whole + "; how long " +
            (known.facts.container ? "the container" : "the process") + " stood still is not known.";
@@ -102,13 +114,17 @@ std::string first_line(const Known& known, std::uint64_t frozen_ns) {
 std::string phase_line(const Known& known) {
   const auto [name, share] = largest_phase(known);
   if (name.empty()) return "The phases are not known: CRIU's log shows none.";
-  std::string line = whole_percent(share) + " of that: " + name;
   const Facts& facts = known.facts;
+  std::string line =
+      "The longest phase, \"" + name + "\", took " + whole_percent(share) + " " + base_of(facts);
   if (name.starts_with("memory") && facts.dump && facts.dump->pages_written != 0) {
     const double bytes = static_cast<double>(facts.dump->pages_written) * kPageBytes;
-    const double ns = known.share_of_phase("memory") * known.length_ns();
-    line += " (" + std::to_string(std::lround(bytes / kMiB)) + " MiB, " +
-            std::to_string(std::lround(ratio(bytes / 1e6, ns / kNsPerSecond))) + " MB/s)";
+    const double seconds = share * known.length_ns() / kNsPerSecond;
+    line += " (" + std::to_string(std::lround(bytes / kMiB)) + " MiB";
+    if (name != "memory: finding pages") {
+      line += " at " + std::to_string(std::lround(ratio(bytes / 1e6, seconds))) + " MB/s";
+    }
+    line += ")";
   }
   return line + ".";
 }
@@ -124,6 +140,7 @@ std::string range_text(Range range) {
 }
 
 std::string advice_line(const Known& known, const Finding& finding) {
+  if (finding.advice.empty()) return "Nothing is known that would shorten this.";
   if (!finding.estimate_ns) return finding.advice;
   std::string line = finding.advice;
   if (line.ends_with('.')) line.pop_back();
@@ -173,7 +190,10 @@ Verdict explain(const Facts& facts) {
   verdict.lines = {first_line(known, verdict.frozen_ns), phase_line(known)};
   if (verdict.findings.empty()) {
     verdict.shortly = "nothing stands out";
-    verdict.lines.emplace_back("Nothing stands out that would make it shorter.");
+    const bool blind = facts.recorded && !facts.signals.cpu_ns && !facts.signals.disk_wait_ns;
+    verdict.lines.emplace_back(
+        blind ? "No cause is known: what CRIU waited for was not measured."
+              : "No cause stands out, so there is no advice to make it shorter.");
     return verdict;
   }
   verdict.shortly = verdict.findings.front().shortly;
@@ -182,9 +202,7 @@ Verdict explain(const Facts& facts) {
   for (std::size_t i = 0; i < std::min(kMaxFindings, verdict.findings.size()); ++i) {
     if (i != 0 && verdict.findings[i].share < kMinSecond) break;
     verdict.lines.push_back(verdict.findings[i].evidence);
-    if (!verdict.findings[i].advice.empty()) {
-      verdict.lines.push_back(advice_line(known, verdict.findings[i]));
-    }
+    verdict.lines.push_back(advice_line(known, verdict.findings[i]));
   }
   return verdict;
 }

@@ -52,6 +52,7 @@ struct Streaming {
   std::uint64_t work_ns = 0;     // it read, compressed or had no CPU for that
   std::uint64_t wait_ns = 0;     // it waited for the disk
   std::uint64_t starved_ns = 0;  // the part of work_ns in which it had no CPU
+  std::string codec{};           // such as "zstd, level 3"; empty: not known
 };
 
 // The thread of the target that was longest seen in uninterruptible sleep.
@@ -79,6 +80,7 @@ struct Facts {
   std::optional<criu::DumpStats> dump;
   std::optional<criu::RestoreStats> restored;
   std::optional<criu::MemoryShape> shape;
+  bool kernel_known = false;  // /run is a tmpfs, so CRIU keeps there what it learned of the kernel
   bool recorded = true;  // by kymod, which answered CRIU's notifications if it was a plain process
   std::optional<SleepingThread> sleeper;
   std::optional<WriteRates> earlier;  // nothing: too few dumps

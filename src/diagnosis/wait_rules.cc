@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <array>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "base/human.h"
 #include "criu/phases.h"
@@ -41,16 +43,38 @@ std::optional<Range> at_other_rates(const Known& known, double share) {
 }
 
 // The share in which CRIU waited for somebody who had no CPU: the target, which is asked for its memory, or
-// kymod, which takes the stream. CRIU itself does not wait for a CPU then.
-double share_of_starved(const Known& known) {
+// kymod, which takes the stream. CRIU itself is then not ready to run.
+double share_of_starved_target(const Known& known) {
   const Signals& signals = known.facts.signals;
-  const double target =
-      std::min(known.share(signals.socket_wait_ns), known.share(signals.target_cpu_wait_ns));
-  const double kymod = known.facts.streaming
-                           ? std::min(known.share(signals.pipe_wait_ns),
-                                      known.share(known.facts.streaming->starved_ns))
-                           : 0;
-  return target + kymod;
+  return std::min(known.share(signals.socket_wait_ns), known.share(signals.target_cpu_wait_ns));
+}
+
+double share_of_starved_kymod(const Known& known) {
+  const Facts& facts = known.facts;
+  if (!facts.streaming) return 0;
+  return std::min(known.share(facts.signals.pipe_wait_ns),
+                  known.share(facts.streaming->starved_ns));
+}
+
+// "CRIU (2 %), the target (12 %) or kymod (10 %)": who had no CPU, and for which share. Only the name if
+// it was CRIU alone.
+std::string starved_names(double criu, double target, double kymod) {
+  constexpr double kWorthTelling = 0.01;
+  std::vector<std::string> names;
+  const auto add = [&](const char* name, double share) {
+    if (share >= kWorthTelling) {
+      names.push_back(std::string(name) + " (" + whole_percent(share) + ")");
+    }
+  };
+  add("CRIU", criu);
+  add("the target", target);
+  add("kymod", kymod);
+  if (target < kWorthTelling && kymod < kWorthTelling) return "CRIU";
+  std::string text = names.front();
+  for (std::size_t i = 1; i < names.size(); ++i) {
+    text += (i + 1 == names.size() ? " or " : ", ") + names[i];
+  }
+  return text;
 }
 
 // Processes that are restored side by side wait for each other, and add up their waiting. That is
@@ -59,22 +83,22 @@ std::optional<Finding> waits_for_cpu(const Known& known) {
   constexpr double kMinShare = 0.15;
   const bool restore = known.facts.restore;
   const double waited = known.share(known.facts.signals.cpu_wait_ns);
-  const double starved = restore ? 0 : share_of_starved(known);
+  const double target = restore ? 0 : share_of_starved_target(known);
+  const double kymod = restore ? 0 : share_of_starved_kymod(known);
   const double share =
-      restore ? std::min(waited, share_of_others(known)) : std::min(waited + starved, 1.0);
+      restore ? std::min(waited, share_of_others(known)) : std::min(waited + target + kymod, 1.0);
   if (share < kMinShare) return {};
-  const char* who = "CRIU was";
-  if (starved > waited) who = "The target, kymod or CRIU was";
-  if (restore) who = "CRIU and what it restores were";
+  const std::string who =
+      restore ? "CRIU or the processes that it restored" : starved_names(waited, target, kymod);
   return Finding{"cpu-wait",
                  "waited for a CPU",
                  share,
-                 std::string(who) + " ready to run, but had no CPU, for " + whole_percent(share) +
-                     " of that time.",
-                 "15 % of the time",
-                 std::string("Other programs had the CPUs: give kymod a higher priority (Nice=-20 "
-                             "in its systemd unit), or pause them during the ") +
-                     (known.facts.restore ? "restore." : "dump."),
+                 "For " + whole_percent(share) + " " + base_of(known.facts) +
+                     " no CPU was free for " + who + ".",
+                 "15 % " + base_of(known.facts),
+                 std::string("Other programs used the CPUs: pause them during the ") +
+                     (restore ? "restore" : "dump") +
+                     ", or give kymod a higher priority (Nice=-20 in its systemd unit).",
                  without(known, share)};
 }
 
@@ -101,14 +125,16 @@ std::optional<Finding> swap(const Known& known) {
   const double share =
       std::max(known.share(signals.disk_wait_ns), known.share(signals.target_disk_wait_ns));
   if (share < kMinDiskShare) return {};
-  return Finding{"swap",
-                 "fetched memory from disk",
-                 share,
-                 "Memory had to come back from a disk " + std::to_string(*signals.major_faults) +
-                     " times (swap, or files that were not in memory): " + whole_percent(share) +
-                     " of that time.",
-                 "256 page faults with a disk, and 10 % of the time",
-                 "Give the machine more memory, or keep the target out of swap."};
+  return Finding{
+      "swap",
+      "fetched memory from disk",
+      share,
+      "Memory had to be read from a disk " + human::with_commas(*signals.major_faults) +
+          " times (from swap, or from files that were not in memory): this took " +
+          whole_percent(share) + " " + base_of(known.facts) + ".",
+      "256 page faults with a disk, and 10 % " + base_of(known.facts),
+      "Give the machine more memory, or keep the program out of swap (MemorySwapMax=0 in "
+      "its systemd unit)."};
 }
 
 std::optional<Finding> waits_for_disk(const Known& known) {
@@ -121,26 +147,27 @@ std::optional<Finding> waits_for_disk(const Known& known) {
       !facts.restore && !facts.container && !(facts.streaming && facts.streaming->compressed);
   advice += can_compress ? ", or write less: --compression zstd." : ".";
   const std::string who = facts.streaming ? "kymod" : "CRIU";
-  return Finding{"disk-wait",
-                 "waited for the disk",
-                 share,
-                 who + " waited for the disk for " + whole_percent(share) + " of that time.",
-                 "10 % of the time",
-                 std::move(advice),
-                 at_other_rates(known, share)};
+  return Finding{
+      "disk-wait",
+      "waited for the disk",
+      share,
+      who + " waited for the disk for " + whole_percent(share) + " " + base_of(facts) + ".",
+      "10 % " + base_of(facts),
+      std::move(advice),
+      at_other_rates(known, share)};
 }
 
 std::optional<Finding> waits_for_writeback(const Known& known) {
   const double share = known.share(known.facts.signals.disk_wait_ns);
   if (share < kMinDiskShare || !is_throttled(known)) return {};
   return Finding{"dirty-throttled",
-                 "waited for memory's writeback",
+                 "waited for dirty pages",
                  share,
-                 "For " + whole_percent(share) +
-                     " of that time the kernel let CRIU wait, because too much memory was not yet "
-                     "written to the disk.",
-                 "10 % of the time",
-                 "Write the images to a tmpfs, or to a disk that takes them faster.",
+                 "For " + whole_percent(share) + " " + base_of(known.facts) +
+                     " the kernel made CRIU wait, because too much data was still to be written to "
+                     "the disk (dirty pages).",
+                 "10 % " + base_of(known.facts),
+                 "Write the images to a faster disk or to a tmpfs.",
                  at_other_rates(known, share)};
 }
 
@@ -152,9 +179,10 @@ std::optional<Finding> hypervisor(const Known& known) {
                  "hypervisor took CPU time",
                  share,
                  "The hypervisor gave " + whole_percent(share) +
-                     " of the CPU time of this machine to other machines.",
+                     " of this machine's CPU time to other virtual machines.",
                  "10 % of the CPU time",
-                 ""};
+                 "Only the hypervisor can change that: give this machine CPUs of its own, or move "
+                 "it to another host."};
 }
 
 std::optional<Finding> memory_pressure(const Known& known) {
@@ -165,10 +193,12 @@ std::optional<Finding> memory_pressure(const Known& known) {
       "memory-pressure",
       "machine had too little memory",
       share,
-      "For " + whole_percent(share) +
-          " of that time programs of this machine waited for memory to become free.",
-      "10 % of the time",
-      "Free memory before the dump, or put the images on a disk if they are in a tmpfs."};
+      "For " + whole_percent(share) + " " + base_of(known.facts) +
+          " programs on this machine waited for free memory.",
+      "10 % " + base_of(known.facts),
+      known.facts.restore
+          ? "Free memory before the restore."
+          : "Free memory before the dump. If the images are on a tmpfs, write them to a disk."};
 }
 
 // CRIU and the target ask each other, and each waits for the other to be woken on another CPU.
@@ -186,36 +216,34 @@ std::optional<Finding> wakes_across_cpus(const Known& known) {
     share = std::min(share, std::max(0.0, answers));
   }
   if (share < kMinShare) return {};
-  return Finding{"cross-cpu",
-                 "woken across CPUs",
-                 share,
-                 "CRIU and the target waited for each other for " + whole_percent(share) +
-                     " of that time: CRIU was woken " + std::to_string(wakeups) +
-                     " times, from another CPU.",
-                 "15 % of the time, and 200 wake-ups",
-                 "Let kymod, and so CRIU, and the target use the same CPU: taskset -acp CPU PID.",
-                 without(known, share)};
-}
-
-// The share in which kymod compressed; 0 if it is too small to be a cause.
-double compression_share(const Known& known) {
-  constexpr double kMinShare = 0.50;
-  const std::optional<Streaming>& streaming = known.facts.streaming;
-  if (known.facts.restore || !streaming || !streaming->compressed) return 0;
-  const double share = known.share(streaming->work_ns);
-  return share < kMinShare ? 0 : share;
+  return Finding{
+      "cross-cpu",
+      "woken across CPUs",
+      share,
+      "CRIU and the target waited for each other for " + whole_percent(share) + " " +
+          base_of(facts) + ": they run on different CPUs, and CRIU was woken " +
+          human::with_commas(wakeups) + " times.",
+      "15 % " + base_of(facts) + ", and 200 wake-ups",
+      "Let both use the same CPU: taskset -acp 0 PID, with the PID of kymod (which starts "
+      "CRIU) and with that of the target.",
+      without(known, share)};
 }
 
 std::optional<Finding> waits_for_compression(const Known& known) {
   const double share = compression_share(known);
-  if (share == 0) return {};
+  if (share == 0 || !known.facts.streaming) return {};
+  const std::string& codec = known.facts.streaming->codec;
+  const bool fastest = codec.ends_with("level 1");
   return Finding{"compression",
                  "waited for compression",
                  share,
-                 "kymod compressed the images for " + whole_percent(share) +
-                     " of that time, and CRIU waited for it.",
-                 "50 % of the time",
-                 "Use a lower --compression-level, or --compression lz4.",
+                 std::string("kymod compressed the images") +
+                     (codec.empty() ? "" : " (" + codec + ")") + " for " + whole_percent(share) +
+                     " " + base_of(known.facts) + ", and CRIU waited for it.",
+                 "50 % " + base_of(known.facts),
+                 fastest ? "Use --compression none, which needs a faster disk."
+                         : "Use --compression-level 1, which is the fastest, or --compression none "
+                           "if the disk is fast.",
                  without(known, share)};
 }
 
@@ -226,8 +254,7 @@ std::optional<Finding> hooks(const Known& known) {
   if (compression_share(known) != 0) return {};
   const double share = known.share_of_phase(criu::kHooksPhase) + known.late_share();
   if (share < kMinShare) return {};
-  const std::string waited =
-      "CRIU waited for answers to its notifications for " + whole_percent(share) + " of that time";
+  const std::string time = " for " + whole_percent(share) + " " + base_of(facts);
   if (facts.recorded && !facts.container) {
     // At the end of a stream kymod answers once its disk has taken all. That is not so if kymod did
     // not run.
@@ -236,17 +263,22 @@ std::optional<Finding> hooks(const Known& known) {
         "late-answers",
         "kymod answered late",
         share,
-        waited + (stream ? ": kymod still wrote the stream." : ": kymod itself did not run."),
-        "10 % of the time",
-        stream ? "Write the images to a faster disk."
-               : "Look whether kymod had no CPU or memory, or was stopped."};
+        "CRIU waited for kymod" + time +
+            (stream ? ": kymod was still writing the images to the disk."
+                    : ": kymod itself did not run."),
+        "10 % " + base_of(facts),
+        stream ? "Write the images to a faster disk or to a tmpfs."
+               : "Find out why kymod did not run: it was stopped (SIGSTOP), or it got no CPU or no "
+                 "memory."};
   }
   return Finding{"hooks",
                  "waited for hooks",
                  share,
-                 waited + (facts.container ? ", which the container runtime gives." : "."),
-                 "10 % of the time",
-                 ""};
+                 "CRIU waited" + time +
+                     (facts.container ? " for the container runtime or for scripts (hooks)."
+                                      : " for scripts or for the program that started it (hooks)."),
+                 "10 % " + base_of(facts),
+                 "If CRIU runs scripts of yours (action-script), make them faster."};
 }
 
 constexpr std::array<Rule, 9> kWaitRules = {
@@ -254,6 +286,14 @@ constexpr std::array<Rule, 9> kWaitRules = {
     memory_pressure, wakes_across_cpus,   waits_for_compression, hooks};
 
 }  // namespace
+
+double compression_share(const Known& known) {
+  constexpr double kMinShare = 0.50;
+  const std::optional<Streaming>& streaming = known.facts.streaming;
+  if (known.facts.restore || !streaming || !streaming->compressed) return 0;
+  const double share = known.share(streaming->work_ns);
+  return share < kMinShare ? 0 : share;
+}
 
 std::span<const Rule> wait_rules() {
   return kWaitRules;

@@ -1,5 +1,9 @@
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <string>
+#include <string_view>
+#include <tuple>
 #include <utility>
 
 #include "base/human.h"
@@ -30,13 +34,15 @@ std::optional<Finding> host_memory(const Known& known) {
   if (memory < 0.5 || cpu_ns / gib < kMinNsPerGiB) return {};
   const double excess = std::min(memory, ratio(cpu_ns - gib * kUsualNsPerGiB, known.length_ns()));
   return Finding{"host-memory",
-                 "memory had to be supplied",
+                 "host had to supply memory",
                  excess,
                  "Copying the memory took " + human::duration(cpu_ns / gib) +
-                     " of CPU time for each GiB; about 0.5 s is usual.",
-                 "1 s of CPU time a GiB",
-                 "The machine had to be given memory for the page cache first: just before the "
-                 "dump, write a file of its size to the disk of the images and remove it.",
+                     " of CPU time for each GiB (0.5 s is usual): the host of this virtual machine "
+                     "first had to supply memory for the page cache.",
+                 "1 s of CPU time for each GiB",
+                 "Just before the dump, write a file of the dump's size to the disk of the images "
+                 "and remove it: dd if=/dev/zero of=FILE bs=1M count=" +
+                     std::to_string(std::lround(gib * kGiB / kMiB)) + " && rm FILE.",
                  left_after(known, excess / 2, excess)};
 }
 
@@ -51,17 +57,22 @@ std::optional<Finding> many_mappings(const Known& known) {
   const double share = known.share_of_phase("collect") +
                        known.share_of_phase("processes and files") +
                        known.share_of_phase("memory: finding pages");
+  // Without a log of enough lines these phases are not known, and CRIU wrote none for the mappings.
+  const std::string took = share == 0
+                               ? " mappings, and CRIU read each of them"
+                               : " mappings, and CRIU read and logged each of them: this took " +
+                                     whole_percent(share) + " " + base_of(facts);
+  // The runtime of a container chooses the level of the log.
+  const bool no_log = facts.container || share == 0;
   return Finding{"many-mappings",
                  "many mappings",
                  share,
-                 "CRIU saved " + human::with_commas(facts.shape->mappings) +
-                     " mappings, and read and logged each of them: " + whole_percent(share) +
-                     " of that time.",
+                 "The memory consists of " + human::with_commas(facts.shape->mappings) + took + ".",
                  "10,000 mappings",
-                 facts.container ? "Let the program map fewer, larger areas."
-                                 : "Dump with --log-level 0 (CRIU then writes no log), or let the "
-                                   "program map fewer, larger areas.",
-                 facts.container ? std::nullopt : left_after(known, kMinOfLog, kMaxOfLog)};
+                 no_log ? "Let the program map fewer, larger areas."
+                        : "Dump with --log-level 0 (CRIU then writes no log), or let the "
+                          "program map fewer, larger areas.",
+                 no_log ? std::nullopt : left_after(known, kMinOfLog, kMaxOfLog)};
 }
 
 std::optional<Finding> scattered_memory(const Known& known) {
@@ -76,11 +87,13 @@ std::optional<Finding> scattered_memory(const Known& known) {
   return Finding{"scattered-memory",
                  "scattered memory",
                  share,
-                 "The memory lies in " + human::with_commas(facts.shape->runs) + " pieces of " +
-                     human::bytes(pages_a_run * kPageBytes) + " on average; saving it took " +
-                     whole_percent(share) + " of that time.",
-                 "less than 64 KiB a piece",
-                 "Huge pages in the program make larger pieces (madvise MADV_HUGEPAGE).",
+                 "The memory lies in " + human::with_commas(facts.shape->runs) +
+                     " separate pieces of " + human::bytes(pages_a_run * kPageBytes) +
+                     " on average: saving them took " + whole_percent(share) + " " +
+                     base_of(facts) + ".",
+                 "less than 64 KiB a piece, and 30 % " + base_of(facts),
+                 "Let the program use huge pages, so that the pieces are larger: "
+                 "madvise(MADV_HUGEPAGE).",
                  left_after(known, share / 4, share * 3 / 4)};
 }
 
@@ -96,10 +109,61 @@ std::optional<Finding> copying(const Known& known) {
   return Finding{"copying",
                  "copying took the CPU",
                  share,
-                 "CRIU used a CPU for " + whole_percent(share) +
-                     " of that time to copy the memory: a faster disk would not help.",
-                 "60 % of the time",
+                 "CRIU used a CPU for " + whole_percent(share) + " " + base_of(facts) +
+                     " to copy the memory: a faster disk would not help.",
+                 "60 % " + base_of(facts),
                  ""};
+}
+
+// What a thread in uninterruptible sleep waits for, and what one can do about it.
+struct Sleep {
+  std::string_view function;  // of the kernel; the thread's begins so
+  const char* what;
+  const char* advice;
+};
+constexpr const char* kSlowStorage =
+    "Find out why that storage is slow: it does not answer, or is busy.";
+constexpr const char* kOfVfork =
+    "CRIU can stop the thread once that child runs another program (exec) or ends: find out what "
+    "the child waits for, or dump at another moment.";
+constexpr std::array kSleeps = {
+    Sleep{"kernel_clone", "for a child that it started by vfork or posix_spawn", kOfVfork},
+    Sleep{"wait_for_vfork_done", "for a child that it started by vfork or posix_spawn", kOfVfork},
+    Sleep{"balance_dirty_pages", "until the disk has taken what was written before", kSlowStorage},
+    Sleep{"folio_wait", "for a page that a disk reads or writes", kSlowStorage},
+    Sleep{"wait_on_page", "for a page that a disk reads or writes", kSlowStorage},
+    Sleep{"io_schedule", "for a disk", kSlowStorage},
+    Sleep{"blk_", "for a disk", kSlowStorage},
+    Sleep{"submit_bio", "for a disk", kSlowStorage},
+    Sleep{"jbd2_", "for the journal of an ext4 file system", kSlowStorage},
+    Sleep{"nfs", "for an NFS server", kSlowStorage},
+    Sleep{"rpc_", "for an NFS server", kSlowStorage},
+    Sleep{"cifs_", "for an SMB server", kSlowStorage},
+    Sleep{"request_wait_answer", "for the program that serves a FUSE file system", kSlowStorage},
+    Sleep{"fuse_", "for the program that serves a FUSE file system", kSlowStorage},
+};
+
+// `where`: a function of the kernel. Nothing: it is not in the table.
+const Sleep* sleep_in(std::string_view where) {
+  const auto* const found =
+      std::find_if(kSleeps.begin(), kSleeps.end(),
+                   [where](const Sleep& sleep) { return where.starts_with(sleep.function); });
+  return found == kSleeps.end() ? nullptr : found;
+}
+
+// What kept a thread from being stopped, with the advice.
+std::pair<std::string, std::string> of_sleeper(const SleepingThread& thread) {
+  const Sleep* const sleep = sleep_in(thread.where);
+  std::string text = ": thread " + std::to_string(thread.id);
+  text += sleep != nullptr ? std::string(" waited ") + sleep->what + ", and cannot be stopped then"
+                           : std::string(" could not be stopped");
+  text += " (uninterruptible sleep, state D";
+  if (!thread.where.empty()) text += ", kernel function " + thread.where;
+  text += ").";
+  return {std::move(text),
+          sleep != nullptr ? sleep->advice
+                           : "Find out what that thread waits for: often a slow disk or network "
+                             "file system."};
 }
 
 std::optional<Finding> slow_freeze(const Known& known) {
@@ -107,43 +171,77 @@ std::optional<Finding> slow_freeze(const Known& known) {
   const Facts& facts = known.facts;
   if (!facts.dump || facts.dump->freezing_time_us < kMinUs) return {};
   const double ns = static_cast<double>(facts.dump->freezing_time_us) * kNsPerUs;
-  const double share = std::min(1.0, ratio(ns, known.length_ns()));
-  std::string evidence = "Freezing took " + human::duration(ns);
+  // Without phases, the statistics alone say how long the processes stood still.
+  const double whole = known.length_ns() > 0
+                           ? known.length_ns()
+                           : static_cast<double>(stood_still_ns(facts.dump, facts.phases));
+  const double share = std::min(1.0, ratio(ns, whole));
+  std::string evidence = "Stopping all threads (freeze) took " + human::duration(ns) + ", " +
+                         whole_percent(share) + " " + base_of(facts);
   std::string advice;
   const std::uint64_t slept_ns = facts.signals.freeze_disk_wait_ns.value_or(0);
   if (facts.sleeper && static_cast<double>(slept_ns) > ns / 2) {
-    evidence +=
-        ": thread " + std::to_string(facts.sleeper->id) + " was in uninterruptible sleep (state D)";
-    if (!facts.sleeper->where.empty()) evidence += ", in the kernel's " + facts.sleeper->where;
-    evidence += ".";
-    advice = "Find out what that thread waits for, mostly a slow disk or network file system.";
+    std::string why;
+    std::tie(why, advice) = of_sleeper(*facts.sleeper);
+    evidence += why;
   } else if (facts.container) {
     evidence +=
-        ": with version 1 of cgroups CRIU looks only every 100 ms whether a container is "
-        "frozen.";
+        ": with the freezer of cgroups version 1, CRIU looks only every 100 ms whether all are "
+        "stopped.";
   } else {
-    evidence += ": some tasks could not be stopped at once.";
+    evidence += ": some threads could not be stopped at once.";
   }
   return Finding{"slow-freeze", "froze slowly", share, evidence, "50 ms", std::move(advice)};
 }
 
+// "1 file", "3,600 files".
+std::string counted(std::uint64_t count, std::string_view noun) {
+  std::string text = human::with_commas(count) + " ";
+  text += noun;
+  if (count != 1) text += noun.ends_with('s') ? "es" : "s";
+  return text;
+}
+
 std::optional<Finding> many_things(const Known& known) {
+  constexpr double kSlowForEachNs = 1e6;  // 3,600 files took about 33 us each
   constexpr double kMinShare = 0.40;
   constexpr double kMinNs = 50.0 * kNsPerMs;
   const double share = known.share_of_phase("processes and files") +
                        known.share_of_phase("collect") - known.late_share();
   if (known.facts.restore || share < kMinShare || share * known.length_ns() < kMinNs) return {};
   if (many_mappings(known)) return {};
-  std::string evidence = "CRIU saved processes, files and mappings for " + whole_percent(share) +
-                         " of that time, and not their memory";
-  if (known.facts.shape) {
-    const std::uint64_t processes = known.facts.shape->processes;
-    evidence += " (" + human::with_commas(processes) +
-                (processes == 1 ? " process, " : " processes, ") +
-                human::with_commas(known.facts.shape->mappings) + " mappings)";
+  // The images are written through kymod, so CRIU waits for its compression in these phases, too.
+  if (compression_share(known) != 0) return {};
+  const std::string time = " " + whole_percent(share) + " " + base_of(known.facts);
+  if (!known.facts.shape) {
+    return Finding{"many-files",
+                   "many files or processes",
+                   share,
+                   "Saving all but the memory (files, sockets, processes) took" + time +
+                       ". How many there are is not known.",
+                   "40 % of the standstill, and 50 ms",
+                   ""};
   }
-  return Finding{"many-files",   "many processes, files, mappings", share,
-                 evidence + ".", "40 % of the time, and 50 ms",     ""};
+  const criu::MemoryShape& shape = *known.facts.shape;
+  const std::uint64_t things = shape.files + shape.mappings + shape.processes;
+  const double each_ns = ratio(share * known.length_ns(), static_cast<double>(things));
+  std::string evidence;
+  const std::uint64_t files = shape.files - std::min(shape.sockets, shape.files);
+  if (files != 0) evidence += counted(files, "file") + ", ";
+  if (shape.sockets != 0) evidence += counted(shape.sockets, "socket") + ", ";
+  evidence = "CRIU saved " + evidence + counted(shape.mappings, "mapping") + " and " +
+             counted(shape.processes, "process") + ": without their memory, this took" + time +
+             ", about " + human::duration(each_ns) + " for each.";
+  return Finding{
+      "many-files",
+      "many files or processes",
+      share,
+      std::move(evidence),
+      "40 % of the standstill, and 50 ms",
+      each_ns < kSlowForEachNs
+          ? "No option of CRIU makes this faster: let the program close what it does not need."
+          : "So few should take less: look in CRIU's log (dump.log) for the longest pause between "
+            "two lines."};
 }
 
 std::optional<Finding> memory_released(const Known& known) {
@@ -154,9 +252,10 @@ std::optional<Finding> memory_released(const Known& known) {
                  "kernel released the memory",
                  share,
                  "The kernel took back the memory of the ended processes for " +
-                     whole_percent(share) + " of that time.",
-                 "20 % of the time",
-                 "For an earlier answer: dump with --leave-running, then end the processes."};
+                     whole_percent(share) + " " + base_of(known.facts) + ".",
+                 "20 % " + base_of(known.facts),
+                 "To get the answer earlier, dump with --leave-running and end the processes "
+                 "afterwards."};
 }
 
 std::optional<Finding> page_faults(const Known& known) {
@@ -169,9 +268,11 @@ std::optional<Finding> page_faults(const Known& known) {
   return Finding{"page-faults",
                  "page faults",
                  share,
-                 "The memory came back by " + human::with_commas(*known.facts.signals.faults) +
-                     " page faults, about " + whole_percent(share) + " of that time.",
-                 "30 % of the time",
+                 "The kernel supplied the memory in " +
+                     human::with_commas(*known.facts.signals.faults) +
+                     " page faults: this took about " + whole_percent(share) + " " +
+                     base_of(known.facts) + ".",
+                 "30 % " + base_of(known.facts),
                  ""};
 }
 
@@ -183,18 +284,21 @@ std::optional<Finding> many_processes(const Known& known) {
   if (!facts.restore || !facts.shape || facts.shape->processes < kMinProcesses) return {};
   const double share = known.share_of_phase("processes and files");
   if (share < kMinShare || share * known.length_ns() < kMinNs) return {};
-  std::string evidence = "CRIU created " + human::with_commas(facts.shape->processes) +
-                         " processes with their files for " + whole_percent(share) +
-                         " of that time";
+  const double each_ns =
+      ratio(share * known.length_ns(), static_cast<double>(facts.shape->processes));
+  std::string evidence = "Creating " + human::with_commas(facts.shape->processes) +
+                         " processes with their files took " + whole_percent(share) + " " +
+                         base_of(facts) + ", about " + human::duration(each_ns) + " for each";
   if (facts.restored) {
-    evidence += ", " + human::duration(std::uint64_t{facts.restored->forking_time_us} * kNsPerUs) +
-                " of it in fork";
+    evidence += " (fork took " +
+                human::duration(std::uint64_t{facts.restored->forking_time_us} * kNsPerUs) +
+                " in all)";
   }
   return Finding{"many-processes",
                  "many processes",
                  share,
                  evidence + ".",
-                 "32 processes, 40 % of the time, and 50 ms",
+                 "32 processes, 40 % " + base_of(facts) + ", and 50 ms",
                  ""};
 }
 
@@ -204,11 +308,17 @@ std::optional<Finding> kernel_probed(const Known& known) {
   if (ns < kMinNs) return {};
   const auto whole = static_cast<double>(known.facts.duration_ns);
   return Finding{
-      "kernel-probed", "kernel was probed first",
+      "kernel-probed", "tested the kernel first",
       // It is before the freeze, so it weighs less than anything that keeps processes still.
       known.facts.restore ? ratio(static_cast<double>(ns), whole) : 0,
-      "Before the rest CRIU looked at the kernel for " + human::duration(ns) + ".", "20 ms",
-      "Keep /run on a tmpfs: CRIU then keeps what it learns in /run/criu.kdat."};
+      "Before all else, CRIU needed " + human::duration(ns) + " to test what the kernel can do.",
+      "20 ms",
+      known.facts.kernel_known
+          ? "CRIU keeps the result in /run/criu.kdat until the next boot, so later dumps and "
+            "restores are spared this."
+          : "CRIU repeats this each time, because it keeps the result only if /run is a tmpfs. Run "
+            "at boot, before other programs use /run: mount -t tmpfs tmpfs /run (in a container, "
+            "start it with --tmpfs /run)."};
 }
 
 constexpr std::array<Rule, 10> kWorkRules = {

@@ -87,6 +87,36 @@ std::vector<Sum> sums_of(const std::vector<diagnosis::Phase>& phases) {
   return sums;
 }
 
+// The shares of a dump are those of the whole dump, and those of the time in which the processes stood
+// still, as in the lines above the table. In a restore, no phase is frozen.
+std::string phase_table(const std::vector<diagnosis::Phase>& phases) {
+  std::uint64_t whole_ns = 0;
+  std::uint64_t frozen_ns = 0;
+  for (const diagnosis::Phase& phase : phases) {
+    whole_ns += phase.duration_ns();
+    if (phase.frozen) frozen_ns += phase.duration_ns();
+  }
+  if (whole_ns == 0) return {};
+  const auto share = [](std::uint64_t part, std::uint64_t whole) {
+    return percent(static_cast<double>(part) / static_cast<double>(whole));
+  };
+  std::vector<Table::Heading> headings = {{"phase", Table::Align::left}, {"time"}};
+  if (frozen_ns == 0) {
+    headings.push_back(Table::Heading{"of the whole time"});
+  } else {
+    headings.push_back(Table::Heading{"of the dump"});
+    headings.push_back(Table::Heading{"of the standstill"});
+  }
+  Table table(std::move(headings));
+  for (const Sum& sum : sums_of(phases)) {
+    std::vector<std::string> row = {printable(sum.first->name), duration(sum.ns),
+                                    share(sum.ns, whole_ns)};
+    if (frozen_ns != 0) row.push_back(sum.first->frozen ? share(sum.ns, frozen_ns) : "");
+    table.add(std::move(row));
+  }
+  return table.str();
+}
+
 // The explanation that kymod left. Nothing: it left none. Errors: the dump failed.
 Result<std::optional<Explanation>> left_by_kymod(const std::string& path) {
   const Result<std::string> text = read_beneath(path, "checkpoint.json");
@@ -123,17 +153,7 @@ std::string text_of(const Explanation& explanation) {
   std::string text;
   for (const std::string& line : explanation.lines) text += "  " + printable(line) + '\n';
   for (const std::string& line : explanation.unknown) text += "  " + printable(line) + '\n';
-  std::uint64_t whole_ns = 0;
-  for (const diagnosis::Phase& phase : explanation.phases) whole_ns += phase.duration_ns();
-  if (whole_ns == 0) return text;
-  Table table(
-      {{"phase", Table::Align::left}, {"time"}, {"share"}, {"processes", Table::Align::left}});
-  for (const Sum& sum : sums_of(explanation.phases)) {
-    table.add({printable(sum.first->name), duration(sum.ns),
-               percent(static_cast<double>(sum.ns) / static_cast<double>(whole_ns)),
-               sum.first->frozen ? "stand still" : ""});
-  }
-  return text + table.str();
+  return text + phase_table(explanation.phases);
 }
 
 nlohmann::json json_of(const Explanation& explanation) {

@@ -356,6 +356,22 @@ std::string gap_lines(const Summary& summary) {
   return "\n" + table.str(0);
 }
 
+// What kymod could not see inside a dump or restore, with the reason (docs/inside.md). Anybody may have
+// written the metadata.
+std::vector<std::string> not_seen(const Summary& summary) {
+  std::vector<std::string> lines;
+  const auto& metadata = summary.recording.metadata;
+  if (!metadata || !metadata->about->is_object()) return lines;
+  const auto inside = metadata->about->find("inside");
+  if (inside == metadata->about->end() || !inside->is_object()) return lines;
+  const auto missing = inside->find("missing");
+  if (missing == inside->end() || !missing->is_array()) return lines;
+  for (const auto& reason : *missing) {
+    if (reason.is_string()) lines.push_back(reason.get<std::string>());
+  }
+  return lines;
+}
+
 std::string remarks(const Summary& summary) {
   std::string text;
   for (const std::string& sentence : summary.left_out.sentences()) {
@@ -364,6 +380,7 @@ std::string remarks(const Summary& summary) {
   for (const std::string& note : summary.recording.notes) {
     text += line("note", printable(note));
   }
+  for (const std::string& missing : not_seen(summary)) text += line("not seen", printable(missing));
   return text.empty() ? "" : "\n" + text;
 }
 

@@ -96,7 +96,9 @@ function describe() {
 
 // Of a request, a good quality is not worth a line on the first screen.
 function describeQuality() {
-  const items = [...recording.quality.map((one) => ({ level: one.level, text: one.text })), ...recording.notes.map((text) => ({ level: "warning", text })),
+  const missing = recording.about?.inside?.missing;
+  const notSeen = (Array.isArray(missing) ? missing : []).filter((text) => typeof text === "string").map((text) => ({ level: "warning", text: `not seen: ${text}` }));
+  const items = [...recording.quality.map((one) => ({ level: one.level, text: one.text })), ...recording.notes.map((text) => ({ level: "warning", text })), ...notSeen,
     ...recording.left_out.map((span) => ({ level: "bad", text: `lines ${span.first_line} to ${span.last_line} left out: ${span.reason}` }))];
   const first = items.filter((item) => !ofRequest() || item.level === "bad").slice(0, ofRequest() ? 3 : items.length);
   /** @param {{ level: string, text: string }} item */
@@ -126,7 +128,7 @@ function phasesTable() {
     return row(one.times > 1 ? element("span", {}, go, ` ${one.times}×`) : go, one.duration_ns, colorOfPhase(one.name));
   });
   if (rest.length > 0) rows.push(row(`${rest.length} more`, rest.reduce((sum, one) => sum + one.duration_ns, 0), "var(--band)"));
-  byId("short").append(element("section", {}, element("h2", {}, request.exact ? "Phases" : "Phases, from mark to mark"), makeTable(["phase", "time", "share", ":"], rows, { class: "lines" })));
+  byId("short").append(element("section", {}, element("h2", {}, request.exact ? "Phases" : "Phases, from mark to mark"), makeTable(["phase", "time", request.exact ? "of the request" : "of the recording", ":"], rows, { class: "lines" })));
 }
 
 // What somebody asks for first, as far as it is known.

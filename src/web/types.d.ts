@@ -82,6 +82,7 @@ export interface About {
   phases?: Phase[]; // of the request, since it began
   request_began_monotonic_ns?: number;
   verdict?: Verdict;
+  inside?: { missing?: unknown }; // reasons why something has no columns
 }
 
 // A recording, as `kymo report --json` describes it (docs/report-page.md).

@@ -49,11 +49,14 @@ function advices(findings, was) {
   return [element("div", { class: "advices" }, ...rows)];
 }
 
-/** @param {Finding[]} findings */
-function reasons(findings) {
+/**
+ * @param {Finding[]} findings
+ * @param {string} base what the shares are of
+ */
+function reasons(findings, base) {
   if (findings.length === 0) return [];
   const items = findings.map((finding) => element("li", {},
-    element("b", {}, String(finding.rule ?? "")), isNumber(finding.share) ? ` (${(100 * finding.share).toFixed(0)} % of the time)` : "",
+    element("b", {}, String(finding.rule ?? "")), isNumber(finding.share) ? ` (${(100 * finding.share).toFixed(0)} % of ${base})` : "",
     finding.evidence ? `: ${finding.evidence}` : "", finding.threshold ? element("span", { class: "quiet" }, ` Named from: ${finding.threshold}`) : ""));
   return [element("details", { class: "why-so" }, element("summary", {}, "Why we say so"), element("ul", {}, ...items))];
 }
@@ -74,5 +77,5 @@ export function verdictBox(verdict) {
   const isAdvice = (/** @type {string} */ line) => /^to stand still/i.test(line) || advised.some((advice) => line.startsWith(advice));
   const [first, ...rest] = bars.length === 0 ? lines : lines.filter((line, index) => index === 0 || !isAdvice(line));
   return element("section", { id: "verdict", "aria-label": "Verdict" }, element("p", { class: "first" }, first),
-    ...rest.map((line) => element("p", {}, line)), ...bars, ...reasons(findings));
+    ...rest.map((line) => element("p", {}, line)), ...bars, ...reasons(findings, isNumber(verdict.frozen_ns) && verdict.frozen_ns > 0 ? "the standstill" : "the whole time"));
 }

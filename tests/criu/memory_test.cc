@@ -218,6 +218,16 @@ TEST_F(ReadPages, TheShapeCountsMappingsAndRuns) {
   EXPECT_EQ(shape()->mappings, 3U);
   EXPECT_EQ(shape()->runs, 3U) << "pages of the parent image are not in this image";
   EXPECT_EQ(shape()->pages, 107U);
+  EXPECT_EQ(shape()->files, 0U) << "there is no list of files";
+  ImageBytes files;
+  files.word(kFilesImage.family).word(kFilesImage.magic);
+  for (const unsigned type : {1U, 1U, 2U, 4U, 5U}) {  // files, a pipe, and two kinds of sockets
+    Body entry;
+    files.message(put(put(entry, 1, type), 2, type));
+  }
+  write("files.img", files);
+  EXPECT_EQ(shape()->files, 5U);
+  EXPECT_EQ(shape()->sockets, 2U);
   write("pagemap-8.img", ImageBytes().word(1).word(2));
   EXPECT_FALSE(shape()) << "an unreadable image must not count as an empty one";
 }

@@ -33,11 +33,11 @@ TEST(ExplainChange, NamesThePhaseAndTheWaitThatGrewWithIt) {
   EXPECT_EQ(explain_change(a, b),
             (Lines{"In B the processes stood still for 1.20 s, 700 ms longer than in A (500 ms).",
                    "Most of that: memory: writing pages, 1 s after 300 ms (+700 ms).",
-                   "CRIU waited for a CPU for 4 % of that time in A, for 52 % in B."}));
+                   "CRIU waited for a CPU for 4 % of the standstill in A, for 52 % in B."}));
   EXPECT_EQ(explain_change(b, a),
             (Lines{"In B the processes stood still for 500 ms, 700 ms shorter than in A (1.20 s).",
                    "Most of that: memory: writing pages, 300 ms after 1 s (-700 ms).",
-                   "CRIU waited for a CPU for 52 % of that time in A, for 4 % in B."}));
+                   "CRIU waited for a CPU for 52 % of the standstill in A, for 4 % in B."}));
 }
 
 TEST(ExplainChange, MoreMemoryIsTheReasonWhateverElseGrew) {
@@ -48,7 +48,7 @@ TEST(ExplainChange, MoreMemoryIsTheReasonWhateverElseGrew) {
   EXPECT_EQ(explain_change(a, b).back(), "B wrote 512 MiB of memory, A 256 MiB.");
   b.bytes = 260 * kOneMiB;  // a little more memory does not explain twice the time
   EXPECT_EQ(explain_change(a, b).back(),
-            "CRIU waited for the disk for 50 % of that time in A, for 50 % in B.");
+            "CRIU waited for the disk for 50 % of the standstill in A, for 50 % in B.");
 }
 
 TEST(ExplainChange, WhatWasNotLookedAtInBothIsNoReason) {

@@ -110,26 +110,40 @@ class VerdictTest : public testing::Test {
   nlohmann::json dump(const std::vector<std::string>& more = {}) {
     std::vector<std::string> command{"dump", "process", "work"};
     command.insert(command.end(), more.begin(), more.end());
-    add_log_level(command);
-    const nlohmann::json reply = kymod_.kymo_json(command);
-    directory_ = reply.value("directory", "");
-    return nlohmann::json::parse(read_file(directory_ + "/checkpoint.json"), nullptr, false);
+    directory_ = ask(std::move(command)).value("directory", "");
+    if (keeps()) said_ += "$ kymo explain work\n" + kymod_.kymo({"explain", directory_}).out;
+    nlohmann::json record =
+        nlohmann::json::parse(read_file(directory_ + "/checkpoint.json"), nullptr, false);
+    if (record.is_object()) stats_ = record.value("stats", nlohmann::json());
+    return record;
   }
   // Restores the job. Returns what the metadata of the recording says about it.
   nlohmann::json restore() {
-    std::vector<std::string> command{"restore", "process", directory_};
-    add_log_level(command);
-    const nlohmann::json reply = kymod_.kymo_json(command);
-    const nlohmann::json about = ended_metadata(reply["recording"])["about"];
-    for (const auto& line : about["verdict"]["lines"]) {
-      of_restore_ += line.get<std::string>() + "\n";
-    }
+    said_.clear();
+    const nlohmann::json reply = ask({"restore", "process", directory_});
+    nlohmann::json about = ended_metadata(reply["recording"])["about"];
+    stats_ = about.value("stats", nlohmann::json());
+    log_ = "restore.log";
     return about;
   }
-  // What is kept has the log that runc and podman ask CRIU for.
-  static void add_log_level(std::vector<std::string>& command) {
-    if (std::getenv("KYMO_TEST_KEEP") == nullptr) return;
+  static bool keeps() { return std::getenv("KYMO_TEST_KEEP") != nullptr; }
+  // Runs kymo. Returns the members "directory" and "recording" of its answer. If it is kept, kymo
+  // answers with text, and CRIU's log is the one that runc and podman ask for.
+  nlohmann::json ask(std::vector<std::string> command) {
+    if (!keeps()) return kymod_.kymo_json(command);
     command.insert(command.end(), {"--log-level", "4"});
+    const std::string text = kymod_.kymo(command).out;
+    said_ += "$ kymo " + command.front() + " process work\n" + text;
+    nlohmann::json answer;
+    for (const char* const name : {"directory", "recording"}) answer[name] = row_of(text, name);
+    return answer;
+  }
+  // The value of the line "  NAME   VALUE". Empty if there is none.
+  static std::string row_of(const std::string& text, const std::string& name) {
+    const std::size_t line = text.find("\n  " + name + " ");
+    if (line == std::string::npos) return {};
+    const std::size_t begin = text.find_first_not_of(' ', line + 3 + name.size());
+    return text.substr(begin, text.find('\n', begin) - begin);
   }
   // The verdict may also name what other programs do to CPUs, disks and memory. The test ignores these
   // rules.
@@ -142,20 +156,20 @@ class VerdictTest : public testing::Test {
     ASSERT_FALSE(rules.empty()) << shown(record);
     EXPECT_EQ(rules.front(), rule) << shown(record);
   }
-  // With KYMO_TEST_KEEP=FOLDER, keeps what kymo says and what CRIU alone leaves, for the table in
-  // docs/phases.md.
+  // With KYMO_TEST_KEEP=FOLDER, keeps for docs/ten-slow.md what kymo says, CRIU's log, and CRIU's
+  // statistics with the names and units that `crit decode` and `podman --print-stats` show.
   void keep_what_was_seen() const {
-    const char* const folder = std::getenv("KYMO_TEST_KEEP");
-    if (folder == nullptr || directory_.empty()) return;
-    const std::string to =
-        std::string(folder) + "/" + testing::UnitTest::GetInstance()->current_test_info()->name();
+    if (!keeps() || directory_.empty()) return;
+    const std::string to = std::string(std::getenv("KYMO_TEST_KEEP")) + "/" +
+                           testing::UnitTest::GetInstance()->current_test_info()->name();
     fs::create_directories(to);
-    const bool restored = !of_restore_.empty();
-    std::ofstream(to + "/kymo") << (restored ? of_restore_
-                                             : kymod_.kymo({"explain", directory_}).out);
-    std::ofstream(to + "/criu.log")
-        << read_file(directory_ + (restored ? "/work/restore.log" : "/work/dump.log"));
-    std::ofstream(to + "/criu.stats") << kymod_.kymo({"stats", directory_}).out;
+    std::ofstream(to + "/kymo") << said_;
+    std::ofstream(to + "/" + log_) << read_file(directory_ + "/work/" + log_);
+    nlohmann::json figures = nlohmann::json::object();
+    for (const auto& [name, value] : stats_.items()) {
+      figures[name.ends_with("_us") ? name.substr(0, name.size() - 3) : name] = value;
+    }
+    std::ofstream(to + "/statistics") << figures.dump(4) << "\n";
   }
   void keep_cpus_busy(unsigned loops) {
     for (unsigned i = 0; i < loops; ++i) {
@@ -168,7 +182,10 @@ class VerdictTest : public testing::Test {
   Kymod kymod_;
   std::optional<LoopDisk> disk_;  // for the images
   std::string directory_;
-  std::string of_restore_;  // what kymo says first about the restore; empty: there was none
+  // Of the last request, for keep_what_was_seen():
+  std::string said_;
+  std::string log_ = "dump.log";
+  nlohmann::json stats_;
   std::vector<pid_t> busy_;
 };
 
@@ -209,7 +226,7 @@ TEST_F(VerdictTest, ManyMappingsAreNamed) {
   // The same result must come from the images alone, without kymod's record.
   fs::remove(directory_ + "/checkpoint.json");
   const Outcome explained = kymod_.kymo({"explain", directory_});
-  EXPECT_NE(explained.out.find(" mappings, and read and logged each"), std::string::npos)
+  EXPECT_NE(explained.out.find(" mappings, and CRIU read and logged each"), std::string::npos)
       << explained.out << explained.err;
 }
 

@@ -264,6 +264,16 @@ TEST_F(Report, JsonHasStableKeysAndExactValues) {
   EXPECT_FALSE(run["columns"][3].contains("busiest"));
 }
 
+TEST_F(Report, WhatCouldNotBeSeenInsideIsNamed) {
+  static_cast<void>(folder_.file("run.meta.json", R"({"format_version":1,"state":"ended",
+      "about":{"request":"dump","inside":{"missing":["the disk: none", 7]}}})"));
+  EXPECT_NE(text_report(summary()).find("\nnot seen    the disk: none\n"), std::string::npos)
+      << text_report(summary());
+  static_cast<void>(folder_.file("run.meta.json", R"({"format_version":1,"state":"ended",
+      "about":{"inside":{"missing":"all"}}})"));
+  EXPECT_EQ(text_report(summary()).find("not seen"), std::string::npos);
+}
+
 TEST_F(Report, HostileNamesAreShownAsText) {
   const std::string path = folder_.file("evil.tsv", "Time (ns)\t\x1b[2J\xff'`\n1\t1\n2\t2\n");
   auto evil = analysis::summarize(path);

@@ -64,7 +64,7 @@ test("each advice has its estimate as a bar on the scale of how it was", async (
   shares.forEach((pair, i) => pair.forEach((share, k) => assert.ok(Math.abs(share - wanted[i][k]) < 0.01, `${share} for ${wanted[i][k]}`)));
   assert.ok(!(await page.innerText("#verdict")).includes("blocked in write"), "the reasons are folded away");
   await page.click(".why-so summary");
-  assert.match(await page.innerText("#verdict"), /disk-wait.* \(81 % of the time\).*blocked in write for 2\.08 s/);
+  assert.match(await page.innerText("#verdict"), /disk-wait.* \(81 % of the standstill\).*blocked in write for 2\.08 s/);
   await page.close();
 });
 
@@ -247,6 +247,7 @@ test("metadata of wrong types, and hostile names, are text or left out", async (
     meta.about.job.name = HOSTILE;
     meta.about.phases[0].name = HOSTILE;
     meta.about.phases.push({ name: 5 }, null);
+    meta.about.inside = { missing: [HOSTILE, 7] };
     meta.about.verdict = { lines: [HOSTILE, 7, null], short: HOSTILE, frozen_ns: "1", findings: [null, { rule: HOSTILE, evidence: HOSTILE, advice: HOSTILE, estimate_ns: [HOSTILE, 1] }] };
   });
   const page = await open(browser, hostile, faults);
@@ -254,6 +255,7 @@ test("metadata of wrong types, and hostile names, are text or left out", async (
   assert.ok((await page.textContent("#title")).includes(HOSTILE));
   assert.ok((await page.textContent("#short")).includes(HOSTILE));
   for (const fold of await page.locator("details > summary:visible").all()) await fold.click();
+  assert.ok((await page.textContent("#tables")).includes(`not seen: ${HOSTILE}`));
   assert.strictEqual(await page.locator("img").count(), 0);
   assert.strictEqual(await page.title(), "hostile.tsv");
   await page.close();

@@ -545,7 +545,8 @@ diagnosis::Facts facts_of(const DumpContext& c) {
   if (const std::optional<criu::Streamed>& streamed = c.outcome.streamed; streamed && c.stream) {
     const std::uint64_t work_ns = std::min(streamed->work_ns, streamed->busy_ns);
     facts.streaming = {is_compressed(c.stream), work_ns,
-                       work_ns == 0 ? 0 : streamed->busy_ns - work_ns, streamed->starved_ns};
+                       work_ns == 0 ? 0 : streamed->busy_ns - work_ns, streamed->starved_ns,
+                       codec_of(c.stream)};
   }
   return facts;
 }

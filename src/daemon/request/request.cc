@@ -1,5 +1,7 @@
 #include "daemon/request/request.h"
 
+#include <linux/magic.h>
+#include <sys/statfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -203,6 +205,8 @@ void Request::explain(diagnosis::Facts facts) {
   facts.phases = phases();
   if (!facts.phases.empty()) facts.duration_ns = facts.phases.back().end_ns;
   inside.add_signals(began_ns, facts);
+  struct statfs run {};
+  facts.kernel_known = ::statfs("/run", &run) == 0 && run.f_type == TMPFS_MAGIC;
   if (!facts.restore) facts.earlier = write_rates_of(parts.store.checkpoints());
   verdict = diagnosis::explain(facts);
 }

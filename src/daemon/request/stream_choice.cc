@@ -45,6 +45,13 @@ bool is_compressed(const std::optional<criu::Encoding>& stream) {
   return stream && stream->compression != criu::Compression::none;
 }
 
+// "zstd, level 3". Empty: the stream is not compressed.
+std::string codec_of(const std::optional<criu::Encoding>& stream) {
+  if (!stream || !is_compressed(stream)) return {};
+  return std::string(criu::name_of(stream->compression)) + ", level " +
+         std::to_string(stream->level == 0 ? 1 : stream->level);
+}
+
 bool streams_by_default(const v1::DumpRequest& request, runtime::Kind kind) {
   return kind == runtime::Kind::process && request.pre_dumps() == 0 && !request.no_stream();
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
 #include "api/kymo/v1/kymo.pb.h"
 #include "criu/image_codec.h"
@@ -16,6 +17,9 @@ namespace kymo::daemon {
 Result<std::optional<criu::Encoding>> encoding_of(const v1::DumpRequest& request);
 
 bool is_compressed(const std::optional<criu::Encoding>& stream);
+
+// "zstd, level 3". Empty: the stream is not compressed.
+std::string codec_of(const std::optional<criu::Encoding>& stream);
 
 // Whether the images pass through kymod although the request does not ask for that. Then CRIU never
 // waits for their disk, so it can be ended at any time (docs/streaming.md). CRIU cannot stream a dump

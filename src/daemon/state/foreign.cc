@@ -68,7 +68,9 @@ Result<std::string> look_at_shape(const std::string& images_dir) {
   return json_text(json{{"processes", shape->processes},
                         {"mappings", shape->mappings},
                         {"runs", shape->runs},
-                        {"pages", shape->pages}});
+                        {"pages", shape->pages},
+                        {"files", shape->files},
+                        {"sockets", shape->sockets}});
 }
 
 Result<std::string> read_a_record(const std::string& directory) {
@@ -219,7 +221,8 @@ std::optional<criu::MemoryShape> ForeignFiles::memory_shape(const std::string& i
       object_in(helper_.ask("look at the shape of memory", images_dir, bounds));
   if (!said || number_of(*said, "processes") == 0) return std::nullopt;
   return criu::MemoryShape{number_of(*said, "processes"), number_of(*said, "mappings"),
-                           number_of(*said, "runs"), number_of(*said, "pages")};
+                           number_of(*said, "runs"),      number_of(*said, "pages"),
+                           number_of(*said, "files"),     number_of(*said, "sockets")};
 }
 
 Result<json> ForeignFiles::record(const CheckpointDir& dir) const {
