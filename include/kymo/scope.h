@@ -1,5 +1,6 @@
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <ios>
@@ -85,6 +86,13 @@ class Scope {
     if (node_ != nullptr) {
       count_bytes(bytes);
     }
+  }
+  // Does not compile: what is below one would be lost in silence.
+  template <std::floating_point T>
+  void add_bytes(T) const noexcept {
+    static_assert(!std::floating_point<T>,
+                  "kymo::Scope::add_bytes: bytes are whole numbers. Write "
+                  "add_bytes(static_cast<std::uint64_t>(...)).");
   }
   // Notes why it failed. Only the first reason is kept.
   void fail(std::string_view error) noexcept {

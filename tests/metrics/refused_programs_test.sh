@@ -6,21 +6,22 @@ set -euo pipefail
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 compiler=("$@")
-first=12  # the line of the first statement
+first=13  # the line of the first statement
 
 compile() {  # STATEMENT...: puts each on a line of its own; the compiler's messages are in $scratch/said
   cat >"$scratch/program.cc" <<PROGRAM
 #include <kymo/profiling_only.h>
 #include <kymo/registry.h>
+#include <kymo/scope.h>
 #include <atomic>
 #include <string>
 using U64 = std::uint64_t;
 [[maybe_unused]] static std::atomic<U64> g_queued{0};
 KYMO_PROFILING_COUNTER(steps);
-void use(kymo::Registry& registry, const kymo::Counter& counter, const kymo::Histogram& histogram);
-void use(kymo::Registry& registry, const kymo::Counter& counter, const kymo::Histogram& histogram) {
+void use(kymo::Registry& registry, const kymo::Counter& counter, const kymo::Histogram& histogram, kymo::Scope& scope);
+void use(kymo::Registry& registry, const kymo::Counter& counter, const kymo::Histogram& histogram, kymo::Scope& scope) {
   const kymo::Metric gauge{"queued", "", kymo::Kind::gauge, kymo::Unit::count, {}};
-  static_cast<void>(registry), static_cast<void>(counter), static_cast<void>(histogram);
+  static_cast<void>(registry), static_cast<void>(counter), static_cast<void>(histogram), static_cast<void>(scope);
 $(printf '  static_cast<void>(%s);\n' "$@")
 }
 PROGRAM
@@ -50,8 +51,9 @@ mapfile -t good < <(callbacks '[] { return U64{5}; }' '[] { return 5U; }' '[] { 
 refuses 'the function must return an unsigned integer, because a column has no sign and no fraction. Write, for example,' "${bad[@]}"
 refuses 'kymo::Counter::add: a counter counts whole numbers.' 'counter.add(0.75)'
 refuses 'kymo::ProfilingCounter::add: a counter counts whole numbers.' 'steps.add(0.75)'
+refuses 'kymo::Scope::add_bytes: bytes are whole numbers.' 'scope.add_bytes(0.75)'
 refuses 'kymo::Histogram::record: a histogram counts whole numbers.' 'histogram.record(1.5F)'
-compile "${good[@]}" 'steps.add()' 'steps.add(5)' 'counter.add()' 'counter.add(5)' 'counter.add(sizeof(int))' 'histogram.record(7)' || fail "refused: what is right"
+compile "${good[@]}" 'steps.add()' 'steps.add(5)' 'counter.add()' 'counter.add(5)' 'counter.add(sizeof(int))' 'histogram.record(7)' 'scope.add_bytes(7)' || fail "refused: what is right"
 compiler+=(-DKYMO_PROFILING=1)
 refuses 'kymo::Counter::add: a counter counts whole numbers.' 'steps.add(0.75)'
 compile 'steps.add()' 'steps.add(5)' || fail "refused: what is right in a build for profiling"
