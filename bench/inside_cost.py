@@ -4,6 +4,8 @@ it.
 
     bench/inside_cost.py --pairs 30 --mib 512 --criu "$(scripts/setup --criu)"
     bench/inside_cost.py --mappings 15000       the memory in this many mappings
+    bench/inside_cost.py --restores             dumps that end the process, and the time of a restore of each
+    bench/inside_cost.py --inside=pages,offcpu  with what is seen on request, too
 
 The order in each round is random. Prints CRIU's frozen times in nanoseconds, and the CPU time of one reading. Then
 prints two ratios for each round: with the view to without it, and, as a control, the two dumps without it. The control
@@ -12,9 +14,11 @@ the columns.
 """
 import contextlib
 import json
+import os
 import pathlib
 import random
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
@@ -34,15 +38,26 @@ class Daemon:
         self.folder = folder
         self.kymod = common.Kymod(arguments.build, arguments.criu, folder, *flags)
 
-    def dump(self, pid, name):
+    def ask(self, *words):
         """Returns the reply, the path of its recording without the ending, and `about` of its metadata, after the
         recording has ended."""
-        target = self.folder / name
-        reply = json.loads(self.kymod.run_kymo("dump", "process", str(pid), "--leave-running", "--dir", target, "--json"))
+        reply = json.loads(self.kymod.run_kymo(*words, "--json"))
         stem = reply["recording"].removesuffix(".tsv")
         meta = pathlib.Path(stem + ".meta.json")
         common.wait_until(lambda: json.loads(meta.read_text()).get("state") == "ended", "a recording does not end")
         return reply, stem, json.loads(meta.read_text())["about"]
+
+    def dump(self, pid, name):
+        return self.ask("dump", "process", str(pid), "--leave-running", "--dir", self.folder / name)
+
+    def restore(self, pid, name):
+        """Dumps and ends the process, and restores it. Returns the same of the restore, with CRIU's figures of the dump
+        and the duration of the restore in the place of the frozen time."""
+        stats = self.ask("dump", "process", str(pid), "--dir", self.folder / name)[0]["stats"]
+        with contextlib.suppress(ChildProcessError):  # the first one is a child of this program and holds the pid until then
+            os.waitpid(pid, 0)
+        reply, stem, about = self.ask("restore", self.folder / name)
+        return {**reply, "stats": {**stats, "frozen_time_us": reply["duration_ns"] / 1000}}, stem, about
 
 
 def start_workload(arguments):
@@ -61,10 +76,15 @@ def start_workload(arguments):
     return process, least
 
 
-def round_of(daemons, pid, least, name, check):
+def end(pid):  # a restored process has the same pid
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+
+
+def round_of(daemons, pid, least, name, check, restores):
     measured = {}
     for way in random.sample(list(daemons), len(daemons)):
-        reply, stem, about = daemons[way].dump(pid, name)
+        reply, stem, about = (daemons[way].restore if restores else daemons[way].dump)(pid, name)
         if reply["stats"]["pages_written"] < least:
             sys.exit(f"a dump has {reply['stats']['pages_written']} pages, the process {least}")
         measured[f"{way}.frozen"] = reply["stats"]["frozen_time_us"] * 1000
@@ -77,6 +97,7 @@ def parser_of(documentation):
     parser = common.parser_of(documentation)
     dump_overhead.add_options(parser, 30, 512)
     parser.add_argument("--mappings", type=int, default=0, help="number of mappings (default: those of kymo-churn)")
+    parser.add_argument("--restores", action="store_true", help="measure restores; 'frozen' is their duration")
     return parser
 
 
@@ -89,10 +110,12 @@ def measure(arguments, ways, check):
             daemons[way] = Daemon(arguments, folder / way, flags)
             stack.callback(daemons[way].kymod.stop)
         process, least = start_workload(arguments)
-        stack.callback(process.kill)
-        round_of(daemons, process.pid, least, "warm-up", check)
-        rounds = [round_of(daemons, process.pid, least, f"dump-{n}", check) for n in range(arguments.pairs)]
-    common.finish(arguments, f"{len(rounds)} rounds of dumps of a {arguments.mib} MiB process into {arguments.folder}, ns",
+        stack.callback(end, process.pid)
+        round_of(daemons, process.pid, least, "warm-up", check, arguments.restores)
+        rounds = [round_of(daemons, process.pid, least, f"dump-{n}", check, arguments.restores)
+                  for n in range(arguments.pairs)]
+    what = "restores" if arguments.restores else "dumps"
+    common.finish(arguments, f"{len(rounds)} rounds of {what} of a {arguments.mib} MiB process into {arguments.folder}, ns",
                   {name: [one[name] for one in rounds] for name in sorted(rounds[0])})
     for name, way in () if arguments.json else (("with : without", "with"), ("control", "again")):
         changes = [100 * (one[f"{way}.frozen"] / one["without.frozen"] - 1) for one in rounds]
@@ -102,13 +125,18 @@ def measure(arguments, ways, check):
 
 def reading_of(_kymod, way, _reply, _stem, about):
     seen = about.get("inside")
-    if (seen is None) != bool(WAYS[way]):
+    if (seen is None) != ("--no-inside" in WAYS[way]):
         sys.exit(f"inside_cost: the recording of the dump {way} the view has {seen}")
     return {"reading.cpu": seen["cpu_ns"] / seen["readings"]} if seen else {}
 
 
 def main():
-    measure(parser_of(__doc__).parse_args(), WAYS, reading_of)
+    parser = parser_of(__doc__)
+    parser.add_argument("--inside", help="what the view sees on request: pages,offcpu")
+    arguments = parser.parse_args()
+    if arguments.inside:
+        WAYS["with"] = [f"--inside={arguments.inside}"]
+    measure(arguments, WAYS, reading_of)
 
 
 if __name__ == "__main__":
