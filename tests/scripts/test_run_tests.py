@@ -130,6 +130,20 @@ class RunTests(unittest.TestCase):
             self.assertEqual(lines, [f"flaky: Each/Flaky (a+b) #1, passed in run {failures + 1}: b_test.cc:3: Failure "
                                      "Expected: (took) < (1s), actual: 2s", "4 passed, 0 failed, 0 skipped"])
 
+    def test_what_a_failed_run_has_left_is_ended_before_the_next(self):
+        left = ("add_test(Leaves \"sh\" \"-c\" \"test -e left && ! grep -q sleep /proc/$(cat left)/cmdline && exit 0; "
+                f"KYMO_TEST_RUN={self.folder} setsid sleep 1000 >/dev/null 2>&1 & echo $! >left; false\")\n")
+        lines = self.report(left, "release", "--scratch", str(self.folder))
+        self.assertRegex(lines[0], "^flaky: Leaves, passed in run 2")
+        self.assertEqual(lines[-1], "1 passed, 0 failed, 0 skipped")
+
+    def test_nothing_of_others_is_ended(self):
+        environment = {**os.environ, "KYMO_TEST_RUN": f"{self.folder}-of-others"}
+        with subprocess.Popen(["sleep", "1000"], env=environment, start_new_session=True) as other:
+            self.report(FLAKY.format(1), "release", "--scratch", str(self.folder))
+            self.assertIsNone(other.poll())
+            other.kill()
+
     def test_three_failures_are_a_failure(self):
         lines = self.report(FLAKY.format(3))
         self.assertEqual(lines[-1], "0 passed, 1 failed, 0 skipped")

@@ -1,12 +1,16 @@
 #!/usr/bin/python3
 """Runs the tests of one build, runs those that failed again, and counts them.
 
-    run_tests.py STAGE [--strict] [--report FILE] [--test-dir DIR] [CTEST_OPTION...]
+    run_tests.py STAGE [--strict] [--report FILE] [--test-dir DIR] [--scratch DIR] [CTEST_OPTION...]
 
 STAGE is the test preset of the build, and the name of the stage in tests/expected_skips.txt. A test that fails is run
 again, alone, up to two more times, after all others. If it passes then, it counts as passed and is listed: `flaky:
 NAME, passed in run 2: WHY`. With --strict no test is run again. Nor is any if more than MAX_AGAIN tests failed, because
 so many do not fail by chance.
+
+A test that fails may leave programs running. With --scratch, the folder that tests/support/leftovers.py explains, they
+are ended before a test runs again, so that they disturb nothing, and so that a flaky test does not fail the gate by what it has
+left. If no test failed, nothing is ended, and scripts/test counts what is left as failures.
 
 A skip counts as a failure unless the list expects it in this stage for this reason. Prints a line for each failure,
 each flaky test and each skip, then the ten slowest tests, and ends with the line `N passed, N failed, N skipped`.
@@ -16,14 +20,17 @@ with 1 if a test failed.
 
 import argparse
 import dataclasses
+import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 import tempfile
 import xml.etree.ElementTree as tree
 
 import expected_skips
+import leftovers
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 RUNS = 3
@@ -71,8 +78,20 @@ def exactly(name):
     return "^" + re.sub(r"\W", ".", name) + "$"
 
 
-def run_again(build, cases):
+def end_leftovers(scratch):
+    """Ends what failed tests have left running. Nothing below our parent, such as a build beside the tests, is theirs."""
+    for pid in leftovers.leftovers(scratch, os.getppid()) if scratch else []:
+        print(f"left running by a failed test, and ended: process {pid}", flush=True)
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+
+
+def run_again(build, cases, scratch):
     """Runs each failed test again, alone, until it passes or has failed RUNS times."""
+    if any(case.outcome == "failed" for case in cases.values()):
+        end_leftovers(scratch)
     for case in [case for case in cases.values() if case.outcome == "failed"]:
         why = failure_reason(case.output)
         for run in range(2, RUNS + 1):
@@ -82,6 +101,7 @@ def run_again(build, cases):
             cases[case.name] = again
             if again.outcome != "failed":
                 break
+            end_leftovers(scratch)
 
 
 def gtest_reason(output):
@@ -158,6 +178,7 @@ def main():
     parser.add_argument("--strict", action="store_true")
     parser.add_argument("--report", type=pathlib.Path)
     parser.add_argument("--test-dir")
+    parser.add_argument("--scratch")
     arguments, options = parser.parse_known_args()
     lines = []
 
@@ -171,7 +192,7 @@ def main():
     if failures > MAX_AGAIN:
         say(f"{failures} tests failed, more than {MAX_AGAIN}: none is run again")
     elif not arguments.strict:
-        run_again(build, cases)
+        run_again(build, cases, arguments.scratch)
     print()
     passed, failed, skipped = count(arguments.stage, cases, say)
     say_slowest(cases, say)
