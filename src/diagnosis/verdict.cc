@@ -129,14 +129,11 @@ std::string phase_line(const Known& known) {
   return line + ".";
 }
 
-// "400 to 600 ms".
+// "400 ms at best, 600 ms at worst".
 std::string range_text(Range range) {
-  std::string low = human::duration(range.first);
-  const std::string high = human::duration(range.second);
-  if (low == high) return low;
-  const std::size_t unit = low.rfind(' ');
-  const bool same = unit != std::string::npos && high.ends_with(low.substr(unit));
-  return (same ? low.substr(0, unit) : low) + " to " + high;
+  std::string best = human::duration(range.first);
+  const std::string worst = human::duration(range.second);
+  return best == worst ? best : best + " at best, " + worst + " at worst";
 }
 
 std::string advice_line(const Known& known, const Finding& finding) {
@@ -144,8 +141,8 @@ std::string advice_line(const Known& known, const Finding& finding) {
   if (!finding.estimate_ns) return finding.advice;
   std::string line = finding.advice;
   if (line.ends_with('.')) line.pop_back();
-  const char* const then = known.facts.restore ? " (it would then take about "
-                                               : " (it would then stand still for about ";
+  const char* const then = known.facts.restore ? " (estimate of the restore then: "
+                                               : " (estimate of the standstill then: ";
   return line + then + range_text(*finding.estimate_ns) + ").";
 }
 

@@ -84,7 +84,7 @@ TEST(Verdict, SaysThatCriuWaitedForTheDisk) {
   const Verdict verdict = explain(facts);
   EXPECT_EQ(verdict.lines[2], "CRIU waited for the disk for 81 % of the standstill.");
   EXPECT_NE(
-      verdict.lines[3].find("write less: --compression zstd (it would then stand still for about "),
+      verdict.lines[3].find("write less: --compression zstd (estimate of the standstill then: "),
       std::string::npos);
   facts.container = true;
   EXPECT_EQ(explain(facts).lines[3].find("--compression"), std::string::npos)
@@ -138,7 +138,7 @@ TEST(Verdict, SaysHowLongItWouldTakeWithoutTheWait) {
   facts.signals.cpu_wait_ns = 600 * kOneMs;
   const Verdict verdict = explain(facts);
   EXPECT_EQ(verdict.findings[0].estimate_ns, (Range{400 * kOneMs, 700 * kOneMs}));
-  EXPECT_TRUE(verdict.lines[3].ends_with("(it would then stand still for about 400 to 700 ms)."))
+  EXPECT_TRUE(verdict.lines[3].ends_with("(estimate of the standstill then: 400 ms at best, 700 ms at worst)."))
       << verdict.lines[3];
   EXPECT_EQ(to_json(verdict)["findings"][0]["estimate_ns"],
             (nlohmann::json{400 * kOneMs, 700 * kOneMs}));
