@@ -7,6 +7,7 @@
 #include "preflight/checks.h"
 #include "preflight/text.h"
 #include "probe/cgroup.h"
+#include "probe/process.h"
 #include "probe/terminals.h"
 
 namespace kymo::preflight {
@@ -32,11 +33,13 @@ void look_at_tracers(const Tree& tree, const Options& /*options*/, Findings& fou
     for (const Thread& thread : member.threads) {
       if (thread.tracer == 0) continue;
       const bool first = thread.tid == tree.first().process.pid;
-      found.add(Grade::refuses, first ? "cannot-attach" : "freeze-timeout",
-                place_of(member, "thread " + std::to_string(thread.tid) + ", tracer " +
-                                     std::to_string(thread.tracer)),
-                "a process is traced already (by gdb, strace or another CRIU)",
-                "End the tracer, and dump again.");
+      const Result<probe::Process> tracer = probe::read_process(thread.tracer);
+      found.add(
+          Grade::refuses, first ? "cannot-attach" : "freeze-timeout",
+          place_of(member, "thread " + std::to_string(thread.tid) + ", tracer " +
+                               std::to_string(thread.tracer) + (tracer ? " " + tracer->name : "")),
+          "a process is traced already (by gdb, strace or another CRIU)",
+          "End the tracer, and dump again.");
       break;  // one place for each process
     }
   }

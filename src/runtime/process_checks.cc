@@ -87,12 +87,14 @@ Result<void> check_terminal(const std::string& tried, pid_t pid, const Checkpoin
   }
   const std::string whose =
       terminal->pid == pid ? "it" : "its process " + std::to_string(terminal->pid);
-  return Error{
-      Code::failed_precondition,
-      tried + ": " + whose + " has the terminal " + terminal->path +
-          " open, which no restore by kymod can give back to it; start the program with "
-          "kymo run, or with setsid and its input and output redirected to files, or name "
-          "the terminal with --external, and another one at the restore with --inherit-fd"};
+  return Error{Code::failed_precondition,
+               tried + ": " + whose + " has the terminal " + terminal->path +
+                   " open, which a restore cannot give back to it; start the program with "
+                   "kymo run, or with setsid and its input and output redirected to files. Or pass "
+                   "--external \"$(stat -c 'tty[%R:%D]' " +
+                   terminal->path +
+                   ")\" to the dump, and another terminal to the restore (--inherit-fd, see "
+                   "docs/runtimes.md)"};
 }
 
 // If a program was started from outside of this pid namespace, for example by `docker exec`, the

@@ -369,7 +369,7 @@ TEST_F(DumpPreflightTest, ARefusedDumpMakesNothingAndIsNoFailure) {
   const Outcome refused = dump(target.pid(), {});
   EXPECT_EQ(refused.exit_code, 1);
   EXPECT_NE(refused.err.find("it would fail: "), std::string::npos) << refused.err;
-  EXPECT_NE(refused.err.find("(failure mount-lookup). Pass --force to dump all the same"),
+  EXPECT_NE(refused.err.find("(failure mount-lookup). Pass --force to skip this check"),
             std::string::npos)
       << refused.err;
   EXPECT_NE(access(kymod_.path("of").c_str(), F_OK), 0);

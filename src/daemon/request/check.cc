@@ -90,7 +90,7 @@ Error refusal(const Target& target, const preflight::Report& report,
             (others == 1 ? " other finding refuses it" : " other findings refuse it") +
             ", too: see kymo check";
   }
-  return {Code::failed_precondition, text + ". Pass --force to dump all the same"};
+  return {Code::failed_precondition, text + ". Pass --force to skip this check"};
 }
 
 void set(const Range& range, v1::Forecast::Range& message) {
