@@ -180,7 +180,7 @@ void add_outside_peer(Grade grade, const Socket& socket, const UnixSocket& seen,
     found.add(
         grade, "unix-in-flight", place_of(socket, object),
         "a unix socket is connected to a process outside of the tree whose socket has no name",
-        "Close the connection before the dump, or dump a process from which both descend. --ext-unix-sk does not help here: it is for datagram sockets.");
+        "Close the connection before the dump, or dump a process from which both descend.");
   }
 }
 

@@ -80,8 +80,8 @@ def trial():
 ## Ten failures, seen by readers who did not know them
 
 Ten dumps failed for ten reasons. One reader saw what `kymo dump` printed, another what `criu`, `runc` or `podman` printed,
-and the log of CRIU (at `-v4`). Neither knew the causes, and both had a minute for each dump, without the Web. The table shows
-what was right, and the time (`tests/failures/blind_trial.json`).
+and the log of CRIU (at `-v4`). Neither knew the causes, and neither used the Web. The table shows what was right, and the time as
+the reader estimated it (`tests/failures/blind_trial.json`).
 
 | what was wrong | dumped by | with `kymo` | without |
 | --- | --- | --- | --- |
