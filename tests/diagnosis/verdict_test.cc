@@ -138,7 +138,8 @@ TEST(Verdict, SaysHowLongItWouldTakeWithoutTheWait) {
   facts.signals.cpu_wait_ns = 600 * kOneMs;
   const Verdict verdict = explain(facts);
   EXPECT_EQ(verdict.findings[0].estimate_ns, (Range{400 * kOneMs, 700 * kOneMs}));
-  EXPECT_TRUE(verdict.lines[3].ends_with("(estimate of the standstill then: 400 ms at best, 700 ms at worst)."))
+  EXPECT_TRUE(verdict.lines[3].ends_with(
+      "(estimate of the standstill then: 400 ms at best, 700 ms at worst)."))
       << verdict.lines[3];
   EXPECT_EQ(to_json(verdict)["findings"][0]["estimate_ns"],
             (nlohmann::json{400 * kOneMs, 700 * kOneMs}));
