@@ -180,14 +180,18 @@ std::optional<Finding> slow_freeze(const Known& known) {
                          whole_percent(share) + " " + base_of(facts);
   std::string advice;
   const std::uint64_t slept_ns = facts.signals.freeze_disk_wait_ns.value_or(0);
-  if (facts.sleeper && static_cast<double>(slept_ns) > ns / 2) {
+  // With cgroups version 1, a frozen thread is in the state D, too. If the kernel does not say where it
+  // sleeps, it may be that.
+  const bool sleeps = facts.sleeper && !(facts.container && facts.sleeper->where.empty());
+  if (sleeps && static_cast<double>(slept_ns) > ns / 2) {
     std::string why;
     std::tie(why, advice) = of_sleeper(*facts.sleeper);
     evidence += why;
   } else if (facts.container) {
     evidence +=
-        ": with the freezer of cgroups version 1, CRIU looks only every 100 ms whether all are "
-        "stopped.";
+        ": CRIU looks only every 100 ms whether the freezer of the container has stopped all of "
+        "them "
+        "(cgroups version 1).";
   } else {
     evidence += ": some threads could not be stopped at once.";
   }

@@ -19,6 +19,18 @@ constexpr std::uint64_t kStaleNs = 5'000'000;
 // written.
 constexpr std::string_view kThrottles = "balance_dirty_pages";
 
+// The functions in which the freezers of cgroups version 1 and 2 keep a task. It is in the state D (or
+// S) there, but waits for nothing: it is frozen. The compiler may add a suffix, as ".part.0".
+constexpr std::array<std::string_view, 4> kFreezers = {"__refrigerator", "refrigerator",
+                                                       "do_freezer_trap", "cgroup_enter_frozen"};
+
+bool is_freezer(std::string_view where) {
+  return std::any_of(kFreezers.begin(), kFreezers.end(), [where](std::string_view freezer) {
+    return where == freezer ||
+           (where.starts_with(freezer) && where.substr(freezer.size()).starts_with('.'));
+  });
+}
+
 constexpr std::array kCumulative = {
     &TaskTotals::cpu_ns,       &TaskTotals::wait_ns,       &TaskTotals::disk_wait_ns,
     &TaskTotals::throttled_ns, &TaskTotals::minor_faults,  &TaskTotals::major_faults,
@@ -114,6 +126,10 @@ void TaskGroup::read_io(Task& task) {
 void TaskGroup::note_sleep(pid_t pid, Task& task, std::uint64_t slept_ns) {
   if (!task.wchan.valid()) task.wchan = probe::ProcFile(task.folder + "/wchan");
   const std::string_view where = task.wchan.read(buffer_);
+  if (is_freezer(where)) {
+    task.throttled = false;
+    return;
+  }
   const bool throttled = where == kThrottles;
   task.now.disk_wait_ns += slept_ns;
   if (throttled && task.throttled) task.now.throttled_ns += slept_ns;

@@ -421,6 +421,9 @@ TEST(Verdict, SaysWhichThreadWouldNotFreeze) {
             std::string::npos);
   facts.sleeper->where = "";
   EXPECT_TRUE(explain(facts).lines[2].ends_with("(uninterruptible sleep, state D)."));
+  facts.container = true;
+  EXPECT_NE(explain(facts).lines[2].find("CRIU looks only every 100 ms"), std::string::npos)
+      << "a thread that the freezer of cgroups version 1 has stopped is in the state D, too";
 }
 
 TEST(Verdict, SaysWhoAnsweredLate) {

@@ -220,6 +220,35 @@ TEST(TargetSource, SaysWhichThreadSleptWithoutInterruptionAndWhere) {
   EXPECT_NEAR(static_cast<double>(source->sleeper().slept_ns), 98e6, 2e6);
 }
 
+// With cgroups version 1 a frozen thread is in the state D. It had been said to wait for a slow disk.
+TEST(TargetSource, AFrozenThreadWaitsForNothing) {
+  const test::TemporaryDirectory proc;
+  write_task(proc.path(), 'S', "do_select");
+  const auto source = make_target_source(7, nullptr, proc.path());
+  const auto& columns = source->columns();
+  std::vector<std::uint64_t> values(columns.size());
+  const auto waited = std::find_if(columns.begin(), columns.end(), [](const Metric& metric) {
+    return metric.name == "target_disk_wait_ns";
+  });
+  ASSERT_NE(waited, columns.end());
+  const std::uint64_t& waited_ns = values[static_cast<std::size_t>(waited - columns.begin())];
+  std::uint64_t now_ns = 1'000'000'000;
+  const auto pass = [&](int ms) {
+    for (int i = 0; i < ms; ++i) source->read(now_ns += 1'000'000, values);
+  };
+  pass(10);
+  for (const char* freezer : {"__refrigerator", "__refrigerator.part.0", "do_freezer_trap"}) {
+    write_task(proc.path(), 'D', freezer);
+    pass(100);
+    EXPECT_EQ(source->sleeper().task, 0) << freezer;
+    EXPECT_EQ(waited_ns, 0U) << freezer;
+  }
+  write_task(proc.path(), 'D', "folio_wait_bit_common");
+  pass(100);
+  EXPECT_EQ(source->sleeper().where, "folio_wait_bit_common");
+  EXPECT_GT(waited_ns, 0U);
+}
+
 TEST(TargetSource, AReadingAfterALongTimeIsAWholeOne) {
   const test::TemporaryDirectory proc;
   write_task(proc.path(), 'S', "");
