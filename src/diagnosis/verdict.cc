@@ -1,6 +1,7 @@
 #include "diagnosis/verdict.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -194,10 +195,10 @@ Verdict explain(const Facts& facts) {
     return verdict;
   }
   verdict.shortly = verdict.findings.front().shortly;
-  constexpr std::size_t kMaxFindings = 2;
-  constexpr double kMinSecond = 0.05;  // less is not worth a line beside a larger cause
-  for (std::size_t i = 0; i < std::min(kMaxFindings, verdict.findings.size()); ++i) {
-    if (i != 0 && verdict.findings[i].share < kMinSecond) break;
+  // From which share on the first, second and third cause are worth their lines.
+  constexpr std::array kMinShares{0.0, 0.05, 0.2};
+  for (std::size_t i = 0; i < std::min(kMinShares.size(), verdict.findings.size()); ++i) {
+    if (verdict.findings[i].share < kMinShares[i]) break;
     verdict.lines.push_back(verdict.findings[i].evidence);
     verdict.lines.push_back(advice_line(known, verdict.findings[i]));
   }

@@ -83,6 +83,7 @@ struct Facts {
   bool kernel_known = false;  // /run is a tmpfs, so CRIU keeps there what it learned of the kernel
   bool recorded = true;  // by kymod, which answered CRIU's notifications if it was a plain process
   std::optional<SleepingThread> sleeper;
+  std::string log{};                  // the path of CRIU's log; empty: not known
   std::optional<WriteRates> earlier;  // nothing: too few dumps
   Signals signals;                    // of window_of(phases, restore)
 };
@@ -113,7 +114,7 @@ struct Finding {
 };
 
 struct Verdict {
-  std::vector<std::string> lines;  // at most six
+  std::vector<std::string> lines;  // at most eight
   std::string shortly;
   std::uint64_t frozen_ns = 0;    // of a dump: stood_still_ns()
   std::uint64_t duration_ns = 0;  // of the request; 0: not known

@@ -271,14 +271,24 @@ std::optional<Finding> hooks(const Known& known) {
                : "Find out why kymod did not run: it was stopped (SIGSTOP), or it got no CPU or no "
                  "memory."};
   }
+  // CRIU's images do not say whether a container runtime started it.
+  std::string advice =
+      "If a container runtime started CRIU, it answers there itself. Scripts of your own "
+      "(action-script), if there are any, can be made faster.";
+  if (facts.container) {
+    advice = facts.restore ? "The runtime answers there itself, and runs the hooks of the "
+                             "container's config.json: make those faster, if there are any."
+                           : "The runtime answers there itself, and runs no script of yours: find "
+                             "out why it was slow (it had no CPU, or waited for a disk).";
+  }
   return Finding{"hooks",
                  "waited for hooks",
                  share,
                  "CRIU waited" + time +
-                     (facts.container ? " for the container runtime or for scripts (hooks)."
+                     (facts.container ? " for the container runtime (hooks)."
                                       : " for scripts or for the program that started it (hooks)."),
                  "10 % " + base_of(facts),
-                 "If CRIU runs scripts of yours (action-script), make them faster."};
+                 std::move(advice)};
 }
 
 constexpr std::array<Rule, 9> kWaitRules = {

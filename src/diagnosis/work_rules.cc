@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -20,9 +21,22 @@ double pages_of(const Facts& facts) {
   return facts.dump ? static_cast<double>(facts.dump->pages_written) : 0;
 }
 
+// The largest share of a rule for waits that is (`of_these`) or is not one of `rules`. 0: none applies.
+double largest_wait(const Known& known, std::initializer_list<std::string_view> rules,
+                    bool of_these) {
+  double largest = 0;
+  for (const Rule rule : wait_rules()) {
+    const std::optional<Finding> finding = rule(known);
+    if (!finding) continue;
+    const bool named = std::find(rules.begin(), rules.end(), finding->rule) != rules.end();
+    if (named == of_these) largest = std::max(largest, finding->share);
+  }
+  return largest;
+}
+
 // CPU time that copying memory takes. About half a second a GiB is usual; much more means that the
 // host first had to supply the memory of the page cache.
-std::optional<Finding> host_memory(const Known& known) {
+std::optional<Finding> supplied_memory(const Known& known) {
   constexpr double kUsualNsPerGiB = kNsPerSecond / 2;
   constexpr double kMinNsPerGiB = kNsPerSecond;
   const Facts& facts = known.facts;
@@ -44,6 +58,15 @@ std::optional<Finding> host_memory(const Known& known) {
                  "and remove it: dd if=/dev/zero of=FILE bs=1M count=" +
                      std::to_string(std::lround(gib * kGiB / kMiB)) + " && rm FILE.",
                  left_after(known, excess / 2, excess)};
+}
+
+// Its advice, to write a file just before the dump, makes a slow disk slower.
+std::optional<Finding> host_memory(const Known& known) {
+  std::optional<Finding> finding = supplied_memory(known);
+  if (finding && largest_wait(known, {"disk-wait", "dirty-throttled"}, true) > finding->share) {
+    finding.reset();
+  }
+  return finding;
 }
 
 // What a dump does for its mappings: all but writing their pages.
@@ -103,7 +126,8 @@ std::optional<Finding> copying(const Known& known) {
   const Facts& facts = known.facts;
   if (facts.restore || !facts.dump || facts.dump->pages_written < kMinMemoryPages) return {};
   const double share = std::min(known.share(facts.signals.cpu_ns), known.share_of_phase("memory"));
-  if (share < kMinShare || host_memory(known) || many_mappings(known) || scattered_memory(known)) {
+  if (share < kMinShare || supplied_memory(known) || many_mappings(known) ||
+      scattered_memory(known)) {
     return {};
   }
   return Finding{"copying",
@@ -206,6 +230,32 @@ std::string counted(std::uint64_t count, std::string_view noun) {
   return text;
 }
 
+// "3,604 files (and 10 sockets, 125 mappings, 1 process)", the most numerous kind first, and what
+// they are one by one: "file", or "of them" if that kind is not nearly all.
+std::pair<std::string, std::string> things_of(const criu::MemoryShape& shape) {
+  constexpr double kNearlyAll = 0.9;
+  struct Kind {
+    std::uint64_t count;
+    const char* noun;
+  };
+  const std::array<Kind, 4> kinds{Kind{shape.files - std::min(shape.sockets, shape.files), "file"},
+                                  Kind{shape.sockets, "socket"}, Kind{shape.mappings, "mapping"},
+                                  Kind{shape.processes, "process"}};
+  const Kind* const most = std::max_element(
+      kinds.begin(), kinds.end(), [](const Kind& a, const Kind& b) { return a.count < b.count; });
+  std::uint64_t all = 0;
+  std::string others;
+  for (const Kind& kind : kinds) {
+    all += kind.count;
+    if (&kind == most || kind.count == 0) continue;
+    others += others.empty() ? " (and " : ", ";
+    others += counted(kind.count, kind.noun);
+  }
+  if (!others.empty()) others += ")";
+  const bool nearly_all = static_cast<double>(most->count) >= kNearlyAll * static_cast<double>(all);
+  return {counted(most->count, most->noun) + others, nearly_all ? most->noun : "of them"};
+}
+
 std::optional<Finding> many_things(const Known& known) {
   constexpr double kSlowForEachNs = 1e6;  // 3,600 files took about 33 us each
   constexpr double kMinShare = 0.40;
@@ -229,23 +279,23 @@ std::optional<Finding> many_things(const Known& known) {
   const criu::MemoryShape& shape = *known.facts.shape;
   const std::uint64_t things = shape.files + shape.mappings + shape.processes;
   const double each_ns = ratio(share * known.length_ns(), static_cast<double>(things));
-  std::string evidence;
-  const std::uint64_t files = shape.files - std::min(shape.sockets, shape.files);
-  if (files != 0) evidence += counted(files, "file") + ", ";
-  if (shape.sockets != 0) evidence += counted(shape.sockets, "socket") + ", ";
-  evidence = "CRIU saved " + evidence + counted(shape.mappings, "mapping") + " and " +
-             counted(shape.processes, "process") + ": without their memory, this took" + time +
-             ", about " + human::duration(each_ns) + " for each.";
+  const bool slow = each_ns >= kSlowForEachNs;
+  // So few took that long because something held CRIU up, and another rule says what. The phases of
+  // these two are no part of the share.
+  if (slow && largest_wait(known, {"hooks", "late-answers"}, false) >= share / 2) return {};
+  const auto [saved, one] = things_of(shape);
+  const std::string log = known.facts.log.empty() ? "dump.log" : known.facts.log;
   return Finding{
       "many-files",
       "many files or processes",
       share,
-      std::move(evidence),
+      "Saving " + saved + " took" + time + ", about " + human::duration(each_ns) + " for each " +
+          one + ".",
       "40 % of the standstill, and 50 ms",
-      each_ns < kSlowForEachNs
-          ? "No option of CRIU makes this faster: let the program close what it does not need."
-          : "So few should take less: look in CRIU's log (dump.log) for the longest pause between "
-            "two lines."};
+      slow ? "So few should take less: look for the longest pause between two lines of CRIU's "
+             "log: " +
+                 log
+           : "No option of CRIU makes this faster: let the program close what it does not need."};
 }
 
 std::optional<Finding> memory_released(const Known& known) {
@@ -294,9 +344,8 @@ std::optional<Finding> many_processes(const Known& known) {
                          " processes with their files took " + whole_percent(share) + " " +
                          base_of(facts) + ", about " + human::duration(each_ns) + " for each";
   if (facts.restored) {
-    evidence += " (fork took " +
-                human::duration(std::uint64_t{facts.restored->forking_time_us} * kNsPerUs) +
-                " in all)";
+    evidence += " (all forks together took " +
+                human::duration(std::uint64_t{facts.restored->forking_time_us} * kNsPerUs) + ")";
   }
   return Finding{"many-processes",
                  "many processes",

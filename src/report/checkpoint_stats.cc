@@ -281,6 +281,7 @@ Result<CheckpointStats> read_checkpoint_stats(const std::string& path) {
       stats.notes.push_back(std::move(cause));
     }
   }
+  if (images->has("dump.log")) stats.dump_log = images->where("dump.log");
   stats.dump_phases = read_phases(*images, "dump.log", &criu::dump_phases, stats.dump, stats.notes);
   stats.restore_phases =
       read_phases(*images, "restore.log", &criu::restore_phases, stats.restore, stats.notes);

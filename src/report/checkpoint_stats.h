@@ -25,6 +25,7 @@ struct CheckpointStats {
   std::string dump_path;  // the file of the dump's statistics
   std::string restore_path;
   std::optional<criu::LogPhases> dump_phases;  // empty without a log
+  std::string dump_log;                        // its path
   std::optional<criu::LogPhases> restore_phases;
   criu::CheckpointPages pages;
   std::optional<criu::MemoryShape> shape;  // nothing: it cannot be told

@@ -33,7 +33,7 @@ std::optional<Explanation> recorded(const nlohmann::json& record) {
   const auto verdict = record.find("verdict");
   if (verdict == record.end() || !verdict->is_object()) return std::nullopt;
   Explanation explanation;
-  constexpr std::size_t kMaxLines = 6;
+  constexpr std::size_t kMaxLines = 8;
   for (const nlohmann::json& line : verdict->value("lines", nlohmann::json::array())) {
     if (line.is_string() && explanation.lines.size() < kMaxLines) {
       explanation.lines.push_back(line.get<std::string>());
@@ -58,6 +58,7 @@ Explanation made_from(const CheckpointStats& stats) {
   facts.dump = stats.dump;
   facts.shape = stats.shape;
   facts.recorded = false;
+  facts.log = stats.dump_log;
   diagnosis::Verdict verdict = diagnosis::explain(facts);
   Explanation explanation{
       verdict.frozen_ns, std::move(verdict.lines), std::move(facts.phases), {}, stats.notes};

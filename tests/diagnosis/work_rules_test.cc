@@ -1,0 +1,230 @@
+// The rules for times in which CRIU or the kernel worked. Each is tested slightly below and slightly above
+// its threshold.
+#include <gtest/gtest.h>
+
+#include "diagnosis/verdict.h"
+#include "example_facts.h"
+
+namespace kymo::diagnosis {
+namespace {
+
+TEST(Verdict, SaysThatMemoryHadToBeSupplied) {
+  Facts facts = healthy_dump();
+  facts.signals.cpu_ns = 300 * kOneMs;  // 80 % of it copies memory, for 0.25 GiB
+  EXPECT_EQ(first_rule(facts), "");
+  facts.signals.cpu_ns = 330 * kOneMs;
+  EXPECT_EQ(first_rule(facts), "host-memory");
+  // Copying took 264 ms. 125 ms are usual for this size.
+  EXPECT_NEAR(explain(facts).findings[0].share, 0.139, 0.001);
+}
+
+// With that advice the disk would have more to write.
+TEST(Verdict, DoesNotAdviseToWriteAFileToASlowDisk) {
+  Facts facts = healthy_dump();
+  facts.signals.cpu_ns = 330 * kOneMs;
+  facts.signals.disk_wait_ns = 120 * kOneMs;
+  EXPECT_EQ(explain(facts).findings.size(), 2U) << "the memory took more time than the disk";
+  facts.signals.disk_wait_ns = 500 * kOneMs;
+  Verdict verdict = explain(facts);
+  ASSERT_EQ(verdict.findings.size(), 1U);
+  EXPECT_EQ(verdict.findings[0].rule, "disk-wait");
+  facts.signals.throttled_ns = 400 * kOneMs;
+  verdict = explain(facts);
+  ASSERT_EQ(verdict.findings.size(), 1U);
+  EXPECT_EQ(verdict.findings[0].rule, "dirty-throttled");
+}
+
+TEST(Verdict, SaysThatFreezingWasSlow) {
+  Facts facts = healthy_dump();
+  facts.container = true;
+  facts.dump->freezing_time_us = 49'000;
+  EXPECT_EQ(first_rule(facts), "");
+  facts.dump->freezing_time_us = 100'800;
+  EXPECT_EQ(first_rule(facts), "slow-freeze");
+  EXPECT_NE(explain(facts).lines[2].find("cgroups version 1"), std::string::npos);
+}
+
+TEST(Verdict, SaysThatItWasNotTheMemory) {
+  Facts facts = healthy_dump();
+  facts.phases[5].begin_ns = facts.phases[4].end_ns =
+      750 * kOneMs;  // the phase takes 300 ms, and collecting takes 90 ms
+  EXPECT_EQ(first_rule(facts), "");
+  facts.phases[5].begin_ns = facts.phases[4].end_ns = 700 * kOneMs;
+  EXPECT_EQ(first_rule(facts), "many-files");
+  EXPECT_EQ(
+      explain(facts).lines[2],
+      "Saving all but the memory (files, sockets, processes) took 44 % of the standstill. How many "
+      "there are is not known.");
+  EXPECT_EQ(explain(facts).lines[3], "Nothing is known that would shorten this.");
+  facts.shape = {1, 125, 400, 65'536, 3'614, 10};  // 440 ms for 3,740 of them
+  EXPECT_EQ(
+      explain(facts).lines[2],
+      "Saving 3,604 files (and 10 sockets, 125 mappings, 1 process) took 44 % of the standstill, "
+      "about 118 µs for each file.");
+  EXPECT_EQ(explain(facts).lines[3],
+            "No option of CRIU makes this faster: let the program close what it does not need.");
+  facts.shape = {2, 30, 400, 65'536, 1, 1};
+  EXPECT_TRUE(
+      explain(facts).lines[2].starts_with("Saving 30 mappings (and 1 socket, 2 processes) took"));
+  EXPECT_TRUE(explain(facts).lines[2].ends_with(" for each mapping."));
+  EXPECT_TRUE(explain(facts).lines[3].starts_with("So few should take less: "));
+  facts.log = "/dumps/web/work/dump.log";
+  EXPECT_TRUE(
+      explain(facts).lines[3].ends_with("two lines of CRIU's log: /dumps/web/work/dump.log"));
+  facts.shape = {9, 9, 400, 65'536, 3, 1};
+  EXPECT_TRUE(explain(facts).lines[2].ends_with(" for each of them."));
+}
+
+// Beside "for 51 % no CPU was free", the advice to look for a pause in CRIU's log was for nothing.
+TEST(Verdict, FewThingsAreNoCauseIfAWaitExplainsTheTime) {
+  Facts facts = healthy_dump();
+  facts.phases[5].begin_ns = facts.phases[4].end_ns = 700 * kOneMs;
+  facts.shape = {2, 30, 400, 65'536, 1, 1};
+  facts.signals.cpu_wait_ns = 210 * kOneMs;
+  ASSERT_EQ(explain(facts).findings.size(), 2U) << "that is less than half of the time";
+  facts.signals.cpu_wait_ns = 510 * kOneMs;
+  const Verdict verdict = explain(facts);
+  ASSERT_EQ(verdict.findings.size(), 1U);
+  EXPECT_EQ(verdict.findings[0].rule, "cpu-wait");
+  facts.shape = {1, 125, 400, 65'536, 3'614, 10};
+  EXPECT_EQ(explain(facts).findings.size(), 2U) << "so many files are a cause beside the wait";
+}
+
+TEST(Verdict, SaysThatTheKernelTookTheMemoryBack) {
+  Facts facts = healthy_dump();
+  facts.phases[6].begin_ns = facts.phases[5].end_ns = 850 * kOneMs;
+  facts.phases[5].begin_ns = facts.phases[4].end_ns = 800 * kOneMs;
+  EXPECT_EQ(first_rule(facts), "") << "the processes were not stopped";
+  facts.ended = true;
+  EXPECT_EQ(first_rule(facts), "memory-released");
+}
+
+TEST(Verdict, SaysThatTheKernelWasProbedFirst) {
+  Facts facts = healthy_dump();
+  facts.phases[0] = {"look at the kernel", 0, 19 * kOneMs, 0, "", false};
+  EXPECT_EQ(first_rule(facts), "");
+  facts.phases[0].end_ns = 100 * kOneMs;
+  EXPECT_EQ(first_rule(facts), "kernel-probed");
+  EXPECT_NE(explain(facts).lines[3].find("mount -t tmpfs tmpfs /run"), std::string::npos);
+  facts.kernel_known = true;
+  EXPECT_NE(explain(facts).lines[3].find("until the next boot"), std::string::npos);
+  facts.signals.cpu_wait_ns = 200 * kOneMs;
+  EXPECT_EQ(first_rule(facts), "cpu-wait") << "the cause that stops the process must come first";
+}
+
+TEST(Verdict, OfARestoreSaysThatPageFaultsTookTheTime) {
+  Facts facts = healthy_restore();
+  EXPECT_EQ(explain(facts).lines.front(), "The restore took 1 s.");
+  EXPECT_EQ(first_rule(facts), "");
+  facts.signals.faults = 131'150;
+  EXPECT_EQ(first_rule(facts), "page-faults");
+}
+
+TEST(Verdict, SaysThatCopyingTookTheCpu) {
+  Facts facts = healthy_dump();
+  facts.dump->pages_written = 4 * 65536;  // 1 GiB
+  facts.signals.cpu_ns = 590 * kOneMs;
+  EXPECT_EQ(first_rule(facts), "");
+  facts.signals.cpu_ns = 700 * kOneMs;
+  EXPECT_EQ(first_rule(facts), "copying");
+  facts.dump->pages_written /= 4;
+  const Verdict verdict = explain(facts);
+  ASSERT_EQ(verdict.findings.size(), 1U);
+  EXPECT_EQ(verdict.findings[0].rule, "host-memory") << "it explains why copying took so long";
+}
+
+TEST(Verdict, SaysThatThereAreManyMappings) {
+  Facts facts = healthy_dump();
+  facts.phases[5].begin_ns = facts.phases[4].end_ns = 700 * kOneMs;
+  facts.shape = {1, 9'999, 100, 65'536};
+  EXPECT_EQ(first_rule(facts), "many-files");
+  facts.shape->mappings = 15'000;
+  const Verdict verdict = explain(facts);
+  ASSERT_EQ(verdict.findings.size(), 1U) << "the same time must not have two causes";
+  EXPECT_EQ(verdict.findings[0].rule, "many-mappings");
+  EXPECT_NE(verdict.findings[0].evidence.find("15,000 mappings"), std::string::npos);
+  EXPECT_NE(verdict.findings[0].advice.find("--log-level 0"), std::string::npos);
+  facts.container = true;
+  EXPECT_EQ(explain(facts).findings[0].advice, "Let the program map fewer, larger areas.")
+      << "the runtime of a container chooses the log level";
+}
+
+TEST(Verdict, SaysThatMemoryIsScattered) {
+  Facts facts = healthy_dump();
+  facts.shape = {1, 30, 4'096, 65'536};  // 65,536 bytes each
+  EXPECT_EQ(first_rule(facts), "");
+  facts.shape->runs = 4'200;
+  EXPECT_EQ(first_rule(facts), "scattered-memory");
+  facts.shape->pages = facts.shape->runs = 8'191;
+  EXPECT_EQ(first_rule(facts), "") << "the dump has too little memory for this rule";
+}
+
+TEST(Verdict, SaysWhichThreadWouldNotFreeze) {
+  Facts facts = healthy_dump();
+  facts.dump->freezing_time_us = 400'000;
+  facts.sleeper = {77, "request_wait_answer"};
+  facts.signals.freeze_disk_wait_ns = 190 * kOneMs;
+  EXPECT_EQ(explain(facts).findings.at(0).evidence,
+            "Stopping all threads (freeze) took 400 ms, 40 % of the standstill: some threads could "
+            "not be "
+            "stopped at once.");
+  facts.signals.freeze_disk_wait_ns = 390 * kOneMs;
+  EXPECT_EQ(
+      explain(facts).findings.at(0).evidence,
+      "Stopping all threads (freeze) took 400 ms, 40 % of the standstill: thread 77 waited for the "
+      "program that serves a FUSE file system, and cannot be stopped then (uninterruptible sleep, "
+      "state D, kernel function request_wait_answer).");
+  facts.sleeper->where = "kernel_clone";
+  Verdict verdict = explain(facts);
+  EXPECT_NE(verdict.lines[2].find("waited for a child that it started by vfork or posix_spawn"),
+            std::string::npos);
+  EXPECT_NE(verdict.lines[3].find("once that child runs another program (exec) or ends"),
+            std::string::npos);
+  facts.sleeper->where = "some_function";
+  EXPECT_NE(explain(facts).lines[2].find(
+                "thread 77 could not be stopped (uninterruptible sleep, state D, kernel function "
+                "some_function)."),
+            std::string::npos);
+  facts.sleeper->where = "";
+  EXPECT_TRUE(explain(facts).lines[2].ends_with("(uninterruptible sleep, state D)."));
+  facts.container = true;
+  EXPECT_NE(explain(facts).lines[2].find("CRIU looks only every 100 ms"), std::string::npos)
+      << "a thread that the freezer of cgroups version 1 has stopped is in the state D, too";
+}
+
+TEST(Verdict, OfARestoreSaysThatCreatingProcessesTookTheTime) {
+  Facts facts = healthy_restore();
+  facts.phases[1].name = "processes and files";  // this phase takes 850 ms
+  facts.shape = {31, 6'000, 900, 9'000};
+  EXPECT_EQ(first_rule(facts), "");
+  facts.shape->processes = 201;
+  EXPECT_EQ(
+      explain(facts).findings.at(0).evidence,
+      "Creating 201 processes with their files took 85 % of the restore, about 4.23 ms for each.");
+  facts.restored.emplace();
+  facts.restored->forking_time_us = 67'000;
+  EXPECT_EQ(first_rule(facts), "many-processes");
+  EXPECT_EQ(
+      explain(facts).findings[0].evidence,
+      "Creating 201 processes with their files took 85 % of the restore, about 4.23 ms for each "
+      "(all forks together took 67 ms).");
+}
+
+TEST(Verdict, WhatTakesLittleTimeIsNoCause) {
+  Facts facts = healthy_dump();  // as if the process were small: all times are a tenth
+  for (Phase& phase : facts.phases) {
+    phase.begin_ns /= 10;
+    phase.end_ns /= 10;
+  }
+  facts.duration_ns /= 10;
+  facts.dump->pages_written = 100;
+  facts.signals = {};
+  // The phase takes 39 ms, and collecting 9 ms.
+  facts.phases[5].begin_ns = facts.phases[4].end_ns = 66 * kOneMs;
+  EXPECT_EQ(first_rule(facts), "");
+  facts.phases[5].begin_ns = facts.phases[4].end_ns = 50 * kOneMs;
+  EXPECT_EQ(first_rule(facts), "many-files");
+}
+
+}  // namespace
+}  // namespace kymo::diagnosis
