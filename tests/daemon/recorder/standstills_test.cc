@@ -11,7 +11,8 @@ namespace {
 
 TEST(StandstillsTest, AQuantileCanBeAsked) {
   Standstills standstills;
-  for (const std::uint64_t ms : {1UL, 3UL, 300UL, 400'000UL}) standstills.add(ms * 1'000'000);
+  for (const std::uint64_t ms : {1UL, 3UL, 300UL, 1'700UL, 400'000UL})
+    standstills.add(ms * 1'000'000);
   std::ostringstream text;
   prometheus::TextSerializer().Serialize(text, standstills.Collect());
   const std::string page = text.str();
@@ -21,10 +22,12 @@ TEST(StandstillsTest, AQuantileCanBeAsked) {
         "kymo_stood_still_seconds_bucket{le=\"0.005\"} 2\n",
         "kymo_stood_still_seconds_bucket{le=\"0.25\"} 2\n",
         "kymo_stood_still_seconds_bucket{le=\"0.5\"} 3\n",
-        "kymo_stood_still_seconds_bucket{le=\"+Inf\"} 4\n", "kymo_stood_still_seconds_count 4\n"}) {
+        "kymo_stood_still_seconds_bucket{le=\"1.5\"} 3\n",
+        "kymo_stood_still_seconds_bucket{le=\"2\"} 4\n",
+        "kymo_stood_still_seconds_bucket{le=\"+Inf\"} 5\n", "kymo_stood_still_seconds_count 5\n"}) {
     EXPECT_NE(page.find(line), std::string::npos) << line << page;
   }
-  EXPECT_NE(page.find("kymo_stood_still_seconds_sum 400.304"), std::string::npos) << page;
+  EXPECT_NE(page.find("kymo_stood_still_seconds_sum 402.004"), std::string::npos) << page;
 }
 
 }  // namespace
