@@ -114,7 +114,7 @@ std::string changed_table(const RecordingDiff& diff, std::size_t rows) {
   const auto metrics = with_verdict(diff, DiffVerdict::changed);
   if (metrics.empty()) {
     const bool told = !with_verdict(diff, DiffVerdict::none).empty();
-    return told ? "\nnothing changed beyond noise\n" : "";
+    return told ? "\nin the columns of the recordings, nothing changed beyond noise\n" : "";
   }
   Table table({{"CHANGED BEYOND NOISE", Align::left},
                {"A"},
