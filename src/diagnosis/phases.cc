@@ -290,8 +290,12 @@ std::vector<Phase> phases_of_log(const criu::LogPhases& log, bool restore) {
   return phases;
 }
 
-std::vector<Phase> extended(std::vector<Phase> phases, std::uint64_t end_ns) {
-  if (!phases.empty()) phases.back().end_ns = std::max(phases.back().end_ns, end_ns);
+std::vector<Phase> with_saving(std::vector<Phase> phases, std::uint64_t end_ns) {
+  const std::uint64_t begin_ns = phases.empty() ? 0 : phases.back().end_ns;
+  if (end_ns > begin_ns) {
+    phases.push_back({std::string(kSavePhase), begin_ns, end_ns, 0,
+                      shown(kOurClock, "the outcome was known"), false});
+  }
   return phases;
 }
 

@@ -56,8 +56,11 @@ std::vector<Phase> phases_of(const RequestTimes& times, const criu::LogPhases& l
 // The same from a log alone, for a checkpoint that nobody recorded. They begin with the log.
 std::vector<Phase> phases_of_log(const criu::LogPhases& log, bool restore);
 
-// Makes the last phase end later: what happened since then is part of it.
-std::vector<Phase> extended(std::vector<Phase> phases, std::uint64_t end_ns);
+// In this phase kymod saves the outcome of a request, with its phases until then.
+inline constexpr std::string_view kSavePhase = "save the record";
+
+// The phases of a request whose outcome is saved since the last one ended, until `end_ns` after its begin.
+std::vector<Phase> with_saving(std::vector<Phase> phases, std::uint64_t end_ns);
 
 // The sum of the phases with this name.
 std::uint64_t time_in(const std::vector<Phase>& phases, std::string_view name);

@@ -208,5 +208,19 @@ TEST(DiagnosisPhasesTest, JsonKeepsEverythingAndDamagedJsonIsNoPhases) {
   }
 }
 
+// "finish" took 11 ms in the reply and 5 ms in the record, which cannot tell how long it takes to save it.
+TEST(DiagnosisPhasesTest, SavingTheRecordIsAPhaseOfItsOwn) {
+  const std::vector<Phase> known = {{"prepare", 0, 10, 0, "", false},
+                                    {"finish", 10, 15, 0, "", false}};
+  const std::vector<Phase> all = with_saving(known, 21);
+  ASSERT_EQ(all.size(), 3U);
+  EXPECT_EQ(time_in(all, "finish"), 5U);
+  EXPECT_EQ(all[2].name, kSavePhase);
+  EXPECT_EQ(all[2].begin_ns, 15U);
+  EXPECT_EQ(all[2].end_ns, 21U);
+  EXPECT_FALSE(all[2].frozen);
+  EXPECT_EQ(with_saving(known, 15).size(), 2U);
+}
+
 }  // namespace
 }  // namespace kymo::diagnosis

@@ -195,6 +195,22 @@ TEST_F(VerdictTest, BusyLoopsOnAllCpusLeaveCriuWaitingForOne) {
   expect_first(dump(), "cpu-wait");
 }
 
+// "finish" took 11 ms in the reply and 5 ms in the record.
+TEST_F(VerdictTest, TheReplyAndTheRecordTellTheSamePhases) {
+  static_cast<void>(kymod_.churn(8, "work"));
+  const nlohmann::json reply = kymod_.kymo_json({"dump", "process", "work"});
+  const nlohmann::json record = nlohmann::json::parse(
+      read_file(reply["directory"].get<std::string>() + "/checkpoint.json"), nullptr, false);
+  nlohmann::json phases = reply["phases"];
+  ASSERT_GT(phases.size(), 1U) << reply;
+  EXPECT_EQ(phases.back()["name"], "save the record");
+  EXPECT_EQ(phases.back()["end_ns"], reply["duration_ns"]);
+  phases.erase(phases.size() - 1);
+  EXPECT_EQ(phases, record["phases"]);
+  EXPECT_EQ(phases.back()["end_ns"], record["duration_ns"]);
+  EXPECT_EQ(record["verdict"]["duration_ns"], record["duration_ns"]);
+}
+
 TEST_F(VerdictTest, ADiskThatWritesAtOnceLeavesCriuWaitingForIt) {
   const LoopDisk& disk = disk_.emplace(kymod_.folder(), ",sync");
   if (!disk.mounted()) GTEST_SKIP() << "no loop device here";

@@ -50,7 +50,7 @@ void print_pre_dumps(const v1::DumpResponse& response) {
 void print(const v1::DumpResponse& response, bool left_running, bool verbose) {
   std::cout << "dumped " << subject(response);
   if (!response.job().empty()) std::cout << " (job " << response.job() << ")";
-  std::cout << " in " << report::duration(response.duration_ns())
+  std::cout << " in " << duration_text(response)
             << (left_running ? "; it runs on\n" : "; it has ended\n");
   print_verdict(response);
   std::vector<std::vector<std::string>> rows{{"  directory", response.directory()},

@@ -153,6 +153,17 @@ void print_verdict(const std::vector<std::string>& lines, const std::vector<v1::
   std::cout << report::text_of(explanation);
 }
 
+std::string duration_text(std::uint64_t duration_ns, const std::vector<v1::Phase>& phases) {
+  constexpr std::uint64_t kWorthTellingNs = 1'000'000;
+  std::string text = report::duration(duration_ns);
+  if (phases.empty() || phases.back().name() != diagnosis::kSavePhase) return text;
+  const std::uint64_t saving_ns = phases.back().end_ns() - phases.back().begin_ns();
+  if (saving_ns >= kWorthTellingNs) {
+    text += " (" + report::duration(saving_ns) + " of it to save the record)";
+  }
+  return text;
+}
+
 Rows rows_of(const v1::DumpStats& stats) {
   return rows_of_figures(stats);
 }

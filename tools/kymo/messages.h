@@ -38,6 +38,15 @@ void print_verdict(const Response& response) {
                 {response.phases().begin(), response.phases().end()});
 }
 
+// "92.4 ms (6.25 ms of it to save the record)". The lines of the verdict, and what kymo explain tells
+// later, end before that.
+std::string duration_text(std::uint64_t duration_ns, const std::vector<v1::Phase>& phases);
+template <class Response>
+std::string duration_text(const Response& response) {
+  return duration_text(response.duration_ns(),
+                       {response.phases().begin(), response.phases().end()});
+}
+
 // CRIU's statistics, a row with name and value for each.
 std::vector<std::vector<std::string>> rows_of(const v1::DumpStats& stats);
 std::vector<std::vector<std::string>> rows_of(const v1::RestoreStats& stats);

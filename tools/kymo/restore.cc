@@ -22,7 +22,7 @@ namespace {
 void print(const v1::RestoreResponse& response, bool verbose) {
   std::cout << "restored " << subject(response);
   if (!response.job().empty()) std::cout << " (job " << response.job() << ")";
-  std::cout << " in " << report::duration(response.duration_ns()) << '\n';
+  std::cout << " in " << duration_text(response) << '\n';
   print_verdict(response);
   std::vector<std::vector<std::string>> rows{{"  directory", response.directory()}};
   if (!response.recording().empty()) rows.push_back({"  recording", response.recording()});

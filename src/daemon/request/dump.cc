@@ -56,9 +56,8 @@ struct DumpContext : Request {
   std::uint64_t streamed_bytes = 0;             // before compression
   bool dumped = false;
   bool unconfirmed = false;  // DumpOutcome::unconfirmed, or its images could not be verified
-  std::vector<diagnosis::Phase> concluded;  // when the outcome was saved
-  std::uint64_t stood_still_ns = 0;         // at that time; 0: not known, or it did not
-  std::string disk;                         // of the directory (disk_of())
+  std::uint64_t stood_still_ns = 0;  // until the outcome was known; 0: not known, or it did not
+  std::string disk;                  // of the directory (disk_of())
   runtime::DumpOutcome outcome;
 };
 
@@ -556,7 +555,7 @@ diagnosis::Facts facts_of(const DumpContext& c) {
 void conclude(DumpContext& c, const Result<void>& result) {
   if (!c.dir) return;  // the dump was refused before anything was made
   if (result) c.explain(facts_of(c));
-  c.concluded = c.phases();
+  if (c.concluded.empty()) c.concluded = c.phases();
   const std::uint64_t duration_ns =
       c.concluded.empty() ? c.duration_ns() : c.concluded.back().end_ns;
   if (c.begun && !c.unconfirmed) {

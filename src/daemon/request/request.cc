@@ -188,6 +188,7 @@ Result<runtime::Observer> Request::runtime_called() {
 }
 
 std::vector<diagnosis::Phase> Request::phases() const {
+  if (!concluded.empty()) return diagnosis::with_saving(concluded, duration_ns());
   std::unique_lock lock(times_mutex);
   diagnosis::RequestTimes until_now = times;
   lock.unlock();
@@ -202,7 +203,7 @@ void Request::explain(diagnosis::Facts facts) {
   facts.restore = kind == store::RunKind::restore;
   facts.container = times.container;
   facts.cpus = std::max(1U, std::thread::hardware_concurrency());
-  facts.phases = phases();
+  facts.phases = concluded = phases();
   if (!facts.phases.empty()) facts.duration_ns = facts.phases.back().end_ns;
   inside.add_signals(began_ns, facts);
   struct statfs run {};

@@ -66,8 +66,10 @@ struct Request {
   bool begun = false;      // the runtime was called
   bool first_run = false;  // the first of its kind since kymod started
   std::vector<std::string> warnings;
-  // What CRIU has reported, for phases(). The mutex guards `times` while CRIU runs.
   diagnosis::Verdict verdict;  // no lines: the request failed, or is not over
+  // phases() when the outcome was known, which is saved from then on. Empty: it is not known yet.
+  std::vector<diagnosis::Phase> concluded;
+  // What CRIU has reported, for phases(). The mutex guards `times` while CRIU runs.
   mutable std::mutex times_mutex;
   diagnosis::RequestTimes times;
   criu::LogPhases log;
@@ -114,8 +116,8 @@ store::Run common_run(const Request& request, const Result<void>& result, const 
   run.duration_ns = request.duration_ns();
   run.warmth = warmth_of(request.first_run, outcome.criu_major_faults);
   if (outcome.stats) run.stats_json = json_text(to_json(*outcome.stats));
-  run.phases_json =
-      history_phases(request.phases(), request.verdict, request.kind == store::RunKind::restore);
+  run.phases_json = history_phases(request.concluded.empty() ? request.phases() : request.concluded,
+                                   request.verdict, request.kind == store::RunKind::restore);
   return run;
 }
 
