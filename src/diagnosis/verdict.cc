@@ -197,10 +197,19 @@ Verdict explain(const Facts& facts) {
   verdict.shortly = verdict.findings.front().shortly;
   // From which share on the first, second and third cause are worth their lines.
   constexpr std::array kMinShares{0.0, 0.05, 0.2};
-  for (std::size_t i = 0; i < std::min(kMinShares.size(), verdict.findings.size()); ++i) {
-    if (verdict.findings[i].share < kMinShares[i]) break;
+  std::size_t told = 0;
+  while (told < std::min(kMinShares.size(), verdict.findings.size()) &&
+         verdict.findings[told].share >= kMinShares[told]) {
+    ++told;
+  }
+  for (std::size_t i = 0; i < told; ++i) {
     verdict.lines.push_back(verdict.findings[i].evidence);
-    verdict.lines.push_back(advice_line(known, verdict.findings[i]));
+    const std::string advice = advice_line(known, verdict.findings[i]);
+    if (told == kMinShares.size() && i != 0) {  // so that there are never more than six lines
+      verdict.lines.back() += " " + advice;
+    } else {
+      verdict.lines.push_back(advice);
+    }
   }
   return verdict;
 }
