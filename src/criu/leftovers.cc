@@ -50,14 +50,29 @@ bool is_in(const std::vector<pid_t>& tree, pid_t pid) {
   return std::find(tree.begin(), tree.end(), pid) != tree.end();
 }
 
-// The processes of this user that trace the tree.
+// Whether the process is a CRIU by its command line. kymod and the runtimes call `criu swrk FD`, which then calls itself
+// "dump --rpc ...", and kymod also `criu dump --images-dir DIR ...`. A debugger may trace the tree as well, and is not ours
+// to kill. A process that was killed may have no command line any more, and another signal changes nothing for it.
+bool may_be_criu(const probe::Process& process) {
+  const std::vector<std::string>& words = process.command;
+  const auto has = [&words](std::string_view word) {
+    return std::find(words.begin(), words.end(), word) != words.end();
+  };
+  const bool serves = words.size() > 2 && words[words.size() - 2] == "swrk";
+  const bool says_so = std::any_of(words.begin(), words.end(), [](const std::string& word) {
+    return word.find("dump --rpc ") != std::string::npos;
+  });
+  return process.ending || serves || says_so || (has("dump") && has("--images-dir"));
+}
+
+// The CRIUs of this user that trace the tree.
 std::vector<pid_t> tracers_of(const std::vector<pid_t>& tree) {
   std::set<pid_t> tracers;
   for (const pid_t pid : tree) {
     const Result<probe::Process> seen = probe::read_process(pid);
     if (!seen || seen->tracer == 0) continue;
     const Result<probe::Process> tracer = probe::read_process(seen->tracer);
-    if (tracer && tracer->uid == ::geteuid()) tracers.insert(seen->tracer);
+    if (tracer && tracer->uid == ::geteuid() && may_be_criu(*tracer)) tracers.insert(seen->tracer);
   }
   return {tracers.begin(), tracers.end()};
 }
@@ -84,8 +99,8 @@ Result<void> check_log(const std::string& log_path) {
 }
 
 // The processes that have the log open for writing: those of the tree if `of_the_tree`, else CRIU's
-// own. Processes that only read the log do not count. If the disk of the log does not answer, it
-// takes the processes that trace the tree for CRIU's.
+// own. Processes that only read the log do not count. If the disk of the log does not answer, these are
+// the CRIUs that trace the tree.
 std::vector<pid_t> holders(const std::string& log_path, const std::vector<pid_t>& tree,
                            bool of_the_tree) {
   const auto found_by_log =

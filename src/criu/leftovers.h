@@ -13,7 +13,8 @@ namespace kymo::criu {
 // was killed. They find its processes by CRIU's log, which these have open for writing: CRIU
 // itself, and each process that is being restored, until it resumes. So nobody else may be able to make or
 // to replace the log: no other user may be able to change a folder of its path, and the log may have no
-// other name. A process counts only if it has this very file open, whatever name it used.
+// other name. A process counts only if it has this very file open, whatever name it used. While the disk of the log does
+// not answer, a dump's CRIU is found by what it traces and by its command line.
 //
 // A CRIU without a caller gives up at its next notification. That can take long, because until then
 // it may write all memory of a process, while the process is frozen. So it is killed as soon as its

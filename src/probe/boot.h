@@ -8,4 +8,8 @@ namespace kymo::probe {
 // process is identified for good. Empty if it cannot be read.
 std::string boot_id();
 
+// Whether something that was noted together with the id of its boot is of an earlier one. Its processes are gone then,
+// whatever has their pids and start times now. False if either id is not known.
+bool is_of_earlier_boot(const std::string& noted);
+
 }  // namespace kymo::probe

@@ -56,6 +56,7 @@ constexpr std::string_view kToThirdFormat[] = {
 constexpr std::string_view kToFourthFormat[] = {
     "ALTER TABLE checkpoints ADD COLUMN start_ticks INTEGER NOT NULL DEFAULT 0",
     "ALTER TABLE checkpoints ADD COLUMN boot_id TEXT NOT NULL DEFAULT ''",
+    "ALTER TABLE jobs ADD COLUMN boot_id TEXT NOT NULL DEFAULT ''",
     "UPDATE about SET value = 4 WHERE key = 'format_version'",
 };
 

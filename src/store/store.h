@@ -37,8 +37,10 @@ struct Job {
   std::string id;    // unique
   std::string name;  // unique
   std::vector<std::string> command;
+  // The process, which these three identify for good. A job of an earlier version has no boot_id.
   pid_t pid = 0;
   std::uint64_t start_ticks = 0;
+  std::string boot_id;  // probe::boot_id() when it was started
   std::string stdout_path;
   std::string stderr_path;
   JobState state = JobState::running;

@@ -10,7 +10,7 @@ namespace {
 
 constexpr char kJobColumns[] =
     "id, name, command, pid, start_ticks, stdout_path, stderr_path, state, exit_status, "
-    "created_unix_ns";
+    "created_unix_ns, boot_id";
 constexpr char kCheckpointColumns[] =
     "id, job_id, pid, directory, created_unix_ns, state, error, image_bytes, duration_ns, "
     "stats_json, stood_still_ns, start_ticks, boot_id";
@@ -92,6 +92,7 @@ Job read_job(const Row& row) {
     job.exit_status = static_cast<int>(row.integer(8));
   }
   job.created_unix_ns = row.integer(9);
+  job.boot_id = row.text(10);
   return job;
 }
 
@@ -184,10 +185,11 @@ Error not_found(std::string_view what, std::string_view id) {
 Result<void> add(Database& db, const Job& job) {
   return db.run(
       "add job '" + job.name + "'",
-      std::string("INSERT INTO jobs (") + kJobColumns + ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+      std::string("INSERT INTO jobs (") + kJobColumns +
+          ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
       {job.id, job.name, encode_command(job.command), std::int64_t{job.pid},
        to_integer(job.start_ticks), job.stdout_path, job.stderr_path,
-       name_in(kJobStates, job.state), exit_value(job), job.created_unix_ns});
+       name_in(kJobStates, job.state), exit_value(job), job.created_unix_ns, job.boot_id});
 }
 
 Result<void> add(Database& db, const Checkpoint& c) {
@@ -234,10 +236,10 @@ Result<void> update(Database& db, const Job& job) {
       db,
       db.run("update job '" + job.name + "'",
              "UPDATE jobs SET command = ?, pid = ?, start_ticks = ?, stdout_path = ?,"
-             " stderr_path = ?, state = ?, exit_status = ? WHERE id = ?",
+             " stderr_path = ?, state = ?, exit_status = ?, boot_id = ? WHERE id = ?",
              {encode_command(job.command), std::int64_t{job.pid}, to_integer(job.start_ticks),
               job.stdout_path, job.stderr_path, name_in(kJobStates, job.state), exit_value(job),
-              job.id}),
+              job.boot_id, job.id}),
       "job", job.id);
 }
 

@@ -3,12 +3,15 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 
+#include "probe/process.h"
+#include "support/moody_disk.h"
 #include "support/temporary_directory.h"
 
 namespace kymo::criu {
@@ -121,6 +124,40 @@ TEST(LeftoversTest, OtherProcessesThatWriteToALogOfThisNameRunOn) {
   waitpid(criu, nullptr, 0);
   EXPECT_FALSE(was_killed(root));
   EXPECT_FALSE(was_killed(other));
+}
+
+// Starts a process that traces the target, and then has these words in its command line.
+pid_t trace_by(pid_t target, const char* name, const char* word) {
+  const pid_t tracer = fork();
+  if (tracer == 0) {
+    if (ptrace(PTRACE_SEIZE, target, nullptr, nullptr) != 0) _exit(1);
+    execl("/bin/sh", name, "-c", "kill -STOP $$", word, "3", nullptr);
+    _exit(1);
+  }
+  EXPECT_TRUE(test::eventually([&] {
+    const auto seen = probe::read_process(tracer);
+    return seen && seen->stopped() && probe::read_process(target)->tracer == tracer;
+  }));
+  return tracer;
+}
+
+// While the disk of the log was silent, each tracer of the process counted as its CRIU, and was killed.
+TEST(LeftoversTest, WithoutAnAnswerOfTheDiskADebuggerOfTheProcessIsNotTakenForCriu) {
+  const test::TemporaryDirectory folder;
+  const test::MoodyDisk disk(folder);
+  ASSERT_TRUE(disk.mounted()) << "FUSE does not work here";
+  const std::string log = disk.path() + "/dump.log";
+  std::ofstream(log) << "(00.000000) Version: 4.2.1\n";
+  const pid_t target = start_with_open("/dev/null", O_RDONLY);
+  disk.be("is-silent");
+  const pid_t debugger = trace_by(target, "gdb", "-p");
+  EXPECT_TRUE(end_leftover_dump(log, {target}).ok());
+  EXPECT_FALSE(was_killed(debugger));
+  const pid_t criu = trace_by(target, "criu", "swrk");
+  EXPECT_TRUE(end_leftover_dump(log, {target}).ok());
+  EXPECT_TRUE(was_killed(criu));
+  disk.be("well");
+  EXPECT_FALSE(was_killed(target));
 }
 
 }  // namespace

@@ -102,6 +102,31 @@ TEST_F(CancelTest, CtrlCInTheClientEndsADumpAndTheProcessRunsOn) {
   expect_it_runs_on();
 }
 
+// Nobody is told how the dump ends, but it goes on, and its checkpoint is listed.
+TEST_F(CancelTest, AClientThatIsKilledDuringADumpLosesNothing) {
+  int made = 0;
+  for (const char* mark : {"pre-dump", "Dumping pages (type", "post-dump", "Dumping finished"}) {
+    SCOPED_TRACE(mark);
+    const std::string dir = kymod_.path("c" + std::to_string(++made));
+    stop_when(mark);
+    std::thread client(
+        [&] { static_cast<void>(run_as_client({"dump", "process", "work", "--dir", dir})); });
+    const pid_t criu = criu_.stopped();
+    EXPECT_NE(criu, 0) << kymod_.log();
+    criu_.mend();
+    EXPECT_EQ(kill(std::stoi(read_file(client_pid())), SIGKILL), 0);
+    client.join();
+    if (criu != 0) kill(criu, SIGCONT);
+    EXPECT_TRUE(eventually([&] {
+      const json newest = kymod_.kymo_json({"checkpoints"}).back();
+      return newest["directory"] == dir && newest["state"] == "complete";
+    })) << kymod_.log();
+    EXPECT_EQ(kymod_.job("work")["state"], "dumped");
+    static_cast<void>(kymod_.kymo_json({"restore", dir}));
+    EXPECT_TRUE(kymod_.goes_on(kymod_.job("work")));
+  }
+}
+
 TEST_F(CancelTest, ARestoreLeavesNothingOfItBehindAndTheImagesWhole) {
   ASSERT_EQ(kymod_.kymo({"dump", "process", "work", "--dir", dir()}).exit_code, 0);
   const pid_t pid = job_["pid"];

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <pty.h>
 #include <signal.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -11,9 +12,13 @@
 #include <map>
 #include <sstream>
 #include <thread>
+#include <utility>
 
+#include "probe/process.h"
 #include "programs.h"
+#include "store/store.h"
 #include "support/breakable_criu.h"
+#include "support/moody_disk.h"
 #include "support/real_criu.h"
 
 namespace kymo::test {
@@ -237,6 +242,81 @@ TEST(JobsTest, TheOldestCheckpointsMakeRoomAndOthersPlacesAreLeftAlone) {
     return kymod.log().find("made room: removed the oldest checkpoint") != std::string::npos;
   }));
   EXPECT_EQ(kymod.kymo_json({"history", "work"})["runs"].size(), 5U) << "the history must be kept";
+}
+
+// Undoes what the test did to the disk of the checkpoints, before kymod is stopped.
+struct MountedCheckpoints {
+  MountedCheckpoints(const MoodyDisk& source, std::string target)
+      : disk(source), path(std::move(target)) {
+    fs::create_directories(path);
+    mounted = mount(disk.path().c_str(), path.c_str(), "", MS_BIND, nullptr) == 0;
+  }
+  ~MountedCheckpoints() {
+    disk.be("well");
+    umount2(path.c_str(), MNT_DETACH);
+  }
+  MountedCheckpoints(const MountedCheckpoints&) = delete;
+  MountedCheckpoints& operator=(const MountedCheckpoints&) = delete;
+  const MoodyDisk& disk;
+  const std::string path;
+  bool mounted = false;
+};
+
+// A deletion waited for its disk. Somebody deleted the newest checkpoint meanwhile, and then the last one that was left
+// was removed as well, because it was among those to be removed when the newest one was still there.
+TEST(JobsTest, WhichCheckpointIsTheNewestIsLookedUpBeforeEachDeletion) {
+  KYMO_NEEDS_CRIU();
+  const TemporaryDirectory folder;
+  const MoodyDisk disk(folder);
+  ASSERT_TRUE(disk.mounted()) << "FUSE does not work here";
+  Kymod kymod;
+  const MountedCheckpoints checkpoints(disk, kymod.state() + "/checkpoints");
+  ASSERT_TRUE(checkpoints.mounted);
+  kymod.start();
+  static_cast<void>(kymod.churn(4, "work"));
+  std::vector<std::string> dirs;
+  for (int i = 0; i < 2; ++i) {
+    dirs.push_back(kymod.kymo_json({"dump", "process", "work", "--leave-running"})["directory"]);
+  }
+  const std::string newest = kymod.path("mine");
+  static_cast<void>(
+      kymod.kymo_json({"dump", "process", "work", "--leave-running", "--dir", newest}));
+  disk.be("stalls");
+  kymod.restart({"--keep-bytes", "1"});  // both go, because the newest one is elsewhere
+  EXPECT_TRUE(eventually([&] {
+    return kymod.kymo_json({"checkpoints"}).at(0).at("state") == "deleting";
+  })) << kymod.log();
+  const Outcome deleted = kymod.kymo({"delete", newest});
+  EXPECT_EQ(deleted.exit_code, 0) << deleted.err;
+  disk.be("well");
+  EXPECT_TRUE(eventually([&] { return !fs::exists(dirs[0]); })) << kymod.log();
+  EXPECT_EQ(kymod.stop(SIGTERM), 0);  // the removal has ended
+  EXPECT_TRUE(fs::exists(dirs[1] + "/images/inventory.img")) << kymod.log();
+  kymod.start();
+  EXPECT_EQ(kymod.kymo_json({"checkpoints"}).size(), 1U);
+}
+
+// It was sent the signal, although it is not the job.
+TEST(JobsTest, AfterARestartOfTheMachineNoOtherProcessGetsASignalOfTheJob) {
+  KYMO_NEEDS_CRIU();
+  Kymod kymod;
+  kymod.start();
+  const pid_t pid = kymod.churn(4, "work")["pid"];
+  kymod.stop(SIGKILL);
+  {
+    const auto store = store::Store::open(kymod.state() + "/kymo.db").value();
+    store::Job job = store->job("work").value();
+    EXPECT_FALSE(job.boot_id.empty());
+    job.boot_id = "of an earlier boot";
+    ASSERT_TRUE(store->update_job(job).ok());
+  }
+  kymod.start();
+  EXPECT_EQ(kymod.job("work")["state"], "exited");
+  const Outcome refused = kymod.kymo({"kill", "work", "--signal", "KILL"});
+  EXPECT_EQ(refused.exit_code, 1) << refused.out;
+  EXPECT_NE(refused.err.find("it is not running"), std::string::npos) << refused.err;
+  EXPECT_TRUE(probe::process_lives(pid, 0));
+  kill(pid, SIGKILL);
 }
 
 // Before the fix, control codes in the output of a job were sent to the terminal of the user.

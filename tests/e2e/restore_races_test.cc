@@ -4,10 +4,13 @@
 #include <signal.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <future>
 #include <memory>
+#include <utility>
+#include <vector>
 
 #include "probe/process.h"
 #include "programs.h"
@@ -36,21 +39,21 @@ class RestoreRacesTest : public ::testing::Test {
   [[nodiscard]] std::string dir(int number) const {
     return kymod_->path("c" + std::to_string(number));
   }
-  // Restores this directory, and deletes the job while the restore runs.
-  [[nodiscard]] Outcome delete_during_a_restore(const std::string& directory,
-                                                const std::vector<std::string>& words) const {
+  // Restores this directory, and calls kymo with these words while the restore runs.
+  [[nodiscard]] Outcome call_during_a_restore(const std::string& directory,
+                                              const std::vector<std::string>& words) const {
     criu_.break_at("post-restore", SIGSTOP);
     auto restored = std::async(std::launch::async, [&] {
       return kymod_->kymo({"restore", directory});
     });
     const pid_t stopped = criu_.stopped();
     EXPECT_NE(stopped, 0);
-    const Outcome deleted = kymod_->kymo(words);
+    const Outcome called = kymod_->kymo(words);
     criu_.mend();
     kill(stopped, SIGCONT);
     const Outcome outcome = restored.get();
     EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
-    return deleted;
+    return called;
   }
   void expect_all_is_there() const {
     EXPECT_EQ(kymod_->job("work")["state"], "running");
@@ -62,12 +65,59 @@ class RestoreRacesTest : public ::testing::Test {
   json job_;
 };
 
+// Before the fix, the checkpoint was deleted while it was restored.
+TEST_F(RestoreRacesTest, ADeletionOfACheckpointThatIsRestoredThroughALinkIsRefused) {
+  static_cast<void>(kymod_->kymo_json({"dump", "process", "work", "--dir", dir(1)}));
+  const std::string link = kymod_->path("link");
+  fs::create_directory_symlink(dir(1), link);
+  const Outcome deleted = call_during_a_restore(link, {"delete", dir(1)});
+  EXPECT_EQ(deleted.exit_code, 1) << deleted.out;
+  EXPECT_NE(deleted.err.find("a dump or restore uses " + dir(1)), std::string::npos) << deleted.err;
+  EXPECT_TRUE(fs::exists(dir(1) + "/images/inventory.img"));
+  expect_all_is_there();
+}
+
+TEST_F(RestoreRacesTest, WhileOneIsMadeEachOtherOfTheSameCheckpointIsRefusedInOneLine) {
+  static_cast<void>(kymod_->kymo_json({"dump", "process", "work", "--dir", dir(1)}));
+  fs::copy(dir(1), dir(2), fs::copy_options::recursive);
+  const std::string link = kymod_->path("link");
+  fs::create_directory_symlink(dir(1), link);
+  for (const std::string& other : {dir(1), link, dir(2)}) {
+    SCOPED_TRACE(other);
+    const Outcome refused = call_during_a_restore(dir(1), {"restore", other});
+    EXPECT_EQ(refused.exit_code, 1) << refused.out;
+    EXPECT_EQ(std::count(refused.err.begin(), refused.err.end(), '\n'), 1) << refused.err;
+    expect_all_is_there();
+    static_cast<void>(kymod_->kymo_json({"dump", "process", "work", "--dir", dir(3)}));
+    fs::remove_all(dir(1));
+    fs::rename(dir(3), dir(1));
+  }
+}
+
+TEST_F(RestoreRacesTest, OfTwoAtTheSameInstantExactlyOneGoes) {
+  static_cast<void>(kymod_->kymo_json({"dump", "process", "work", "--dir", dir(1)}));
+  std::vector<std::future<Outcome>> restores;
+  for (int i = 0; i < 2; ++i) {
+    restores.push_back(std::async(std::launch::async, [&] {
+      return kymod_->kymo({"restore", dir(1)});
+    }));
+  }
+  std::vector<Outcome> ended;
+  for (std::future<Outcome>& restore : restores) ended.push_back(restore.get());
+  if (ended[0].exit_code != 0) std::swap(ended[0], ended[1]);
+  EXPECT_EQ(ended[0].exit_code, 0) << ended[0].err;
+  EXPECT_EQ(ended[1].exit_code, 1) << ended[1].out;
+  EXPECT_EQ(std::count(ended[1].err.begin(), ended[1].err.end(), '\n'), 1) << ended[1].err;
+  EXPECT_EQ(kymod_->kymo_json({"ps"}).size(), 1U);
+  expect_all_is_there();
+}
+
 // Before the fix, the process ran on, but kymod listed neither it nor its checkpoints any more.
 TEST_F(RestoreRacesTest, ADeletionOfTheJobAndItsCheckpointsIsRefusedAndDeletesNothing) {
   static_cast<void>(
       kymod_->kymo_json({"dump", "process", "work", "--dir", dir(1), "--leave-running"}));
   static_cast<void>(kymod_->kymo_json({"dump", "process", "work", "--dir", dir(2)}));
-  const Outcome deleted = delete_during_a_restore(dir(2), {"delete", "work", "--all"});
+  const Outcome deleted = call_during_a_restore(dir(2), {"delete", "work", "--all"});
   EXPECT_EQ(deleted.exit_code, 1) << deleted.out;
   EXPECT_NE(deleted.err.find("delete job work: it is being restored: wait for that to end"),
             std::string::npos)
@@ -82,7 +132,7 @@ TEST_F(RestoreRacesTest, ADeletionOfTheJobWhoseCopyIsRestoredIsRefused) {
   static_cast<void>(kymod_->kymo_json({"dump", "process", "work", "--dir", dir(1)}));
   fs::copy(dir(1), dir(2), fs::copy_options::recursive);
   ASSERT_EQ(kymod_->kymo({"delete", dir(1)}).exit_code, 0);
-  const Outcome deleted = delete_during_a_restore(dir(2), {"delete", "work"});
+  const Outcome deleted = call_during_a_restore(dir(2), {"delete", "work"});
   EXPECT_EQ(deleted.exit_code, 1) << deleted.out;
   EXPECT_NE(deleted.err.find("it is being restored"), std::string::npos) << deleted.err;
   expect_all_is_there();

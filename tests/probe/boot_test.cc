@@ -12,5 +12,11 @@ TEST(BootTest, ItsIdIsThatOfTheKernel) {
   EXPECT_EQ(boot_id(), id);
 }
 
+TEST(BootTest, OnlyAnIdThatIsKnownToBeAnotherOneIsOfAnEarlierBoot) {
+  EXPECT_FALSE(is_of_earlier_boot(boot_id()));
+  EXPECT_FALSE(is_of_earlier_boot("")) << "an earlier version did not note it";
+  EXPECT_TRUE(is_of_earlier_boot("of an earlier boot"));
+}
+
 }  // namespace
 }  // namespace kymo::probe

@@ -1,4 +1,4 @@
-// Which process a checkpoint is of, and which one is the newest.
+// Which process a checkpoint and a job are of, and which one is the newest.
 
 #include <gtest/gtest.h>
 
@@ -35,6 +35,25 @@ TEST(CheckpointProcessTest, IsStoredWithItsCheckpointAndNeverChanges) {
   EXPECT_EQ(stored.pid, 7);
   EXPECT_EQ(stored.start_ticks, 100U);
   EXPECT_EQ(stored.boot_id, "boot");
+}
+
+TEST(JobProcessTest, TheBootOfAJobsProcessIsStoredAndChangesWithTheProcess) {
+  const test::TemporaryDirectory folder;
+  const std::string path = folder.path() + "/kymo.db";
+  Job job;
+  job.id = job.name = "web";
+  job.boot_id = "one";
+  {
+    const std::unique_ptr<Store> store = Store::open(path).value();
+    ASSERT_TRUE(store->add_job(job).ok());
+  }
+  {
+    const std::unique_ptr<Store> store = Store::open(path).value();
+    EXPECT_EQ(store->job("web")->boot_id, "one");
+    job.boot_id = "two";
+    ASSERT_TRUE(store->update_job(job).ok());
+  }
+  EXPECT_EQ(Store::open(path).value()->job("web")->boot_id, "two");
 }
 
 // The clock was set back by an hour, and the newest checkpoint of a job counted as the oldest: --keep-count removed it.

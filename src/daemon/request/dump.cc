@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 
 #include "base/mounts.h"
 #include "base/patience.h"
@@ -21,6 +22,7 @@
 #include "daemon/request/stream_choice.h"
 #include "daemon/request/target.h"
 #include "daemon/state/checkpoint_dir.h"
+#include "daemon/state/directory_claim.h"
 #include "failures/explain.h"
 #include "probe/boot.h"
 #include "probe/memory_to_dump.h"
@@ -45,7 +47,7 @@ struct DumpContext : Request {
   std::string asked_directory;                                               // empty: none
   std::optional<criu::Encoding> stream;
   Target target;
-  std::shared_ptr<const Claims<std::string>::Claim> directory_claim;
+  std::shared_ptr<const DirectoryClaim> directory_claim;
   std::optional<CheckpointDir> dir;  // set once this request has made it
   store::Checkpoint checkpoint;
   bool listed = false;             // the checkpoint is in the store
@@ -228,10 +230,8 @@ Error add_standstill(const DumpContext& c, Error error) {
 
 // Returns false if another request holds it.
 bool claim_directory(DumpContext& c, const std::string& path) {
-  auto claim = c.parts.claims.claim("directory:" + path);
-  if (!claim) return false;
-  c.directory_claim = std::make_shared<Claims<std::string>::Claim>(std::move(claim));
-  return true;
+  c.directory_claim = std::make_shared<DirectoryClaim>(c.parts.claims, std::set<std::string>{path});
+  return static_cast<bool>(*c.directory_claim);
 }
 
 // Returns <state-dir>/checkpoints/NAME-N, and claims it so that no other request takes it. N is

@@ -9,7 +9,7 @@
 namespace kymo::daemon {
 
 std::optional<Result<void>> work_until(std::function<Result<void>()> work,
-                                       std::shared_ptr<const Claims<std::string>::Claim> claim,
+                                       std::shared_ptr<const DirectoryClaim> claim,
                                        const DiskWait& wait) {
   constexpr std::chrono::milliseconds kAskEvery{10};
   std::packaged_task<Result<void>()> task([work, claim = std::move(claim)]() mutable {

@@ -4,8 +4,8 @@
 #include <memory>
 #include <optional>
 
-#include "base/claims.h"
 #include "base/disk_wait.h"
+#include "daemon/state/directory_claim.h"
 #include "kymo/result.h"
 
 namespace kymo::daemon {
@@ -18,7 +18,7 @@ namespace kymo::daemon {
 //            images for those of a dump that has failed.
 // Errors:    those of `work`.
 std::optional<Result<void>> work_until(std::function<Result<void>()> work,
-                                       std::shared_ptr<const Claims<std::string>::Claim> claim,
+                                       std::shared_ptr<const DirectoryClaim> claim,
                                        const DiskWait& wait);
 
 }  // namespace kymo::daemon

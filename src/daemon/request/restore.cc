@@ -19,6 +19,7 @@
 #include "daemon/request/request.h"
 #include "daemon/request/target.h"
 #include "daemon/state/checkpoint_dir.h"
+#include "daemon/state/directory_claim.h"
 #include "daemon/state/restore_note.h"
 #include "daemon/state/work_folder.h"
 #include "probe/process.h"
@@ -40,7 +41,7 @@ struct RestoreContext : Request {
   const v1::RestoreRequest& asked;
   const Deadline deadline{progress.cancellation(), asked.deadline_ns()};
   std::string directory;
-  Claims<std::string>::Claim claim;
+  DirectoryClaim claim;
   Claims<std::string>::Claim job_claim;  // a job that is being restored is not deleted
   std::string images;
   json record = json::object();  // checkpoint.json, which anyone may have written; or empty
@@ -81,9 +82,14 @@ Result<void> validate(RestoreContext& c) {
 Result<void> confirm(RestoreContext& c) {
   constexpr std::chrono::seconds kLook{5};
   const std::string directory = fs::path(c.asked.directory()).lexically_normal();
+  std::optional<std::string> real;
+  const auto is_here = [&](const std::string& dumped_into) {
+    if (dumped_into == directory) return true;
+    if (!real) real = real_directory(directory);
+    return dumped_into == *real;
+  };
   for (const store::Checkpoint& checkpoint : c.parts.store.checkpoints()) {
-    if (checkpoint.directory != directory ||
-        checkpoint.state != store::CheckpointState::unconfirmed ||
+    if (checkpoint.state != store::CheckpointState::unconfirmed || !is_here(checkpoint.directory) ||
         c.parts.unconfirmed.look_now(checkpoint.id, kLook)) {
       continue;
     }
@@ -98,7 +104,7 @@ Result<void> confirm(RestoreContext& c) {
 }
 
 Result<void> claim_directory(RestoreContext& c) {
-  c.claim = c.parts.claims.claim("directory:" + c.directory);
+  c.claim = DirectoryClaim(c.parts.claims, {c.directory});
   if (c.claim) return {};
   return Error{Code::failed_precondition,
                "restore " + c.directory + ": another request uses it: wait for that to end"};
@@ -374,7 +380,7 @@ Result<void> find_job(RestoreContext& c) {
   // If the job's container still runs, this restore makes a copy of it under another id. The job
   // stays with the running container.
   if (c.job && !c.container.empty()) {
-    const probe::Life life = probe::life_of(c.job->pid, c.job->start_ticks);
+    const probe::Life life = life_of(*c.job);
     if (life == probe::Life::unknown) {
       return Error{Code::unavailable, "restore " + c.directory +
                                           ": kymod cannot find out now whether process " +
@@ -492,8 +498,7 @@ void note_container(RestoreContext& c) {
 // The process runs already, so that errors here are only warnings.
 Result<void> register_job(RestoreContext& c) {
   if (c.job) {
-    c.job->pid = c.outcome.process.pid;
-    c.job->start_ticks = c.outcome.process.start_ticks;
+    give_process(*c.job, c.outcome.process);
     c.job->state = store::JobState::running;
     c.job->exit_status.reset();
     c.warn_unless(c.parts.store.update_job(*c.job));

@@ -44,11 +44,11 @@ std::string history_phases(const std::vector<diagnosis::Phase>& phases,
     const std::string words = diagnosis::state_words(name);
     if (!words.empty()) sums[words] = static_cast<std::uint64_t>(share * window_ns);
   }
-  nlohmann::json json = nlohmann::json::object();
+  nlohmann::json kept = nlohmann::json::object();
   for (const auto& [name, duration_ns] : sums) {
-    if (duration_ns >= kWorthKeepingNs) json[name] = duration_ns;
+    if (duration_ns >= kWorthKeepingNs) kept[name] = duration_ns;
   }
-  return json_text(json);
+  return json_text(kept);
 }
 
 std::optional<diagnosis::WriteRates> write_rates_of(

@@ -77,9 +77,7 @@ CutShortDump listed(store::Store& store, const store::Checkpoint& checkpoint) {
   if (checkpoint.start_ticks == 0 && dump.job) {
     dump.spec.process.start_ticks = dump.job->start_ticks;
   }
-  const std::string boot_id = probe::boot_id();
-  dump.of_earlier_boot =
-      !checkpoint.boot_id.empty() && !boot_id.empty() && checkpoint.boot_id != boot_id;
+  dump.of_earlier_boot = probe::is_of_earlier_boot(checkpoint.boot_id);
   dump.spec.images_dir = dump.dir.partial_images();
   dump.spec.work_dir = dump.dir.work();
   dump.spec.scratch_dir = runtime::scratch_path(checkpoint.id);

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "daemon/state/kinds.h"
 #include "kymo/scope.h"
+#include "probe/boot.h"
 #include "probe/process.h"
 #include "runtime/freezer.h"
 #include "runtime/memory_images.h"
@@ -64,8 +65,9 @@ std::string new_id() {
 // A child of kymod that has ended counts as running until exited() is called with its exit status.
 bool is_running(const store::Job& job) {
   const Result<probe::Process> seen = probe::read_process(job.pid);
-  const bool ours = seen.ok() && seen->parent == getpid() && seen->start_ticks == job.start_ticks;
-  return ours || probe::process_lives(job.pid, job.start_ticks);
+  const bool ours = seen.ok() && seen->parent == getpid() && seen->start_ticks == job.start_ticks &&
+                    !probe::is_of_earlier_boot(job.boot_id);
+  return ours || life_of(job) != probe::Life::ended;
 }
 
 v1::Job::State state_of(store::JobState state) {
@@ -111,6 +113,18 @@ std::optional<store::Job> job_with(store::Store& store, const std::string& id,
   Result<store::Job> now = store.job(id);
   const bool same = now && now->pid == process.pid && now->start_ticks == process.start_ticks;
   return same ? std::optional(*std::move(now)) : std::nullopt;
+}
+
+void give_process(store::Job& job, const runtime::ProcessId& process) {
+  job.pid = process.pid;
+  job.start_ticks = process.start_ticks;
+  job.boot_id = probe::boot_id();
+}
+
+probe::Life life_of(const store::Job& job) {
+  const probe::Life life = probe::life_of(job.pid, job.start_ticks);
+  return life != probe::Life::ended && probe::is_of_earlier_boot(job.boot_id) ? probe::Life::ended
+                                                                              : life;
 }
 
 v1::Job to_api(const store::Job& job, const std::string& last_checkpoint) {
@@ -226,8 +240,7 @@ Result<store::Job> Jobs::run(const runtime::Runtimes& runtimes, const v1::RunReq
   }
   starting.end();
   Scope updating("update job", {.category = "store"});
-  job.pid = started->pid;
-  job.start_ticks = started->start_ticks;
+  give_process(job, *started);
   Result<void> stored = store_.update_job(job);
   if (stored && !process) {
     stored = store_started_container(job, runtimes.of(*kind), {*kind, spec.container});
@@ -246,8 +259,7 @@ Result<store::Job> Jobs::adopt(const runtime::ProcessId& process, const std::str
   job.id = new_id();
   job.name = name;
   job.command = seen->command;
-  job.pid = process.pid;
-  job.start_ticks = process.start_ticks;
+  give_process(job, process);
   job.created_unix_ns = unix_ns();
   if (Result<void> ok = reserve(job, base_name(seen->name)); !ok) return ok.error();
   return job;
@@ -264,7 +276,7 @@ Result<store::Job> Jobs::find(const std::string& id_or_name) {
 std::optional<store::Job> Jobs::of_process(const runtime::ProcessId& process) {
   for (const store::Job& job : store_.jobs()) {
     if (job.state == store::JobState::running && job.pid == process.pid &&
-        job.start_ticks == process.start_ticks) {
+        job.start_ticks == process.start_ticks && !probe::is_of_earlier_boot(job.boot_id)) {
       return job;
     }
   }
@@ -345,7 +357,7 @@ std::optional<Jobs::Doing> Jobs::doing_with(const std::string& id) {
 void Jobs::show_pending(const store::Job& job, const store::Checkpoint* open, v1::Job& out) {
   const std::optional<Doing> doing = doing_with(job.id);
   if (doing == Doing::restore) out.set_pending("it is being restored");
-  const bool ended = job.pid > 0 && !probe::process_lives(job.pid, job.start_ticks);
+  const bool ended = job.pid > 0 && life_of(job) == probe::Life::ended;
   const bool in_memory = ended && open != nullptr && open->pid == job.pid &&
                          runtime::whole_in_memory(runtime::find_memory_images(open->id));
   const std::string where = in_memory
@@ -431,8 +443,7 @@ bool Jobs::follow_container(store::Job job) {
   const Result<std::optional<ContainerOf>> container = containers_.of(job.id);
   const std::optional<store::Job> newest = of_container(**container);
   if (!newest || newest->id != job.id) return false;
-  job.pid = process->pid;
-  job.start_ticks = process->start_ticks;
+  give_process(job, *process);
   job.state = store::JobState::running;
   job.exit_status.reset();
   store_.note_job(job);

@@ -12,6 +12,7 @@
 #include "daemon/recorder/metrics.h"
 #include "daemon/state/job_containers.h"
 #include "kymo/result.h"
+#include "probe/process.h"
 #include "runtime/runtime.h"
 #include "store/store.h"
 
@@ -21,6 +22,12 @@ namespace kymo::daemon {
 // an older checkpoint.
 std::optional<store::Job> job_with(store::Store& store, const std::string& id,
                                    const runtime::ProcessId& process);
+
+// Gives the job this process, which runs in the present boot.
+void give_process(store::Job& job, const runtime::ProcessId& process);
+// Whether the job's process still runs. After a restart of the machine, another one that has its pid and start time is
+// not taken for it.
+probe::Life life_of(const store::Job& job);
 
 // The jobs: processes and containers that kymod started, restored or adopted. The store keeps them,
 // so the next kymod knows them too. The kernel tells, by pid and start time, which ones run.

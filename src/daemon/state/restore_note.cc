@@ -64,8 +64,7 @@ void register_restored(store::Store& store, Jobs& jobs, const runtime::ProcessId
   Result<store::Job> job = store.job(job_id);
   Result<void> done;
   if (job) {
-    job->pid = process.pid;
-    job->start_ticks = process.start_ticks;
+    give_process(*job, process);
     job->state = store::JobState::running;
     job->exit_status.reset();
     done = store.update_job(*job);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "daemon/state/checkpoint_dir.h"
+#include "daemon/state/jobs.h"
 #include "probe/process.h"
 
 namespace kymo::daemon {
@@ -110,8 +111,7 @@ Result<void> settle_unstarted_jobs(store::Store& store) {
           "start",
           job.name, writer.error().message);
     } else if (const std::optional<probe::Process>& process = *writer) {
-      job.pid = process->pid;
-      job.start_ticks = process->start_ticks;
+      give_process(job, {process->pid, process->start_ticks});
       spdlog::warn("job {}: kymod stopped while it was starting the job, which runs as pid {}",
                    job.name, job.pid);
       if (Result<void> ok = store.update_job(job); !ok) return ok;

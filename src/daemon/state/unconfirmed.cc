@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "daemon/state/checkpoint_dir.h"
+#include "daemon/state/directory_claim.h"
 #include "runtime/process_checks.h"
 
 namespace kymo::daemon {
@@ -123,10 +124,11 @@ bool UnconfirmedDumps::look(const std::string& checkpoint_id, std::string& said)
     const std::lock_guard lock(mutex_);
     watched_[checkpoint_id].held = held;
   }
-  // A restore of the bare images claims only their own path.
-  const std::string directory = "directory:" + checkpoint->directory;
-  const auto claim = claims_.claim_all(
-      {directory, "directory:" + CheckpointDir(checkpoint->directory).partial_images()});
+  // A restore of the bare images claims only their own path. If the disk is silent, the look goes on: it also ends what
+  // holds the process.
+  const CheckpointDir dir(checkpoint->directory);
+  const DirectoryClaim claim(claims_, {dir.path(), dir.partial_images()},
+                             DirectoryClaim::SilentDisk::leave);
   if (!claim) return false;  // a request uses it: the dump itself, a deletion or a restore
   const Result<bool> known = close_cut_short_dump(store_, foreign_, *checkpoint, settle_);
   if (!known && std::exchange(said, known.error().message) != known.error().message) {

@@ -23,6 +23,7 @@
 #include "daemon/request/handover.h"
 #include "daemon/state/checkpoint_dir.h"
 #include "daemon/state/cut_short.h"
+#include "daemon/state/directory_claim.h"
 #include "daemon/stored/catalogue.h"
 #include "runtime/memory_images.h"
 #include "runtime/process_checks.h"
@@ -139,17 +140,14 @@ Error in_use(const store::Checkpoint& checkpoint) {
 }
 
 // The directory of a checkpoint, and those of its images: a restore of bare images claims only their own path.
-using DirectoryClaim = Claims<std::string>::Claim;
 DirectoryClaim claim_directories(Claims<std::string>& claims,
                                  const std::vector<store::Checkpoint>& checkpoints) {
-  std::set<std::string> keys;  // several checkpoints may name one directory
+  std::set<std::string> paths;  // several checkpoints may name one directory
   for (const store::Checkpoint& checkpoint : checkpoints) {
     const CheckpointDir dir(checkpoint.directory);
-    keys.insert("directory:" + dir.path());
-    keys.insert("directory:" + dir.images());
-    keys.insert("directory:" + dir.partial_images());
+    paths.insert({dir.path(), dir.images(), dir.partial_images()});
   }
-  return claims.claim_all(std::move(keys));
+  return {claims, paths};
 }
 DirectoryClaim claim_directory(Claims<std::string>& claims, const store::Checkpoint& checkpoint) {
   return claim_directories(claims, {checkpoint});

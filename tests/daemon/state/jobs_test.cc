@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "daemon/state/kinds.h"
+#include "probe/boot.h"
 #include "probe/process.h"
 #include "runtimes/table.h"
 #include "support/job_parts.h"
@@ -77,6 +78,21 @@ TEST(JobsTest, AJobWhoseProcessEndedInItsDumpIsNotSaidToRun) {
   EXPECT_EQ(
       seen.pending(),
       "it is being dumped; its process has ended, and its images are not all on their disk yet");
+}
+
+// `kymo kill` sent the signal to whatever had the pid and the start time of the job.
+TEST(JobsTest, AfterARestartOfTheMachineAnotherProcessIsNotTakenForTheJob) {
+  JobParts parts;
+  const probe::Process self = probe::read_process(getpid()).value();
+  store::Job job = parts.jobs.adopt({self.pid, self.start_ticks}, "work").value();
+  EXPECT_EQ(job.boot_id, probe::boot_id());
+  EXPECT_EQ(life_of(job), probe::Life::runs);
+  job.boot_id = "of an earlier boot";
+  ASSERT_TRUE(parts.store->update_job(job).ok());
+  EXPECT_EQ(life_of(job), probe::Life::ended);
+  EXPECT_FALSE(parts.jobs.of_process({self.pid, self.start_ticks}));
+  parts.jobs.refresh();
+  EXPECT_EQ(parts.store->job(job.id)->state, store::JobState::exited);
 }
 
 struct ContainerJobs : testing::Test, JobParts {

@@ -12,6 +12,7 @@
 
 #include "base/file.h"
 #include "daemon/state/checkpoint_dir.h"
+#include "daemon/state/directory_claim.h"
 #include "support/moody_disk.h"
 #include "support/temporary_directory.h"
 
@@ -181,6 +182,26 @@ TEST_F(DeletionTest, ACheckpointInUseIsRefusedAndStaysWhole) {
   }
   EXPECT_TRUE(fs::exists(checkpoint.directory + "/images/inventory.img"));
   EXPECT_EQ(store_->checkpoint("c1")->state, store::CheckpointState::complete);
+}
+
+// Before the fix, the checkpoint was deleted while it was restored, also by --keep-count.
+TEST_F(DeletionTest, ACheckpointThatIsUsedThroughALinkIsRefusedAndStaysWhole) {
+  const std::string link = folder_.path() + "/link";
+  const store::Checkpoint checkpoint = make(folder_.path() + "/mine");
+  fs::create_directory_symlink(checkpoint.directory, link);
+  for (const char* used : {"", "/images", "/images.partial"}) {
+    const DirectoryClaim restore(claims_, {link + used});
+    const Result<bool> refused = remove(checkpoint);
+    ASSERT_FALSE(refused.ok()) << used;
+    EXPECT_EQ(refused.error().code, Code::failed_precondition);
+  }
+  EXPECT_TRUE(fs::exists(checkpoint.directory + "/images/inventory.img"));
+  // Now its dump had been made through the link.
+  store::Checkpoint linked = checkpoint;
+  linked.directory = link;
+  const DirectoryClaim restore(claims_, {checkpoint.directory});
+  EXPECT_FALSE(remove(linked).ok());
+  EXPECT_TRUE(fs::exists(checkpoint.directory + "/images/inventory.img"));
 }
 
 TEST_F(DeletionTest, WhatAUserPutThereStays) {
