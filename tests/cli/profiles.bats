@@ -72,6 +72,18 @@ load refused.bash
   [ "$("$kymo" profile --from twice.pb.gz --json | jq .samples)" -eq 1600 ]
 }
 
+@test "-q prints nothing on stdout, and needs a file to write" {
+  for form in "" --json; do
+    run --separate-stderr "$kymo" profiles web "${at[@]}" $form -q -o "$BATS_TEST_TMPDIR/quiet.folded"
+    [ "$status" -eq 0 ]
+    [ -z "$output$stderr" ]
+    [ -s "$BATS_TEST_TMPDIR/quiet.folded" ]
+  done
+  refused 2 "use it together with --output" profiles -q "${at[@]}"
+  refused 2 "use it together with --output" profiles web -q "${at[@]}"
+  refused 2 "use it together with --output" profiles --all -q "${at[@]}" --compare before
+}
+
 @test "a comparison with the time before, and with another time" {
   run "$kymo" profiles web --from "2025-03-04 03:05" --to "2025-03-04 03:10" --compare before --json
   [ "$status" -eq 0 ]

@@ -258,7 +258,9 @@ void show_profile(const ProfilesArguments& arguments, const Shown& shown, Contex
   stacks::SourceCounts counts;
   counts.lost = profile->lost;
   const Taken taken{profile->quantity, profile->period_ns, profile->duration_ns, 0, counts};
-  if (context.json) {
+  if (context.quiet) {
+    // The file is all that is wanted.
+  } else if (context.json) {
     print_profile_json(shown, profile_json(taken, hottest, arguments.rows), *minutes);
   } else {
     constexpr std::int64_t kBars = 60;
@@ -350,6 +352,11 @@ void show(const ProfilesArguments& arguments, Context& context) {
   }
   if (listed && !(arguments.output.empty() && arguments.compared.empty())) {
     return refuse_profiles(context, "--output and --compare need a service, or --all");
+  }
+  if (context.quiet && arguments.output.empty()) {
+    return refuse_profiles(context,
+                           "--quiet: without the profiles there is nothing to tell: use it "
+                           "together with --output");
   }
   if (!arguments.output.empty() && !arguments.compared.empty()) {
     return refuse_profiles(context, "--compare writes no file: leave out --output");
