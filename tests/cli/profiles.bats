@@ -28,8 +28,8 @@ load refused.bash
   [[ "${lines[6]}" == "10 minutes are kept, from 2025-03-04 03:00:00 to 2025-03-04 03:10:00, in "* ]]
 }
 
-@test "the functions of a service, named in full or by its name alone" {
-  for name in web job:web; do
+@test "the functions of a service, named in full, by its name alone, or as the container of a job" {
+  for name in web job:web podman:web; do
     run "$kymo" profiles "$name" "${at[@]}"
     [ "$status" -eq 0 ]
     [ "${lines[0]}" = "job:web, 2025-03-04 03:00:00 to 2025-03-04 03:10:00" ]

@@ -25,6 +25,7 @@
 #include "report/profile_diff.h"
 #include "report/table.h"
 #include "report/weight.h"
+#include "runtimes/table.h"
 #include "stacks/comparison.h"
 #include "stacks/frame_tree.h"
 #include "stacks/output.h"
@@ -184,14 +185,18 @@ void list(const ProfilesArguments& arguments, const Shown& shown, Context& conte
   std::printf("%s\n", json_text(json, 2).c_str());
 }
 
-// Finds the service by its text, such as "job:web", or by its name alone if only one has it.
+// Finds the service by its text, such as "job:web", or by its name alone if only one has it. A container that is a job,
+// such as "podman:web", is found by the name of its job.
 Result<Service> find_service(const std::string& asked, const Shown& shown) {
   if (const auto exact = profiles::service_in(asked)) return *exact;
+  const auto container = runtime::container_name_in(asked);
   const Result<Services> services = services_of(shown);
   if (!services) return services.error();
   std::vector<Service> found;
   for (const profiles::ServiceTotal& one : *services) {
-    if (one.service.name == asked) found.push_back(one.service);
+    const bool is_its_job = container && one.service.kind == Service::Kind::job &&
+                            one.service.name == container->name;
+    if (one.service.name == asked || is_its_job) found.push_back(one.service);
   }
   if (found.size() == 1) return found.front();
   std::string names;
