@@ -15,8 +15,8 @@ TEST(PodmanReason, IsTheLastLineOfItsErrors) {
 TEST(PodmanReason, SaysWhatToDoAboutALimit) {
   const std::string begin =
       "OCI runtime error: runc: runc create failed: unable to start container process: ";
-  const std::string reason = podman_reason("Error: " + begin +
-                                           "error setting rlimit type 7: operation not permitted");
+  const std::string reason =
+      podman_reason("Error: " + begin + "error setting rlimit type 7: operation not permitted");
   EXPECT_EQ(reason.find(begin), 0U) << reason;
   EXPECT_NE(reason.find("--ulimit nofile=20000:20000"), std::string::npos) << reason;
   EXPECT_NE(podman_reason("Error: crun: setrlimit `RLIMIT_NPROC`: Operation not permitted")

@@ -194,8 +194,8 @@ Result<Service> find_service(const std::string& asked, const Shown& shown) {
   if (!services) return services.error();
   std::vector<Service> found;
   for (const profiles::ServiceTotal& one : *services) {
-    const bool is_its_job = container && one.service.kind == Service::Kind::job &&
-                            one.service.name == container->name;
+    const bool is_its_job =
+        container && one.service.kind == Service::Kind::job && one.service.name == container->name;
     if (one.service.name == asked || is_its_job) found.push_back(one.service);
   }
   if (found.size() == 1) return found.front();
