@@ -31,6 +31,7 @@ bool is_disk_full(const Error& error) {
 
 // The id of the entry for a failure of kymod itself. Empty if the error says too little.
 std::string_view own_id(const Error& error) {
+  if (error.message.starts_with("kymod stopped during the dump")) return "kymod-ended";
   if (is_disk_full(error)) return "disk-full";
   switch (error.code) {
     case Code::cancelled:
@@ -47,6 +48,21 @@ std::string_view own_id(const Error& error) {
 std::string with_capital(std::string text) {
   if (!text.empty() && text[0] >= 'a' && text[0] <= 'z') text[0] = static_cast<char>(text[0] - 32);
   return text;
+}
+
+// Takes what happened and the remedy from a finding that kymod refused a request for ("it would fail: WHAT (PLACES).
+// REMEDY"): it knows more than the entry, such as which program traces. `text`: up to the mark.
+void take_finding(std::string_view text, Explanation& why) {
+  constexpr std::string_view kBefore = "it would fail: ";
+  constexpr std::string_view kBetween = "). ";
+  const std::size_t before = text.find(kBefore);
+  if (before == std::string_view::npos) return;
+  const std::string_view finding = text.substr(before + kBefore.size());
+  const std::size_t between = finding.find(kBetween);
+  if (between == std::string_view::npos) return;
+  why.what = finding.substr(0, between + 1);
+  why.remedy = finding.substr(between + kBetween.size());
+  if (why.remedy.ends_with(' ')) why.remedy.pop_back();
 }
 
 }  // namespace
@@ -112,7 +128,11 @@ Explanation of_error(const Error& error) {
     Explanation why = of_entry(entry_of(text.substr(id, text.find_first_of(";)", id) - id)));
     const std::size_t from = text.rfind(why.what, mark);
     const std::size_t end = from == std::string::npos ? from : text.find(". " + why.remedy, from);
-    if (end < mark) why.what = text.substr(from, end - from);
+    if (end < mark) {
+      why.what = text.substr(from, end - from);
+    } else {
+      take_finding(std::string_view(text).substr(0, mark), why);
+    }
     const std::size_t root = text.find(kCriu, mark);
     if (root != std::string::npos) {
       const std::size_t begin = root + kCriu.size();

@@ -210,10 +210,10 @@ void look_at_sharing(const Tree& tree, const Options& options, Findings& found) 
   }
 }
 
-// A part of a file system whose root is not mounted: a folder of the machine in a container, or a
-// namespace in a file.
+// A part of a file system whose root is not mounted: a folder of the machine, or a namespace in a file. A container
+// has such mounts from its runtime, which tells CRIU of them.
 void look_at_roots(const Tree& tree, const Options& options, Findings& found) {
-  if (!tree.has_own(Kind::mnt)) return;
+  if (options.container || !tree.has_own(Kind::mnt)) return;
   const std::vector<Mount> mounts = mounts_of(tree, tree.first());
   for (const Mount& mount : mounts) {
     const bool whole = std::any_of(mounts.begin(), mounts.end(), [&](const Mount& other) {

@@ -166,6 +166,11 @@ std::string runs_table(const History& history, std::size_t rows) {
   return text;
 }
 
+// 0: unknown.
+std::optional<std::uint64_t> value_if_known(std::uint64_t value) {
+  return value == 0 ? std::nullopt : std::optional(value);
+}
+
 nlohmann::json or_null(const std::optional<std::uint64_t>& time) {
   return time ? nlohmann::json(*time) : nlohmann::json();
 }
@@ -180,7 +185,7 @@ nlohmann::json json_of(const HistoryRun& run) {
           {"created_unix_ns", run.created_unix_ns},
           {"error", run.error},
           {"reason", short_reason(run.error)},
-          {"duration_ns", run.duration_ns},
+          {"duration_ns", or_null(value_if_known(run.duration_ns))},
           {"image_bytes", run.image_bytes},
           {"stood_still_ns", or_null(run.stood_still_ns)},
           {"away_ns", or_null(run.away_ns)},

@@ -28,8 +28,8 @@ load refused.bash
   [[ "${lines[6]}" == "10 minutes are kept, from 2025-03-04 03:00:00 to 2025-03-04 03:10:00, in "* ]]
 }
 
-@test "the functions of a service, named in full or by its name alone" {
-  for name in web job:web; do
+@test "the functions of a service, named in full, by its name alone, or as the container of a job" {
+  for name in web job:web podman:web; do
     run "$kymo" profiles "$name" "${at[@]}"
     [ "$status" -eq 0 ]
     [ "${lines[0]}" = "job:web, 2025-03-04 03:00:00 to 2025-03-04 03:10:00" ]
@@ -70,6 +70,18 @@ load refused.bash
   sort again.folded | cmp - <(printf 'process;main;read 600\nprocess;main;write 200\n')
   "$kymo" profile --from web.pb.gz --from web.pb.gz --output twice.pb.gz >out
   [ "$("$kymo" profile --from twice.pb.gz --json | jq .samples)" -eq 1600 ]
+}
+
+@test "-q prints nothing on stdout, and needs a file to write" {
+  for form in "" --json; do
+    run --separate-stderr "$kymo" profiles web "${at[@]}" $form -q -o "$BATS_TEST_TMPDIR/quiet.folded"
+    [ "$status" -eq 0 ]
+    [ -z "$output$stderr" ]
+    [ -s "$BATS_TEST_TMPDIR/quiet.folded" ]
+  done
+  refused 2 "use it together with --output" profiles -q "${at[@]}"
+  refused 2 "use it together with --output" profiles web -q "${at[@]}"
+  refused 2 "use it together with --output" profiles --all -q "${at[@]}" --compare before
 }
 
 @test "a comparison with the time before, and with another time" {

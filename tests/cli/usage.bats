@@ -212,7 +212,15 @@ END
   [[ "$stderr" == *image_written_bytes* ]]
 }
 
+# The list has every verb with -q, so that a new one is noticed here. What they print then is tested here, and for
+# profiles, profile, report and diff in their own files.
 @test "-q prints nothing on stdout, and is on every verb that does or checks something" {
+  local quiet="" verb
+  for verb in $("$kymo" --help | sed -n '/^Subcommands:/,$s/^  \([a-z]\+\) .*/\1/p'); do
+    if "$kymo" "$verb" --help 2>&1 | grep -q -e "-q,--quiet"; then quiet+="$verb "; fi
+  done
+  echo "with -q: $quiet"
+  [ "$quiet" = "run release restore cancel kill verify delete report export check diff record profile profiles recover recorder snapshot status " ]
   for verb in run "adopt process" release "dump process" "restore process" cancel "freeze process" "unfreeze process" kill \
     verify delete report export check "check process" diff record profile recover recorder snapshot; do
     run --separate-stderr "$kymo" $verb --help
@@ -220,6 +228,12 @@ END
     [[ "$output" == *"-q,--quiet"* ]] || { echo "$verb has no -q"; false; }
   done
   run --separate-stderr "$kymo" check -q --criu /nowhere/criu
+  [ "$status" -eq 1 ]
+  [ -z "$output" ]
+  run --separate-stderr "$kymo" check process $$ -q
+  [ -z "$output" ]
+  mkdir "$BATS_TEST_TMPDIR/nothing"
+  run --separate-stderr "$kymo" --socket none verify "$BATS_TEST_TMPDIR/nothing" -q
   [ "$status" -eq 1 ]
   [ -z "$output" ]
   "$build/tests/sampling/leave_ring" "$BATS_TEST_TMPDIR/ring" "$BATS_TEST_TMPDIR/run.tsv"

@@ -155,6 +155,10 @@ TEST(ContainersTest, ARuncContainerIsAJobFrozenDumpedAndRestoredByItsName) {
   EXPECT_EQ(job["name"], "web");
   EXPECT_EQ(job["state"], "running");
   EXPECT_TRUE(counts_on(bundle + "/rootfs"));
+  EXPECT_EQ(kymod.kymo_json({"history", "runc:kymo-web"})["job"], "web");
+  EXPECT_EQ(kymod.kymo({"checkpoints", "runc:kymo-web"}).exit_code, 0);
+  const Outcome other = kymod.kymo({"history", "podman:kymo-web"});
+  EXPECT_EQ(other.err, "kymo: no job is named podman:kymo-web: kymo ps lists the jobs\n");
 
   const nlohmann::json frozen = kymod.kymo_json({"freeze", "process", "web"});
   EXPECT_EQ(frozen["runtime"], "runc");

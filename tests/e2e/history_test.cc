@@ -73,6 +73,18 @@ TEST(HistoryTest, ADumpCutShortByAKillIsListedWithWhatHappened) {
   EXPECT_LE(reason.size(), 80U);
   EXPECT_NE(kymod.kymo({"checkpoints"}).out.find(reason), std::string::npos);
   EXPECT_NE(kymod.kymo({"inspect", checkpoints[0]["id"]}).out.find(error), std::string::npos);
+  const nlohmann::json runs = kymod.kymo_json({"history", "work"})["runs"];
+  ASSERT_EQ(runs.size(), 1U);
+  EXPECT_EQ(runs[0]["error"], error);
+  EXPECT_TRUE(runs[0]["duration_ns"].is_null());
+  std::string metrics;
+  const auto is_counted = [&] {
+    metrics = run({"curl", "-s", "http://" + kymod.http() + "/metrics"}).out;
+    return metrics.find("kymo_dumps_total{result=\"error\"} 1\n") != std::string::npos &&
+           metrics.find("kymo_failures_total{request=\"dump\",reason=\"kymod-ended\"} 1\n") !=
+               std::string::npos;
+  };
+  EXPECT_TRUE(eventually(is_counted)) << metrics;
 }
 
 TEST(HistoryTest, AJobsDumpsAndRestoresAreItsHistory) {

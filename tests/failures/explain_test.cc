@@ -42,9 +42,24 @@ TEST(Explain, IsFoundAgainInTheMessageOfARequest) {
   EXPECT_EQ(again.what, why.what);
 }
 
+// The remedy of the catalogue, for all causes, was given where kymod had named the tracer.
+TEST(Explain, KeepsTheRemedyOfWhatKymodFound) {
+  const Explanation why = of_error(
+      {Code::failed_precondition,
+       "dump process 7: it would fail: a process is traced already (process 7 web, thread 7, "
+       "tracer "
+       "9 gdb). End the tracer, and dump again. (failure cannot-attach). Pass --force to skip this "
+       "check"});
+  EXPECT_EQ(why.id, "cannot-attach");
+  EXPECT_EQ(why.what, "a process is traced already (process 7 web, thread 7, tracer 9 gdb)");
+  EXPECT_EQ(why.remedy, "End the tracer, and dump again.");
+}
+
 TEST(Explain, KnowsFailuresOfKymodByTheirError) {
   EXPECT_EQ(of_error({Code::deadline_exceeded, "it did not end"}).id, "deadline");
   EXPECT_EQ(of_error({Code::permission_denied, "no"}).id, "permission");
+  EXPECT_EQ(of_error({Code::unavailable, "kymod stopped during the dump; process 7 runs on"}).id,
+            "kymod-ended");
   EXPECT_EQ(of_error({Code::resource_exhausted, "the disk of /x is full"}).id, "disk-full");
   EXPECT_EQ(of_error({Code::resource_exhausted, "cannot write /x", ENOSPC}).id, "disk-full");
   EXPECT_EQ(of_error({Code::resource_exhausted, "out of memory", ENOMEM}).id, "unknown");

@@ -68,6 +68,25 @@ TEST(PreflightChecks, SharedMemoryOfANamespaceOfItsOwnIsNoFinding) {
   EXPECT_TRUE(found_by(memory_checks(), tree).empty());
 }
 
+TEST(PreflightChecks, AFolderOfTheMachineIsTheRuntimesBusinessInAContainer) {
+  const test::TemporaryDirectory proc;
+  proc.folder("12");
+  proc.file("12/mountinfo",
+            "20 1 8:1 / / rw - ext4 /dev/a rw\n21 20 8:2 /srv/web /data rw - ext4 /dev/b rw\n");
+  Tree tree = tree_of_one();
+  tree.proc = proc.path();
+  set(tree.members[0].namespaces, Kind::mnt, "mnt:[2]");
+  const auto found = [&](const Options& options) {
+    Findings findings;
+    for (const Check& check : mount_checks()) check.look(tree, options, findings);
+    return findings.take();
+  };
+  expect_one(found({}), Grade::warns, "mnt-root");
+  Options options;
+  options.container = true;
+  EXPECT_TRUE(found(options).empty());
+}
+
 OpenFile device(unsigned major, unsigned minor) {
   OpenFile file;
   file.fd = 3;

@@ -25,6 +25,7 @@
 #include "report/profile_diff.h"
 #include "report/table.h"
 #include "report/weight.h"
+#include "runtimes/table.h"
 #include "stacks/comparison.h"
 #include "stacks/frame_tree.h"
 #include "stacks/output.h"
@@ -184,14 +185,18 @@ void list(const ProfilesArguments& arguments, const Shown& shown, Context& conte
   std::printf("%s\n", json_text(json, 2).c_str());
 }
 
-// Finds the service by its text, such as "job:web", or by its name alone if only one has it.
+// Finds the service by its text, such as "job:web", or by its name alone if only one has it. A container that is a job,
+// such as "podman:web", is found by the name of its job.
 Result<Service> find_service(const std::string& asked, const Shown& shown) {
   if (const auto exact = profiles::service_in(asked)) return *exact;
+  const auto container = runtime::container_name_in(asked);
   const Result<Services> services = services_of(shown);
   if (!services) return services.error();
   std::vector<Service> found;
   for (const profiles::ServiceTotal& one : *services) {
-    if (one.service.name == asked) found.push_back(one.service);
+    const bool is_its_job =
+        container && one.service.kind == Service::Kind::job && one.service.name == container->name;
+    if (one.service.name == asked || is_its_job) found.push_back(one.service);
   }
   if (found.size() == 1) return found.front();
   std::string names;
@@ -258,7 +263,9 @@ void show_profile(const ProfilesArguments& arguments, const Shown& shown, Contex
   stacks::SourceCounts counts;
   counts.lost = profile->lost;
   const Taken taken{profile->quantity, profile->period_ns, profile->duration_ns, 0, counts};
-  if (context.json) {
+  if (context.quiet) {
+    // The file is all that is wanted.
+  } else if (context.json) {
     print_profile_json(shown, profile_json(taken, hottest, arguments.rows), *minutes);
   } else {
     constexpr std::int64_t kBars = 60;
@@ -350,6 +357,11 @@ void show(const ProfilesArguments& arguments, Context& context) {
   }
   if (listed && !(arguments.output.empty() && arguments.compared.empty())) {
     return refuse_profiles(context, "--output and --compare need a service, or --all");
+  }
+  if (context.quiet && arguments.output.empty()) {
+    return refuse_profiles(context,
+                           "--quiet: without the profiles there is nothing to tell: use it "
+                           "together with --output");
   }
   if (!arguments.output.empty() && !arguments.compared.empty()) {
     return refuse_profiles(context, "--compare writes no file: leave out --output");

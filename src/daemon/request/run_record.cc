@@ -20,7 +20,6 @@ constexpr std::uint64_t kWorthKeepingNs = 100'000;
 // have 0 and cold ones at least 27. This is half-way, so that one or two pages that were evicted do
 // not make a dump cold.
 constexpr std::uint64_t kMaxWarmFaults = 13;
-constexpr std::size_t kMaxCommandLength = 1000;
 
 // Reads the stored JSON. Its names are those of the API's fields.
 template <class Stats>
@@ -104,19 +103,13 @@ std::optional<v1::RestoreStats> restore_stats_of(const std::string& text) {
 }
 
 std::string history_owner(const store::Job& job) {
-  return std::string(kJobOwner) + job.name;
+  return owner_of_job(job.name);
 }
 
 std::string history_owner(const Target& target) {
   if (target.job) return history_owner(*target.job);
-  if (!target.id.empty()) {
-    return std::string(runtime::name_of(target.kind)) + ":" + target.name;
-  }
-  std::string command;
-  for (const std::string& word : target.command) command += (command.empty() ? "" : " ") + word;
-  if (command.empty()) command = target.name;
-  command.resize(std::min(command.size(), kMaxCommandLength));
-  return std::string(kProgramOwner) + command;
+  if (!target.id.empty()) return owner_of_container(target.kind, target.name);
+  return owner_of_program(target.command, target.name);
 }
 
 std::uint64_t away_until(const nlohmann::json& record, std::int64_t now_unix_ns) {

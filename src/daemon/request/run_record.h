@@ -9,6 +9,7 @@
 
 #include "api/kymo/v1/kymo.pb.h"
 #include "daemon/request/target.h"
+#include "daemon/state/history_owner.h"
 #include "diagnosis/phases.h"
 #include "diagnosis/verdict.h"
 #include "store/store.h"
@@ -16,11 +17,6 @@
 namespace kymo::daemon {
 
 // The parts of the record (store::Run) that a request leaves in its job's history.
-
-// The owner of a history (store::Run::owner) begins with one of these: a job, or a program that is
-// not a job.
-inline constexpr std::string_view kJobOwner = "job:";
-inline constexpr std::string_view kProgramOwner = "program:";
 
 // The sum of each phase, as JSON for store::Run::phases_json. Times below 0.1 ms are left out.
 // With it what CRIU did while the processes of a dump stood still, or in all of a restore, as phases

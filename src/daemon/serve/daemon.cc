@@ -152,7 +152,7 @@ Result<void> Daemon::State::open_store() {
   const SettleDump settle = [this](runtime::Kind kind, const runtime::DumpSpec& spec) {
     return runtimes->of(kind).settle_dump(spec);
   };
-  unconfirmed = std::make_unique<UnconfirmedDumps>(*store, *foreign, claims, settle);
+  unconfirmed = std::make_unique<UnconfirmedDumps>(*store, *foreign, *metrics, claims, settle);
   unconfirmed->watch_all(kFirstLooks);
   if (Result<void> ok = remove_unlisted_folders(*store, config.state_dir); !ok) return ok;
   settle_old_scratch(*store);

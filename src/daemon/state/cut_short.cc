@@ -17,9 +17,11 @@
 #include "base/patience.h"
 #include "criu/stats.h"
 #include "daemon/state/checkpoint_dir.h"
+#include "daemon/state/history_owner.h"
 #include "daemon/state/jobs.h"
 #include "daemon/state/kinds.h"
 #include "daemon/state/stats_json.h"
+#include "failures/explain.h"
 #include "probe/boot.h"
 #include "probe/directory_bytes.h"
 #include "probe/process.h"
@@ -169,11 +171,43 @@ std::string why_open(const CutShortDump& dump, const char* stopped) {
 }
 
 constexpr char kNotSaved[] = "kymod stopped before the result of the dump was saved";
-constexpr char kCutShort[] = "kymod stopped during the dump";
+constexpr char kCutShort[] = "kymod stopped during the dump";  // failures::of_error() knows it
+
+// The owner of the history to which the dump belongs. Empty if nothing says it any more.
+std::string owner_of_dump(const CutShortDump& dump) {
+  std::string job = value_of(value_of(dump.record, "job", json::object()), "name", std::string());
+  if (dump.job) job = dump.job->name;
+  if (!job.empty()) return owner_of_job(job);
+  if (dump.kind != runtime::Kind::process) {
+    const json container = value_of(dump.record, "container", json::object());
+    return owner_of_container(dump.kind, value_of(container, "name", dump.spec.container));
+  }
+  const auto command = value_of(dump.record, "command", std::vector<std::string>());
+  return command.empty() ? "" : owner_of_program(command, "");
+}
+
+// The run of a dump whose request could not add one. `lost`: is_lost() of the checkpoint as it was. The duration, the
+// warmth and the disk are not known.
+std::optional<store::Run> run_of(const CutShortDump& dump, bool lost) {
+  const store::Checkpoint& checkpoint = dump.checkpoint;
+  store::Run run;
+  run.owner = owner_of_dump(dump);
+  if (!lost || run.owner.empty()) return std::nullopt;
+  run.id = checkpoint.id;
+  run.kind = store::RunKind::dump;
+  run.checkpoint_id = checkpoint.id;
+  run.created_unix_ns = checkpoint.created_unix_ns;
+  if (checkpoint.state == store::CheckpointState::failed) run.error = checkpoint.error;
+  run.image_bytes = checkpoint.image_bytes;
+  run.conditions = "kymod stopped";  // so that no other dump is compared with it
+  run.stats_json = checkpoint.stats_json;
+  return run;
+}
 
 // Marks a checkpoint as complete.
 Result<void> conclude(store::Store& store, CutShortDump dump, Fate fate) {
   store::Checkpoint& checkpoint = dump.checkpoint;
+  const bool lost = is_lost(checkpoint);
   const Result<std::uint64_t> bytes = probe::directory_bytes(dump.dir.images());
   if (!bytes) return bytes.error();
   checkpoint.image_bytes = *bytes;
@@ -192,7 +226,8 @@ Result<void> conclude(store::Store& store, CutShortDump dump, Fate fate) {
   spdlog::warn("dump of {}: {} (in {})", dump.text, checkpoint.error, dump.dir.images());
   std::optional<store::Job> job = fate == Fate::gone ? job_of_dumped(store, dump) : std::nullopt;
   if (job) job->state = store::JobState::dumped;
-  return store.update_checkpoint(checkpoint, job ? &*job : nullptr);
+  const std::optional<store::Run> run = run_of(dump, lost);
+  return store.update_checkpoint(checkpoint, job ? &*job : nullptr, run ? &*run : nullptr);
 }
 
 // The job, if it was marked as dumped for this dump alone: it has no newer checkpoint.
@@ -207,17 +242,23 @@ std::optional<store::Job> job_of_this_dump(store::Store& store, const CutShortDu
 // Marks a checkpoint as failed. `what`: what became of the process and the images.
 Result<void> mark_failed(store::Store& store, CutShortDump dump, const std::string& what) {
   store::Checkpoint& checkpoint = dump.checkpoint;
-  std::optional<store::Job> lost = job_of_this_dump(store, dump);
-  if (lost) lost->state = store::JobState::exited;
+  const bool lost = is_lost(checkpoint);
+  std::optional<store::Job> ended = job_of_this_dump(store, dump);
+  if (ended) ended->state = store::JobState::exited;
   checkpoint.error = why_open(dump, kCutShort) + what;
   checkpoint.state = store::CheckpointState::failed;
   spdlog::warn("dump of {}: {}", dump.text, checkpoint.error);
   json record = record_of(dump);
   record["error"] = checkpoint.error;
+  if (lost) {
+    record["failure"] =
+        failures::to_json(failures::of_error({Code::unavailable, checkpoint.error}));
+  }
   if (Result<void> ok = write_record(dump.dir, std::move(record)); !ok) {
     spdlog::warn("{}", ok.error().message);  // the folder may be gone by now
   }
-  return store.update_checkpoint(checkpoint, lost ? &*lost : nullptr);
+  const std::optional<store::Run> run = run_of(dump, lost);
+  return store.update_checkpoint(checkpoint, ended ? &*ended : nullptr, run ? &*run : nullptr);
 }
 
 // Marks a checkpoint as unconfirmed, if it is not yet. If the process is gone and its whole images are in memory,
@@ -503,6 +544,12 @@ Result<bool> close_cut_short_dump(store::Store& store, const ForeignFiles& forei
 bool is_open(const store::Checkpoint& checkpoint) {
   return checkpoint.state == store::CheckpointState::started ||
          checkpoint.state == store::CheckpointState::unconfirmed;
+}
+
+bool is_lost(const store::Checkpoint& checkpoint) {
+  if (checkpoint.state == store::CheckpointState::started) return true;
+  return checkpoint.state == store::CheckpointState::unconfirmed &&
+         checkpoint.error.starts_with(kCutShort);
 }
 
 void settle_old_scratch(store::Store& store) {

@@ -28,6 +28,7 @@ namespace kymo::daemon {
 //   checkpoint as unconfirmed. It locks the process meanwhile, so that no other dump of it begins.
 // - Otherwise, if the process is still held, or it cannot be seen whether it runs, or the images
 //   cannot be looked at, it marks the checkpoint as unconfirmed and keeps the images.
+// If kymod stopped during the dump, it also adds the run to the history that the request could not add.
 // A line in the log says what it did. `settle` calls Runtime::settle_dump() of the given kind.
 // Returns whether the outcome is known now. Waits as long as the disk of the images does not answer.
 //
@@ -42,5 +43,7 @@ Result<bool> close_cut_short_dump(store::Store& store, const ForeignFiles& forei
 void settle_old_scratch(store::Store& store);
 // Whether the outcome of its dump is not known.
 bool is_open(const store::Checkpoint& checkpoint);
+// Whether it is open because its kymod stopped during the dump, so that no request has counted it.
+bool is_lost(const store::Checkpoint& checkpoint);
 
 }  // namespace kymo::daemon

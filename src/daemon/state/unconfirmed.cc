@@ -11,6 +11,7 @@
 
 #include "daemon/state/checkpoint_dir.h"
 #include "daemon/state/directory_claim.h"
+#include "failures/explain.h"
 #include "runtime/process_checks.h"
 
 namespace kymo::daemon {
@@ -22,8 +23,12 @@ constexpr std::chrono::milliseconds kNotedEvery{20};
 }  // namespace
 
 UnconfirmedDumps::UnconfirmedDumps(store::Store& store, const ForeignFiles& foreign,
-                                   Claims<std::string>& claims, SettleDump settle)
-    : store_(store), foreign_(foreign), claims_(claims), settle_(std::move(settle)) {}
+                                   Metrics& metrics, Claims<std::string>& claims, SettleDump settle)
+    : store_(store),
+      foreign_(foreign),
+      metrics_(metrics),
+      claims_(claims),
+      settle_(std::move(settle)) {}
 
 UnconfirmedDumps::~UnconfirmedDumps() {
   constexpr std::chrono::hours kForGood{1000};
@@ -135,9 +140,21 @@ bool UnconfirmedDumps::look(const std::string& checkpoint_id, std::string& said)
     spdlog::error("dump of pid {}, whose outcome is not known yet: {}", checkpoint->pid,
                   known.error().message);
   }
+  if (known && *known && is_lost(*checkpoint)) count(checkpoint_id);
   return known && *known;
 } catch (const std::exception&) {  // no memory: the next look tries again
   return false;
+}
+
+// Counts a dump whose outcome is known now.
+void UnconfirmedDumps::count(const std::string& checkpoint_id) {
+  const Result<store::Checkpoint> settled = store_.checkpoint(checkpoint_id);
+  if (!settled) return;
+  const bool failed = settled->state == store::CheckpointState::failed;
+  metrics_.dump_ended(failed ? RequestResult::error : RequestResult::ok);
+  if (!failed) return;
+  const Error error{Code::unavailable, settled->error};
+  metrics_.failures()->add("dump", failures::of_error(error).id);
 }
 
 }  // namespace kymo::daemon

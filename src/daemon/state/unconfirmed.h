@@ -9,6 +9,7 @@
 #include <string>
 
 #include "base/claims.h"
+#include "daemon/recorder/metrics.h"
 #include "daemon/state/cut_short.h"
 #include "daemon/state/foreign.h"
 #include "kymo/result.h"
@@ -19,7 +20,8 @@ namespace kymo::daemon {
 // Looks after dumps whose outcome is not known: those that were running when an earlier kymod
 // stopped, and those whose process was not seen to run and whose images may not be whole, for example
 // because their disk does not answer (CheckpointState::unconfirmed). Each is looked at every second
-// until its outcome is known (close_cut_short_dump()).
+// until its outcome is known (close_cut_short_dump()). A dump that no request has counted, because kymod stopped, is
+// counted then.
 //
 // Threads:   every member from any thread. Each such dump has a thread of its own, because the disk
 //            of its images may not answer for a long time. There are few of them.
@@ -28,8 +30,8 @@ namespace kymo::daemon {
 // Errors:    what a look could not do is logged once, and tried again.
 class UnconfirmedDumps {
  public:
-  UnconfirmedDumps(store::Store& store, const ForeignFiles& foreign, Claims<std::string>& claims,
-                   SettleDump settle);
+  UnconfirmedDumps(store::Store& store, const ForeignFiles& foreign, Metrics& metrics,
+                   Claims<std::string>& claims, SettleDump settle);
   ~UnconfirmedDumps();
   UnconfirmedDumps(const UnconfirmedDumps&) = delete;
   UnconfirmedDumps& operator=(const UnconfirmedDumps&) = delete;
@@ -59,9 +61,11 @@ class UnconfirmedDumps {
   };
   void look_until_known(const std::string& checkpoint_id);
   bool look(const std::string& checkpoint_id, std::string& said);
+  void count(const std::string& checkpoint_id);
 
   store::Store& store_;
   const ForeignFiles& foreign_;
+  Metrics& metrics_;
   Claims<std::string>& claims_;
   const SettleDump settle_;
   mutable std::mutex mutex_;

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 
 #include "daemon/request/run_record.h"
 #include "daemon/state/stats_json.h"
+#include "runtimes/table.h"
 
 namespace kymo::daemon {
 namespace {
@@ -70,6 +72,32 @@ Result<std::string> owner_named(store::Store& store, const std::string& name) {
                    ": it was dumped with several command lines: name one of them: " + all};
 }
 
+// The job of the container that a text such as "podman:shop" names, whatever the job is named. Nothing if it names none.
+std::optional<store::Job> job_of_container_named(const Parts& parts, const std::string& text) {
+  const std::optional<runtime::ContainerName> asked = runtime::container_name_in(text);
+  if (!asked) return std::nullopt;
+  const Result<runtime::Container> found = parts.runtimes.of(asked->kind).find(asked->name);
+  if (found) {
+    std::optional<store::Job> its = parts.jobs.of_container({asked->kind, found->id});
+    if (its) return its;
+  }
+  // The container does not run, or is gone. Its job has its name, unless it was given another one.
+  Result<store::Job> named = parts.jobs.find(asked->name);
+  if (!named) return std::nullopt;
+  const Result<std::optional<ContainerOf>> its = parts.jobs.containers().of(named->id);
+  const bool same = its && *its && (*its)->kind == asked->kind;
+  return same ? std::optional(*std::move(named)) : std::nullopt;
+}
+
+// The job with this id or name, or of a container as above.
+// Errors: not_found.
+Result<store::Job> job_asked_for(const Parts& parts, const std::string& text) {
+  Result<store::Job> job = parts.jobs.find(text);
+  if (job) return job;
+  std::optional<store::Job> its = job_of_container_named(parts, text);
+  return its ? Result<store::Job>(*std::move(its)) : job;
+}
+
 }  // namespace
 
 v1::Checkpoint to_api(const store::Checkpoint& checkpoint, const std::string& job) {
@@ -95,7 +123,7 @@ Result<v1::CheckpointsResponse> list_checkpoints(const Parts& parts,
                                                  const v1::CheckpointsRequest& request) {
   std::string job_id;
   if (!request.job().empty()) {
-    const Result<store::Job> job = parts.jobs.find(request.job());
+    const Result<store::Job> job = job_asked_for(parts, request.job());
     if (!job) return job.error();
     job_id = job->id;
   }
@@ -150,10 +178,13 @@ Result<v1::HistoryResponse> history_of(const Parts& parts, const v1::HistoryRequ
   if (const Result<store::Job> job = parts.jobs.find(request.job()); job) {
     owner = history_owner(*job);
     name = job->name;
+  } else if (const Result<std::string> found = owner_named(parts.store, request.job()); !found) {
+    if (found.error().code != Code::not_found) return found.error();
+    const std::optional<store::Job> its = job_of_container_named(parts, request.job());
+    if (!its) return job.error();
+    owner = history_owner(*its);
+    name = its->name;
   } else {
-    const Result<std::string> found = owner_named(parts.store, request.job());
-    if (!found && found.error().code == Code::not_found) return job.error();
-    if (!found) return found.error();
     owner = name = *found;
     if (name.starts_with(kJobOwner)) name.erase(0, std::string_view(kJobOwner).size());
   }

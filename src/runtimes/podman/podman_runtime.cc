@@ -20,6 +20,7 @@
 #include "runtime/process_checks.h"
 #include "runtime/scratch.h"
 #include "runtimes/podman/podman_files.h"
+#include "runtimes/podman/podman_reason.h"
 #include "runtimes/podman/podman_store.h"
 
 namespace kymo::runtime {
@@ -36,17 +37,10 @@ constexpr char kCheckpoint[] = "/checkpoint";
 constexpr char kDumpLog[] = "/dump.log";
 constexpr char kDumpStats[] = "/stats-dump";
 
-// Returns the last line of podman's errors without podman's "Error: ".
-std::string podman_reason(const CommandOutcome& outcome) {
-  constexpr std::string_view kError = "Error: ";
-  std::string line = last_line(outcome.errors);
-  return line.starts_with(kError) ? line.substr(kError.size()) : line;
-}
-
-// The same, with the name of the container in place of its id.
+// podman_reason() with the name of the container in place of its id.
 std::string named_reason(const CommandOutcome& outcome, const std::string& id,
                          const std::string& name) {
-  std::string reason = podman_reason(outcome);
+  std::string reason = podman_reason(outcome.errors);
   for (std::size_t at = 0; (at = reason.find(id, at)) != std::string::npos; at += name.size()) {
     reason.replace(at, id.size(), name);
   }
@@ -141,7 +135,7 @@ Result<PodmanStore> PodmanRuntime::store() {
     return info.error();
   }
   if (info->exit_status != 0) {
-    return Error{Code::failed_precondition, "podman info: " + podman_reason(*info)};
+    return Error{Code::failed_precondition, "podman info: " + podman_reason(info->errors)};
   }
   Result<PodmanStore> found = PodmanStore::from_info(info->output);
   if (found) {
@@ -160,7 +154,7 @@ Result<Container> PodmanRuntime::inspect(const std::string& name) const {
   }
   if (said->exit_status != 0) {
     return Error{Code::not_found,
-                 tried + ": " + podman_reason(*said) + " (podman ps -a shows them)"};
+                 tried + ": " + podman_reason(said->errors) + " (podman ps -a shows them)"};
   }
   const json all = parse_json(said->output);
   if (!all.is_array() || all.empty() || !all[0].is_object()) {
@@ -481,7 +475,7 @@ Result<ProcessId> PodmanRuntime::run(const RunSpec& spec) {
     if (!done) {
       return Error{done.error().code, tried + ": " + done.error().message};
     }
-    const std::string why = podman_reason(*done);
+    const std::string why = podman_reason(done->errors);
     const bool taken = why.find("already in use") != std::string::npos;
     return Error{taken ? Code::already_exists : Code::failed_precondition, tried + ": " + why};
   }

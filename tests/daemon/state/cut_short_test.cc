@@ -38,6 +38,57 @@ TEST_F(CutShort, HalfImagesOfAProcessThatRunsAreRemoved) {
   EXPECT_EQ(store_->job("work")->state, store::JobState::running);
 }
 
+TEST_F(CutShort, ALostDumpIsInTheHistoryOfItsJob) {
+  start_job(true);
+  begin_dump({"pages-1.img"});
+  const store::Checkpoint checkpoint = close();
+  const auto runs = store_->runs("job:work", store::RunKind::dump);
+  ASSERT_TRUE(runs.ok());
+  ASSERT_EQ(runs->size(), 1U);
+  EXPECT_EQ(runs->front().checkpoint_id, id_);
+  EXPECT_EQ(runs->front().error, checkpoint.error);
+  EXPECT_EQ(runs->front().warmth, "");
+  EXPECT_EQ(report::read_checkpoint_record(dir_.path())->at("failure").at("id"), "kymod-ended");
+}
+
+TEST_F(CutShort, ADumpThatIsCompleteAfterAllIsInTheHistory) {
+  start_job(true);
+  begin_dump({"pages-1.img", "inventory.img"});
+  end_process();
+  close();
+  const auto runs = store_->runs("job:work", store::RunKind::dump);
+  ASSERT_TRUE(runs.ok());
+  ASSERT_EQ(runs->size(), 1U);
+  EXPECT_EQ(runs->front().error, "");
+  EXPECT_EQ(runs->front().image_bytes, 16U);
+  EXPECT_NE(runs->front().conditions, "") << "no other dump is compared with it";
+}
+
+TEST_F(CutShort, ALostDumpOfAProgramIsInTheHistoryOfItsCommandLine) {
+  start_job(true);
+  job_.id.clear();  // the process is no job
+  begin_dump({"pages-1.img"});
+  ASSERT_TRUE(write_record(dir_, {{"created_unix_ns", 0},
+                                  {"start_ticks", job_.start_ticks},
+                                  {"command", {"sleep", "600"}}})
+                  .ok());
+  close();
+  const auto runs = store_->runs("program:sleep 600", store::RunKind::dump);
+  ASSERT_TRUE(runs.ok());
+  EXPECT_EQ(runs->size(), 1U);
+}
+
+// Its request has added the run.
+TEST_F(CutShort, AnUnconfirmedDumpIsNotAddedAgain) {
+  start_job(true);
+  begin_dump({"pages-1.img"});
+  be_unconfirmed({});
+  EXPECT_EQ(close().state, store::CheckpointState::failed);
+  const auto runs = store_->runs({}, store::RunKind::dump);
+  ASSERT_TRUE(runs.ok());
+  EXPECT_TRUE(runs->empty());
+}
+
 TEST_F(CutShort, TheEntryTellsTheRuntimeWhatWasToBeDumped) {
   start_job(true);
   job_.id.clear();  // a container that is not a job

@@ -1,0 +1,37 @@
+#include "runtimes/podman/podman_reason.h"
+
+#include <array>
+#include <string_view>
+
+#include "runtime/command.h"
+
+namespace kymo::runtime {
+namespace {
+
+struct Remedy {
+  std::string_view part;  // of podman's message
+  std::string_view text;
+};
+
+constexpr std::string_view kLowerLimits =
+    ": podman asks for more open files or processes than its own process may have. Start the "
+    "container with --ulimit nofile=20000:20000 --ulimit nproc=32768:32768 before its image";
+
+constexpr std::array kRemedies{
+    Remedy{"error setting rlimit type", kLowerLimits},  // runc
+    Remedy{"setrlimit `RLIMIT_", kLowerLimits},         // crun
+};
+
+}  // namespace
+
+std::string podman_reason(const std::string& errors) {
+  constexpr std::string_view kError = "Error: ";
+  std::string line = last_line(errors);
+  if (line.starts_with(kError)) line.erase(0, kError.size());
+  for (const Remedy& remedy : kRemedies) {
+    if (line.find(remedy.part) != std::string::npos) return line.append(remedy.text);
+  }
+  return line;
+}
+
+}  // namespace kymo::runtime
