@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sqlite3.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
 
 #include "programs.h"
 #include "support/breakable_criu.h"
@@ -153,6 +155,24 @@ TEST(HistoryTest, AFailedDumpSaysHowLongTheProcessStoodStill) {
   EXPECT_GT(checkpoint["stood_still_ns"], 0);
   const nlohmann::json run = kymod.kymo_json({"history", "work"})["runs"][0];
   EXPECT_EQ(run["stood_still_ns"], checkpoint["stood_still_ns"]);
+}
+
+TEST(HistoryTest, AProcessToWhichCriuCannotAttachDidNotStandStill) {
+  KYMO_NEEDS_CRIU();
+  Kymod kymod;
+  kymod.start();
+  const pid_t pid = kymod.churn(4, "work")["pid"];
+  ASSERT_EQ(ptrace(PTRACE_SEIZE, pid, nullptr, nullptr), 0) << "this test traces it, as strace does";
+  const Outcome failed = kymod.kymo({"dump", "process", "work", "--force"});
+  ASSERT_EQ(ptrace(PTRACE_INTERRUPT, pid, nullptr, nullptr), 0);
+  waitpid(pid, nullptr, __WALL);
+  ASSERT_EQ(ptrace(PTRACE_DETACH, pid, nullptr, nullptr), 0);
+  EXPECT_EQ(failed.exit_code, 1);
+  EXPECT_NE(failed.err.find("cannot-attach"), std::string::npos) << failed.err;
+  EXPECT_EQ(failed.err.find("stood still"), std::string::npos) << failed.err;
+  EXPECT_EQ(kymod.kymo_json({"checkpoints", "work"})[0]["stood_still_ns"], 0);
+  const std::string metrics = run({"curl", "-s", "http://" + kymod.http() + "/metrics"}).out;
+  EXPECT_NE(metrics.find("kymo_stood_still_seconds_count 0\n"), std::string::npos) << metrics;
 }
 
 TEST(HistoryTest, AProcessThatIsNoJobIsFoundByItsProgramOrCommandLine) {
