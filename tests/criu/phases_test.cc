@@ -245,7 +245,8 @@ TEST(PhasesTest, ADumpThatCouldNotAttachToAnyTaskStoppedNone) {
   EXPECT_TRUE(with("cpu: fpu").stopped_none);
   EXPECT_FALSE(with("Seized task 6, state 1").stopped_none) << "another task was stopped";
   EXPECT_FALSE(with("freezing processes: 100 attempts with 100 ms steps").stopped_none);
-  EXPECT_FALSE(with("Error (compel/src/lib/infect.c:246): SEIZE 7: can't read signfo").stopped_none);
+  EXPECT_FALSE(
+      with("Error (compel/src/lib/infect.c:246): SEIZE 7: can't read signfo").stopped_none);
   const std::string killed = kTracedLog.substr(0, kTracedLog.find("(00.030200)"));
   EXPECT_FALSE(dump_phases(killed, {}).stopped_none) << "CRIU did not say that it gave up";
   std::string errors_only = kTracedLog.substr(kTracedLog.find("(00.030200)"));
