@@ -92,10 +92,14 @@ std::string by_another_name(const std::string& word) {
 
 std::string unknown_option(const Typed& typed, const std::string& word) {
   const std::string name = word.substr(0, word.find('='));
+  const std::vector<std::string> known = options_of(typed.app);
+  if (!typed.path.empty() && std::find(known.begin(), known.end(), name) != known.end()) {
+    // CLI11 did not know it where it stands: before the word of the command that has it.
+    return typed.prefix() + "put " + name + " behind " + typed.app->get_name() + typed.help();
+  }
   constexpr std::size_t kShort = 2;  // no suggestion for one letter: all others are equally near
   if (name.size() <= kShort) return typed.prefix() + "there is no option " + name + typed.help();
-  return typed.prefix() + "there is no option " + name + did_you_mean(name, options_of(typed.app)) +
-         typed.help();
+  return typed.prefix() + "there is no option " + name + did_you_mean(name, known) + typed.help();
 }
 
 // The message for `kymo foo`.

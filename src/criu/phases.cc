@@ -99,6 +99,29 @@ bool is_hook(std::string_view text) {
   return text.starts_with(kHooksMark) && holds(text, kHooksMarkEnd);
 }
 
+// Whether CRIU gave up before it had stopped a task. Only the log of a dump that CRIU itself ended shows
+// that: if CRIU was killed, it may have been about to stop one. A log below level 3 never shows that a task
+// was stopped, and does not have the line with which the dump begins either.
+class StoppedNone {
+ public:
+  void line(std::string_view text) {
+    began_ = began_ || begins_with(text, "Dumping processes (pid") ||
+             begins_with(text, "Pre-dumping processes (pid");
+    // A freezer of cgroups stops tasks before they are seized. CRIU says "SEIZE 7: ..." of a task to which
+    // it is attached, but which it could not stop as it should: that one may have stood still for a moment.
+    stopped_ = stopped_ || begins_with(text, "Seized task") ||
+               begins_with(text, "freezing processes") || holds(text, "SEIZE ");
+    gave_up_ = gave_up_ || (text.starts_with("Error (") && (holds(text, "): Dumping FAILED") ||
+                                                            holds(text, "): Pre-dumping FAILED")));
+  }
+  [[nodiscard]] bool answer() const { return began_ && gave_up_ && !stopped_; }
+
+ private:
+  bool began_ = false;
+  bool stopped_ = false;
+  bool gave_up_ = false;
+};
+
 // Divides a log into phases, line by line.
 class Partition {
  public:
@@ -407,8 +430,12 @@ std::optional<LogLine> parse_log_line(std::string_view line) {
 LogPhases dump_phases(std::string_view log, const std::optional<DumpStats>& stats) {
   LogPhases all;
   Partition partition(kBefore);
-  all.total_us =
-      each_line(log, all.notes, [&](const LogLine& line) { partition.line(line, kDumpMarks); });
+  StoppedNone stopped_none;
+  all.total_us = each_line(log, all.notes, [&](const LogLine& line) {
+    partition.line(line, kDumpMarks);
+    stopped_none.line(line.text);
+  });
+  all.stopped_none = stopped_none.answer();
   all.phases = partition.finish();
   all.stretches = partition.take_stretches();
   if (all.phases.empty()) {

@@ -63,6 +63,7 @@ struct LogPhases {
   std::vector<PhaseStretch> stretches;   // the same phases, in the order of time
   std::vector<ProcessPhases> processes;  // of a restore
   std::vector<std::string> notes;        // contradictions in the log, and known causes of delays
+  bool stopped_none = false;             // of a dump: it failed before any task was stopped
 };
 
 // Find the phases by the marks of CRIU 3.17 to 4.2. The log of a dump needs log level 3 or above,

@@ -277,7 +277,7 @@ std::vector<Phase> phases_of(const RequestTimes& times, const criu::LogPhases& l
   // A log that shows hooks shows them better. The notifications of a container come from its log.
   if (!times.container && time_in(phases, criu::kHooksPhase) == 0) add_hooks(times, phases);
   limit(phases);
-  if (!times.restore) set_frozen(phases);
+  if (!times.restore && !log.stopped_none) set_frozen(phases);
   return phases;
 }
 
@@ -286,7 +286,7 @@ std::vector<Phase> phases_of_log(const criu::LogPhases& log, bool restore) {
   add_log(log, 0, 0, cuts);
   std::vector<Phase> phases = partition(cuts, 0, end_of_log(log, 0));
   limit(phases);
-  if (!restore) set_frozen(phases);
+  if (!restore && !log.stopped_none) set_frozen(phases);
   return phases;
 }
 

@@ -14,6 +14,7 @@ setup() {
 }
 
 teardown() {
+  [ -z "${sleeper-}" ] || kill "$sleeper"
   [ -z "${open_to_all-}" ] || rm -rf "$open_to_all"
 }
 
@@ -80,6 +81,20 @@ END
   if [[ "$stderr" == *"cannot take stacks"* ]]; then skip "cannot take stacks here"; fi
   [ "$status" -eq 0 ]
   [[ "$output" == *"of CPU time in"* ]]
+}
+
+@test "of a process that uses no CPU time: no samples, and a hint" {
+  sleep 600 3>&- &
+  sleeper=$!
+  until [[ "$(cat "/proc/$sleeper/comm")" == sleep && "$(cut -d' ' -f3 "/proc/$sleeper/stat")" == S ]]; do sleep 0.05; done
+  profiled -p "$sleeper" --duration 500ms
+  code="$status" hint="$stderr"
+  [ "$code" -eq 0 ]
+  [[ "$output" == *"in 0 samples of"* ]]
+  [[ "$hint" == *"kymo: no samples: what was profiled used hardly any CPU time; --off-cpu shows where threads wait"* ]]
+  profiled -p "$sleeper" --duration 500ms --off-cpu
+  [ "$status" -eq 0 ]
+  [[ "$stderr" == *"no samples: no thread began to wait in this time"* ]]
 }
 
 @test "names come from a separate debug file of the build id" {

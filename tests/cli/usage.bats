@@ -62,6 +62,10 @@ refused() {
   refused 2 "there is no option --jsn; did you mean --json?" "$kymo" ps --jsn
   refused 2 "there is no option --leave-runing; did you mean --leave-running?" "$kymo" dump process 1 --leave-runing
   refused 2 "kymo: ps: one argument too many: web" "$kymo" ps web
+  refused 2 "kymo: dump process: put -q behind process (see kymo dump process --help)" "$kymo" dump -q process 1
+  refused 2 "kymo: dump process: put --dir behind process" "$kymo" dump --dir=/x process 1
+  refused 2 "kymo: dump process: put -f behind process" "$kymo" dump -f process
+  refused 2 "kymo: ps: put --json behind ps (see kymo ps --help)" "$kymo" --json ps
 }
 
 @test "values that are wrong: what is wrong with them, and what to type" {

@@ -38,6 +38,18 @@ pie: 7: Running daemon thread leader
 (00.087100) Dumping finished successfully
 )";
 
+// CRIU could not attach to a process that strace traces (log of CRIU 4.1.1, shortened).
+const std::string kTracedLog = R"((00.000000) CRIU run id = 1
+(00.023000) cpu: fpu
+(00.024000) Dumping processes (pid: 7 comm: churn)
+(00.024020) Running pre-dump scripts
+(00.024021) 	RPC
+(00.024500) Warn  (compel/src/lib/infect.c:128): Unable to interrupt task: 7 (Operation not permitted)
+(00.030000) net: Unlock network
+(00.030100) Unfreezing tasks into 1
+(00.030200) Error (criu/cr-dump.c:2098): Dumping FAILED.
+)";
+
 std::uint64_t sum_of(const std::vector<Phase>& phases) {
   return std::accumulate(
       phases.begin(), phases.end(), std::uint64_t{0},
@@ -221,6 +233,24 @@ TEST(PhasesTest, ARestoreIsTakenApartForEachProcess) {
   EXPECT_EQ(phase(seven, "registers and threads").duration_us, 55'776U - 55'634U);
   EXPECT_EQ(sum_of(seven), 55'776U - 22'542U);
   EXPECT_EQ(phase(seven, "prepare").evidence, "Preparing info about shared resources");
+}
+
+TEST(PhasesTest, ADumpThatCouldNotAttachToAnyTaskStoppedNone) {
+  EXPECT_TRUE(dump_phases(kTracedLog, {}).stopped_none);
+  EXPECT_FALSE(dump_phases(kDumpLog, {}).stopped_none);
+  const auto with = [](const std::string& line) {
+    std::string log = kTracedLog;
+    return dump_phases(log.insert(log.find("(00.024500)"), "(00.024400) " + line + "\n"), {});
+  };
+  EXPECT_TRUE(with("cpu: fpu").stopped_none);
+  EXPECT_FALSE(with("Seized task 6, state 1").stopped_none) << "another task was stopped";
+  EXPECT_FALSE(with("freezing processes: 100 attempts with 100 ms steps").stopped_none);
+  EXPECT_FALSE(
+      with("Error (compel/src/lib/infect.c:246): SEIZE 7: can't read signfo").stopped_none);
+  const std::string killed = kTracedLog.substr(0, kTracedLog.find("(00.030200)"));
+  EXPECT_FALSE(dump_phases(killed, {}).stopped_none) << "CRIU did not say that it gave up";
+  std::string errors_only = kTracedLog.substr(kTracedLog.find("(00.030200)"));
+  EXPECT_FALSE(dump_phases(errors_only, {}).stopped_none) << "this level does not show it";
 }
 
 }  // namespace

@@ -196,6 +196,23 @@ TEST(DiagnosisPhasesTest, ThousandsOfStretchesAreMergedAndStillAddUp) {
   expect_partition(phases, read.total_us * 1000);
 }
 
+// CRIU could not attach to the process, so it never stood still.
+TEST(DiagnosisPhasesTest, WhatCriuNeverStoppedDidNotStandStill) {
+  const std::string log =
+      "(00.000000) CRIU run id = 1\n"
+      "(00.150000) Dumping processes (pid: 7 comm: churn)\n"
+      "(00.152000) Warn  (infect.c:128): Unable to interrupt task: 7 (Operation not permitted)\n"
+      "(00.170000) Unfreezing tasks into 1\n"
+      "(00.180000) Error (criu/cr-dump.c:2098): Dumping FAILED.\n";
+  criu::LogPhases read = criu::dump_phases(log, {});
+  const std::vector<Phase> phases = phases_of(times_of_dump(), read);
+  expect_partition(phases, 360 * kMs);
+  EXPECT_EQ(frozen_ns(phases), 0U);
+  EXPECT_EQ(frozen_ns(phases_of_log(read, false)), 0U);
+  read.stopped_none = false;
+  EXPECT_GT(frozen_ns(phases_of(times_of_dump(), read)), 0U);
+}
+
 TEST(DiagnosisPhasesTest, JsonKeepsEverythingAndDamagedJsonIsNoPhases) {
   const std::vector<Phase> phases = phases_of(times_of_dump(), criu::dump_phases(kDumpLog, {}));
   const std::vector<Phase> read = phases_from(to_json(phases));

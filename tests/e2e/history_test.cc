@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sqlite3.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
 
 #include "programs.h"
 #include "support/breakable_criu.h"
@@ -165,6 +167,63 @@ TEST(HistoryTest, AFailedDumpSaysHowLongTheProcessStoodStill) {
   EXPECT_GT(checkpoint["stood_still_ns"], 0);
   const nlohmann::json run = kymod.kymo_json({"history", "work"})["runs"][0];
   EXPECT_EQ(run["stood_still_ns"], checkpoint["stood_still_ns"]);
+}
+
+TEST(HistoryTest, OfAJobTheNewestDumpIsExplainedAlsoOneThatFailed) {
+  KYMO_NEEDS_CRIU();
+  const BreakableCriu criu;
+  Kymod kymod({"--criu", criu.path()});
+  kymod.start();
+  ASSERT_TRUE(kymod.churn(4, "work").contains("pid"));
+  const auto newest = [&kymod] {
+    return kymod.kymo_json({"checkpoints", "work"}).back()["directory"].get<std::string>();
+  };
+  const auto explained = [&kymod](const std::string& what) {
+    return kymod.kymo_json({"explain", what});
+  };
+  const auto dump_that_fails = [&] {
+    criu.break_at("Dumping processes (pid", SIGKILL);
+    EXPECT_EQ(kymod.kymo({"dump", "process", "work"}).exit_code, 1);
+    criu.mend();
+  };
+  EXPECT_EQ(kymod.kymo({"explain", "work"}).exit_code, 2) << "there is no dump yet";
+  dump_that_fails();
+  EXPECT_TRUE(explained("work").contains("retry"));
+  EXPECT_EQ(explained("work"), explained(newest()));
+  const Outcome stats = kymod.kymo({"stats", "work"});
+  EXPECT_EQ(stats.exit_code, 2);
+  EXPECT_NE(stats.err.find("kymo explain work says why its dump failed"), std::string::npos)
+      << stats.err;
+  dump_leaving(kymod, "work");
+  const std::string complete = newest();
+  EXPECT_EQ(explained("work"), explained(complete));
+  EXPECT_FALSE(explained("work").contains("retry"));
+  dump_that_fails();
+  EXPECT_EQ(explained("work"), explained(newest()));
+  EXPECT_TRUE(explained("work").contains("retry"));
+  const Outcome text = kymod.kymo({"explain", "work"});
+  EXPECT_NE(text.out.find("\nThe last complete checkpoint: kymo explain " + complete + "\n"),
+            std::string::npos)
+      << text.out;
+}
+
+TEST(HistoryTest, AProcessToWhichCriuCannotAttachDidNotStandStill) {
+  KYMO_NEEDS_CRIU();
+  Kymod kymod;
+  kymod.start();
+  const pid_t pid = kymod.churn(4, "work")["pid"];
+  ASSERT_EQ(ptrace(PTRACE_SEIZE, pid, nullptr, nullptr), 0)
+      << "this test traces it, as strace does";
+  const Outcome failed = kymod.kymo({"dump", "process", "work", "--force"});
+  ASSERT_EQ(ptrace(PTRACE_INTERRUPT, pid, nullptr, nullptr), 0);
+  waitpid(pid, nullptr, __WALL);
+  ASSERT_EQ(ptrace(PTRACE_DETACH, pid, nullptr, nullptr), 0);
+  EXPECT_EQ(failed.exit_code, 1);
+  EXPECT_NE(failed.err.find("cannot-attach"), std::string::npos) << failed.err;
+  EXPECT_EQ(failed.err.find("stood still"), std::string::npos) << failed.err;
+  EXPECT_EQ(kymod.kymo_json({"checkpoints", "work"})[0]["stood_still_ns"], 0);
+  const std::string metrics = run({"curl", "-s", "http://" + kymod.http() + "/metrics"}).out;
+  EXPECT_NE(metrics.find("kymo_stood_still_seconds_count 0\n"), std::string::npos) << metrics;
 }
 
 TEST(HistoryTest, AProcessThatIsNoJobIsFoundByItsProgramOrCommandLine) {

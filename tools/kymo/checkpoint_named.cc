@@ -1,27 +1,67 @@
 #include "checkpoint_named.h"
 
+#include <algorithm>
 #include <filesystem>
+#include <optional>
 
 #include "client/client.h"
 
 namespace kymo::cli {
+namespace {
 
-std::string checkpoint_named(const Context& context, const std::string& name) {
+// What kymod knows of this name. Nothing if the name is a path, or if kymod does not know it.
+std::optional<v1::InspectResponse> look_up(const Context& context, const std::string& name) {
   std::error_code unknown;
   const bool is_path = name.empty() || name == "." || name == ".." ||
                        name.find('/') != std::string::npos ||
                        std::filesystem::is_regular_file(name, unknown);
-  if (is_path) return name;
-  const Result<v1::InspectResponse> found = [&]() -> Result<v1::InspectResponse> {
+  if (is_path) return std::nullopt;
+  Result<v1::InspectResponse> found = [&]() -> Result<v1::InspectResponse> {
     Result<client::Client> client = client::Client::connect(context.socket);
     return client ? client->inspect(name) : client.error();
   }();
   client::end_threads();
+  if (!found) return std::nullopt;
+  return *std::move(found);
+}
+
+// Whether the dump has ended, and its folder still says how.
+bool has_ended(const v1::Checkpoint& checkpoint) {
+  return checkpoint.state() == v1::Checkpoint::COMPLETE ||
+         checkpoint.state() == v1::Checkpoint::FAILED ||
+         checkpoint.state() == v1::Checkpoint::UNCONFIRMED;
+}
+
+[[noreturn]] void refuse_name(const std::string& name, const std::string& why) {
+  throw CLI::ValidationError(name, why + "; for a folder give ./" + name);
+}
+
+}  // namespace
+
+std::string checkpoint_named(const Context& context, const std::string& name) {
+  const std::optional<v1::InspectResponse> found = look_up(context, name);
   if (!found) return name;
-  if (found->has_job() && found->job().last_checkpoint().empty()) {
-    throw CLI::ValidationError(name, "this job has no checkpoint; for a folder give ./" + name);
+  if (!found->has_job()) return found->checkpoint().directory();
+  if (!found->job().last_checkpoint().empty()) return found->job().last_checkpoint();
+  const bool failed =
+      std::any_of(found->checkpoints().begin(), found->checkpoints().end(),
+                  [](const v1::Checkpoint& one) { return one.state() == v1::Checkpoint::FAILED; });
+  refuse_name(name, failed ? "this job has no complete checkpoint (kymo explain " + name +
+                                 " says why its dump failed)"
+                           : "this job has no checkpoint");
+}
+
+NewestDump newest_dump_named(const Context& context, const std::string& name) {
+  const std::optional<v1::InspectResponse> found = look_up(context, name);
+  if (!found) return {name, ""};
+  if (!found->has_job()) return {found->checkpoint().directory(), ""};
+  const auto& all = found->checkpoints();  // oldest first
+  const auto newest = std::find_if(all.rbegin(), all.rend(), has_ended);
+  if (newest == all.rend()) {
+    refuse_name(name, all.empty() ? "this job has no checkpoint" : "no dump of this job has ended");
   }
-  return found->has_job() ? found->job().last_checkpoint() : found->checkpoint().directory();
+  const std::string& complete = found->job().last_checkpoint();
+  return {newest->directory(), complete == newest->directory() ? "" : complete};
 }
 
 }  // namespace kymo::cli

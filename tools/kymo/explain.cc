@@ -136,8 +136,8 @@ void add_explain(CLI::App& app, Context& context) {
   explain
       ->add_option("path", *name,
                    "A log of CRIU (- for standard input), a checkpoint of kymod (directory or id, "
-                   "or a job: its last checkpoint), CRIU's images or work directory, or an archive "
-                   "that podman exported")
+                   "or a job: its newest dump, also one that failed), CRIU's images or work "
+                   "directory, or an archive that podman exported")
       ->required();
   explain->add_flag("--json", context.json, "Print JSON");
   explain->callback([&context, name] {
@@ -146,8 +146,12 @@ void add_explain(CLI::App& app, Context& context) {
                            [&] { explain_log(context, STDIN_FILENO, "standard input"); },
                            {STDIN_FILENO});
     }
-    const std::string path = checkpoint_named(context, *name);
-    look_confined(context, {path}, [&] { explain_path(context, path); });
+    const NewestDump dump = newest_dump_named(context, *name);
+    look_confined(context, {dump.directory}, [&] { explain_path(context, dump.directory); });
+    if (!dump.complete.empty() && !context.json) {
+      std::cout << "The last complete checkpoint: kymo explain " << report::printable(dump.complete)
+                << "\n";
+    }
   });
 }
 

@@ -115,9 +115,23 @@ void finish(const ProfileArguments& arguments, std::vector<std::string> made, st
   if (!arguments.output.empty()) write_profile(arguments.output, std::move(made[1]), context);
 }
 
+// Why there are no stacks, and how to see more. Nothing if there are some, or if all were lost.
+void explain_empty(const stacks::Profile& profile, const Context& context) {
+  if (context.quiet || !profile.traces.empty() || profile.counts.lost != 0) return;
+  if (!profile.waits) {
+    say("no samples: what was profiled used hardly any CPU time; --off-cpu shows where threads "
+        "wait");
+  } else if (profile.counts.short_waits != 0) {
+    say("no samples: all waits were shorter than --shortest-wait");
+  } else {
+    say("no samples: no thread began to wait in this time");
+  }
+}
+
 // A file that is damaged can end the process that reads it. The profile is not lost.
 void print_and_write(const ProfileArguments& arguments, const stacks::Profile& profile,
                      std::FILE* to, Context& context) {
+  explain_empty(profile, context);
   stacks::NamingPlan plan(profile);
   for (;;) {
     const int exit_code = context.exit_code;

@@ -185,9 +185,8 @@ Result<void> forecast(DumpContext& c) {
   const Result<EarlierDumps> earlier =
       earlier_dumps(c.parts.store, history_owner(c.target), !c.target.id.empty());
   if (!earlier) return earlier.error();
-  const Forecast said = forecast_dump(*earlier, {c.memory_bytes, c.disk}, c.asked.deadline_ns());
-  c.forecast = said.text;
-  c.progress.set_forecast(said.text);
+  c.forecast = forecast_dump(*earlier, {c.memory_bytes, c.disk}, c.asked.deadline_ns()).text;
+  c.progress.set_forecast(c.forecast);
   return {};
 }
 

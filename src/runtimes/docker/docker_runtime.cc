@@ -394,7 +394,15 @@ Result<DumpOutcome> DockerRuntime::dump(const DumpSpec& spec, const Observer& ob
     if (done && done->exit_status == 0 && !spec.leave_running) ended = end_dumped(spec);
     return done;
   };
-  Result<DumpOutcome> outcome = dump_container(spec, std::move(checkpoint), observer);
+  // Docker pauses a container before it calls CRIU. So it stood still even if CRIU has stopped no task.
+  Observer paused = observer;
+  if (observer.logged) {
+    paused.logged = [&observer](LogSeen seen) {
+      seen.phases.stopped_none = false;
+      observer.logged(std::move(seen));
+    };
+  }
+  Result<DumpOutcome> outcome = dump_container(spec, std::move(checkpoint), paused);
   if (outcome && !ended) {
     outcome->warnings.push_back("Docker was not told that container " +
                                 shown(name_of_container(spec)) +
