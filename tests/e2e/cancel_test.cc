@@ -109,8 +109,9 @@ TEST_F(CancelTest, AClientThatIsKilledDuringADumpLosesNothing) {
     SCOPED_TRACE(mark);
     const std::string dir = kymod_.path("c" + std::to_string(++made));
     stop_when(mark);
-    std::thread client(
-        [&] { static_cast<void>(run_as_client({"dump", "process", "work", "--dir", dir})); });
+    std::thread client([&] {
+      static_cast<void>(run_as_client({"dump", "process", "work", "--dir", dir}));
+    });
     const pid_t criu = criu_.stopped();
     EXPECT_NE(criu, 0) << kymod_.log();
     criu_.mend();
