@@ -185,8 +185,8 @@ class LeftRing {
   ~LeftRing() {
     if (!aside_.empty()) {
       // Not rename(2): another recorder may have made a ring at `path` meanwhile.
-      static_cast<void>(::renameat2(AT_FDCWD, aside_.c_str(), AT_FDCWD, path_.c_str(),
-                                    RENAME_NOREPLACE));
+      static_cast<void>(
+          ::renameat2(AT_FDCWD, aside_.c_str(), AT_FDCWD, path_.c_str(), RENAME_NOREPLACE));
     }
   }
   LeftRing(const LeftRing&) = delete;
