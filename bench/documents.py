@@ -135,6 +135,7 @@ EMBEDDING = [
     ("an addition, two threads to the same counter", "{counter:kymo_counter/threads:2}", "`scripts/bench counter`"),
     ("a histogram's record", "{histogram:kymo_histogram/threads:1}", "`scripts/bench histogram`"),
     ("a sample of 16 counters, one thread", "{sample:sample/16}", "`scripts/bench sample`"),
+    ("the same, beside a thread that adds to them", "{sample:sample_beside_a_writer/16}", "`scripts/bench sample`"),
     ("a sample of 64 counters, one thread", "{threads:sample_of_threads/1}", "`scripts/bench threads`"),
     ("the same, 16 threads", "{threads:sample_of_threads/16}", "`scripts/bench threads`"),
     ("the same, 64 threads", "{threads:sample_of_threads/64}", "`scripts/bench threads`"),

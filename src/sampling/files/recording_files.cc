@@ -11,6 +11,7 @@
 #include "base/json_text.h"
 #include "base/recording_name.h"
 #include "sampling/files/metadata.h"
+#include "sampling/files/stats_members.h"
 
 namespace kymo {
 namespace {
@@ -181,6 +182,9 @@ Result<void> RecordingFiles::write_metadata(const ProfilerStats& stats, const ch
   metadata["about"] = *about_;
   if (!part_->is_null()) {
     metadata["part"] = *part_;
+    for (const StatsMember& figure : kStatsMembers) {
+      if (figure.of_part == StatsOfPart::unknown) metadata["stats"].erase(figure.name);
+    }
   }
   nlohmann::json& gaps = metadata["longest_gaps"] = nlohmann::json::array();
   for (const Gap& gap : longest_gaps_) {

@@ -214,9 +214,12 @@ void RecordingParts::remove_oldest() {
 ProfilerStats RecordingParts::stats_of_part() const {
   ProfilerStats stats = counted_;
   for (const StatsMember& figure : kStatsMembers) {
-    if (figure.of_part == StatsOfPart::counted) continue;
-    const bool grows = figure.of_part == StatsOfPart::growth;
-    stats.*figure.value = latest_.*figure.value - (grows ? at_begin_.*figure.value : 0);
+    const std::uint64_t newest = latest_.*figure.value;
+    if (figure.of_part == StatsOfPart::growth) {
+      stats.*figure.value = newest - at_begin_.*figure.value;
+    } else if (figure.of_part == StatsOfPart::newest) {
+      stats.*figure.value = newest;
+    }
   }
   stats.rows_captured = stats.rows_written + stats.missed_sink_error;
   stats.ticks_due = stats.rows_written + stats.missed();

@@ -16,11 +16,14 @@ enum class StatsKnown : std::uint8_t {
   slept_and_spun,  // if it also slept
 };
 
-// What a part of a recording has of a figure (recording_parts.h).
+// What a part of a recording has of a figure (recording_parts.h). The recorder counts a tick before
+// its row or gap reaches the part, up to a slot earlier. So the growth of a figure from the
+// beginning of a part to its end is not that of the part's ticks.
 enum class StatsOfPart : std::uint8_t {
   counted,  // the part counts it itself
-  growth,   // the growth since the part began
+  growth,   // the growth between the recorder's reports, twice a second, next to its ends
   newest,   // the value of the whole recording so far
+  unknown,  // nothing: which of it belongs to its ticks is not known
 };
 
 // A figure of ProfilerStats: the one description by which it is written, read and reported.
@@ -48,21 +51,21 @@ inline constexpr auto kStatsMembers = [] {
       {"missed_ring_full", &S::missed_ring_full, always, counted, false, false},
       {"missed_sink_error", &S::missed_sink_error, always, counted, false, false},
       {"missed_frozen", &S::missed_frozen, always, counted, false, false},
-      {"late_waited", &S::late_waited, timed, growth, false, true},
-      {"late_sample", &S::late_sample, timed, growth, false, true},
-      {"late_stolen", &S::late_stolen, timed, growth, false, true},
-      {"late_page_fault", &S::late_page_fault, timed, growth, false, true},
+      {"late_waited", &S::late_waited, timed, unknown, false, true},
+      {"late_sample", &S::late_sample, timed, unknown, false, true},
+      {"late_stolen", &S::late_stolen, timed, unknown, false, true},
+      {"late_page_fault", &S::late_page_fault, timed, unknown, false, true},
       {"rows_captured", &S::rows_captured, always, counted, false, true},
       {"backoffs", &S::backoffs, always, growth, false, true},
       {"backoff_ns", &S::backoff_ns, always, growth, false, true},
-      {"timing_error_ns", &S::timing_error_ns, if_not_zero, growth, true, true},
-      {"timing_error_max_ns", &S::timing_error_max_ns, if_not_zero, newest, true, true},
-      {"timing_error_p50_ns", &S::timing_error_p50_ns, timed, newest, true, true},
-      {"timing_error_p99_ns", &S::timing_error_p99_ns, timed, newest, true, true},
-      {"timing_error_p999_ns", &S::timing_error_p999_ns, timed, newest, true, true},
-      {"rows_on_time", &S::rows_on_time, timed, growth, true, true},
-      {"spin_ns", &S::spin_ns, spun, growth, true, true},
-      {"wakeup_latency_ns", &S::wakeup_latency_ns, slept_and_spun, newest, true, true},
+      {"timing_error_ns", &S::timing_error_ns, if_not_zero, unknown, true, true},
+      {"timing_error_max_ns", &S::timing_error_max_ns, if_not_zero, unknown, true, true},
+      {"timing_error_p50_ns", &S::timing_error_p50_ns, timed, unknown, true, true},
+      {"timing_error_p99_ns", &S::timing_error_p99_ns, timed, unknown, true, true},
+      {"timing_error_p999_ns", &S::timing_error_p999_ns, timed, unknown, true, true},
+      {"rows_on_time", &S::rows_on_time, timed, unknown, true, true},
+      {"spin_ns", &S::spin_ns, spun, unknown, true, true},
+      {"wakeup_latency_ns", &S::wakeup_latency_ns, slept_and_spun, unknown, true, true},
       {"sample_window_max_ns", &S::sample_window_max_ns, always, newest, true, true},
       {"bytes_written", &S::bytes_written, always, counted, false, true},
   });

@@ -1,5 +1,6 @@
 #include "kymo/profiler.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <unistd.h>
@@ -7,6 +8,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <cstdio>
 #include <functional>
 #include <future>
 #include <mutex>
@@ -166,6 +168,38 @@ class CollectorThread {
   std::thread thread_;
 };
 
+// A ring that a killed program left at `path`, moved aside while start() makes its own. It gets its
+// name back if start() fails, because a recovery looks for it there.
+class LeftRing {
+ public:
+  explicit LeftRing(std::string path) : path_(std::move(path)) {
+    if (path_.empty()) {
+      return;
+    }
+    // If this fails, for example because the ring is in use, RingMemory::create_file() refuses, too,
+    // and says why.
+    if (Result<std::string> aside = move_ring_aside(path_)) {
+      aside_ = *std::move(aside);
+    }
+  }
+  ~LeftRing() {
+    if (!aside_.empty()) {
+      // Not rename(2): another recorder may have made a ring at `path` meanwhile.
+      static_cast<void>(
+          ::renameat2(AT_FDCWD, aside_.c_str(), AT_FDCWD, path_.c_str(), RENAME_NOREPLACE));
+    }
+  }
+  LeftRing(const LeftRing&) = delete;
+  LeftRing& operator=(const LeftRing&) = delete;
+
+  // Returns where the ring stays from now on; empty if there was none.
+  std::string leave_aside() { return std::exchange(aside_, {}); }
+
+ private:
+  std::string path_;
+  std::string aside_;
+};
+
 // The outcome of a recording: that of closing its sink, and what could not be kept.
 Result<void> with_losses(Result<void> closed, const ProfilerStats& stats,
                          const std::string& sink_error) {
@@ -283,13 +317,6 @@ Result<std::unique_ptr<RingMemory>> Profiler::State::make_ring(const RecordingIn
   if (options.ring_file.empty()) {
     return RingMemory::create_private(shape);
   }
-  // If this fails, for example because the ring is in use, create_file() refuses, too, and says
-  // why.
-  const Result<std::string> aside = move_ring_aside(options.ring_file);
-  if (aside && !aside->empty()) {
-    warn({"a program that was killed left the ring " + options.ring_file + ": moved to " + *aside +
-          "; recover its rows with kymo::recover_ring() or 'kymo recover " + *aside + "'"});
-  }
   return RingMemory::create_file(shape, options.ring_file,
                                  json_text(describe_ring(info, options.sink->output_place().path)));
 }
@@ -345,13 +372,22 @@ Result<void> Profiler::State::begin(std::unique_ptr<Sampler> sampler) {
   const std::uint64_t sample_ns = collector_thread.sample_ns();
   info.start_unix_ns = unix_ns();
   info.start_monotonic_ns = monotonic_ns();
+  LeftRing left(options.ring_file);
   Result<std::unique_ptr<RingMemory>> memory = make_ring(info);
   if (!memory) {
     return memory.error();
   }
-  if (Result<void> opened = options.sink->open(info); !opened) {
-    (*memory)->remove_file();
-    return opened;
+  bool opened = false;
+  const std::shared_ptr<void> unless_opened(nullptr, [&memory, &opened](void*) {
+    if (!opened) (*memory)->remove_file();
+  });
+  if (Result<void> outcome = options.sink->open(info); !outcome) {
+    return outcome;
+  }
+  opened = true;
+  if (const std::string aside = left.leave_aside(); !aside.empty()) {
+    warn({"a program that was killed left the ring " + options.ring_file + ": moved to " + aside +
+          "; recover its rows with kymo::recover_ring() or 'kymo recover " + aside + "'"});
   }
   ever_started = true;
   owner.store(::getpid(), std::memory_order_relaxed);

@@ -98,6 +98,41 @@ TEST_F(RecordingPartsTest, APartThatIsLargeEnoughIsFollowedByTheNext) {
   EXPECT_EQ(due, rows + 2) << "the gap must be counted in only one part";
 }
 
+// Before the fix, a part could have more rows on time than rows, and more late ticks explained than
+// were late: those that the recorder had counted while the part was written, up to a slot before.
+TEST_F(RecordingPartsTest, APartHasNoFiguresOfTheTicksOfOtherParts) {
+  RecordingParts parts =
+      RecordingParts::create(path_, {.rotate_after = std::chrono::nanoseconds(50)}, info_).value();
+  ProfilerStats stats;
+  const auto count = [&](std::uint64_t ticks) {
+    stats.rows_captured += ticks;
+    stats.rows_on_time += ticks;
+    stats.missed_late += ticks;
+    stats.late_sample += ticks;
+    stats.ticks_due += 2 * ticks;
+    stats.timing_error_ns += ticks;
+    stats.timing_error_max_ns = stats.timing_error_p999_ns = 1;
+    return parts.write_metadata(stats, "running");
+  };
+  ASSERT_TRUE(write(parts, 1));
+  ASSERT_TRUE(count(1));
+  EXPECT_EQ(metadata("run")["stats"]["rows_on_time"], 1) << "the only part is the whole recording";
+  EXPECT_EQ(metadata("run")["stats"]["late_sample"], 1);
+  ASSERT_TRUE(write(parts, 5));  // the part ends
+  ASSERT_TRUE(write(parts, 3));
+  ASSERT_TRUE(count(99));
+  stats.rows_written = 9;
+  ASSERT_TRUE(parts.write_metadata(stats, "ended"));
+  for (const char* part : {"run", "run.1"}) {
+    const nlohmann::json figures = metadata(part)["stats"];
+    EXPECT_EQ(figures["rows_captured"], figures["rows_written"]) << part;
+    for (const char* unknown : {"rows_on_time", "late_sample", "late_stolen", "timing_error_ns",
+                                "timing_error_max_ns", "timing_error_p999_ns", "spin_ns"}) {
+      EXPECT_FALSE(figures.contains(unknown)) << part << ' ' << unknown;
+    }
+  }
+}
+
 TEST_F(RecordingPartsTest, APartThatIsOldEnoughIsFollowedByTheNext) {
   RecordingParts parts =
       RecordingParts::create(path_, {.rotate_after = std::chrono::nanoseconds(50)}, info_).value();

@@ -381,6 +381,27 @@ TEST_F(RecoverTest, AProgramThatWasKilledStartsAgain) {
   EXPECT_EQ(lines(tsv_), numbered(4));
 }
 
+// Before the fix, the ring was at ring.left-1 after a start that failed, and nothing said so.
+TEST_F(RecoverTest, AStartThatFailsLeavesTheRingWhereItWas) {
+  {
+    auto ring = start(tsv_);
+    ring->hand_over(fill(*ring, 4));
+  }
+  Registry registry;
+  const auto steps = registry.counter({"steps", "Steps", Kind::counter, Unit::count, {}});
+  ProfilerOptions options;
+  options.sink = make_tsv_sink(tsv_);  // it exists: the program uses one name for all its runs
+  options.ring_file = ring_path_;
+  Profiler profiler(registry, options);
+  const Result<void> started = profiler.start();
+  ASSERT_FALSE(started);
+  EXPECT_EQ(started.error().code, Code::already_exists) << started.error().message;
+  EXPECT_EQ(profiler.warnings(), std::vector<std::string>{});
+  EXPECT_FALSE(std::filesystem::exists(ring_path_ + ".left-1"));
+  EXPECT_EQ(recover_ring(ring_path_).value().rows, 4U);
+  EXPECT_EQ(lines(tsv_), numbered(4));
+}
+
 TEST_F(RecoverTest, ARingInUseIsNotMovedByAStart) {
   const auto ring = start(tsv_);
   Registry registry;
