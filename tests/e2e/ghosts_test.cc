@@ -228,10 +228,12 @@ TEST_P(GhostOfPodmanTest, AtMostOneMoreRestoreFailsAndNothingIsLeft) {
   EXPECT_EQ(has_cgroups_mounted(), mounted_before);
 }
 
+std::string name_of_end(const testing::TestParamInfo<HowItEnds>& info) {
+  return info.param.name;
+}
+
 INSTANTIATE_TEST_SUITE_P(Restores, GhostOfPodmanTest, testing::Values(kEnds[0], kEnds[2]),
-                         [](const testing::TestParamInfo<HowItEnds>& info) {
-                           return std::string(info.param.name);
-                         });
+                         name_of_end);
 
 }  // namespace
 }  // namespace kymo::test

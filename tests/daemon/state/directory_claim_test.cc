@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cut_short_fixture.h"
+#include "daemon/recorder/metrics.h"
 #include "daemon/state/unconfirmed.h"
 #include "support/moody_disk.h"
 #include "support/temporary_directory.h"
@@ -79,7 +80,8 @@ TEST_F(CutShort, IsNotLookedAtWhileARequestUsesItsDirectoryThroughALink) {
   begin_dump({"pages-1.img"});
   Claims<std::string> claims;
   const ForeignFiles foreign(*helper_);
-  UnconfirmedDumps dumps(*store_, foreign, claims,
+  const std::unique_ptr<Metrics> metrics = Metrics::make().value();
+  UnconfirmedDumps dumps(*store_, foreign, *metrics, claims,
                          [](runtime::Kind, const runtime::DumpSpec&) { return Result<void>(); });
   auto restore = std::make_unique<DirectoryClaim>(claims, std::set<std::string>{link});
   dumps.watch_all(std::chrono::minutes(1));  // returns after the first look
