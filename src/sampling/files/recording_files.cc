@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/file.h"
+#include "base/json_object.h"
 #include "base/json_text.h"
 #include "base/recording_name.h"
 #include "sampling/files/metadata.h"
@@ -176,6 +177,36 @@ Result<void> RecordingFiles::write_metadata(const ProfilerStats& stats, const ch
     rows_.close();
     gaps_.close();
   }
+  Result<void> replaced = replace_metadata(stats, state);
+  if (replaced && ends && gaps_lost != nullptr) {
+    return Error{Code::data_loss,
+                 recording_stem(path_) + ".gaps.tsv " + gaps_lost +
+                     ": only the longest gaps and the totals are left, in the metadata",
+                 0};
+  }
+  return replaced;
+}
+
+void RecordingFiles::end_without_rows(const ProfilerStats& stats) {
+  if (!has_own_metadata()) {
+    return;
+  }
+  gaps_.remove_torn_end();
+  flush_gaps();
+  gaps_.close();
+  // An error leaves the metadata as they were, as for a part that is rotated.
+  static_cast<void>(replace_metadata(stats, "ended"));
+}
+
+bool RecordingFiles::has_own_metadata() const {
+  const Result<std::string> text = read_file(metadata_path_);
+  const nlohmann::json written = text ? parse_object(*text) : nlohmann::json();
+  return text_of(written, "state") == "running" &&
+         number_of(written, "start_monotonic_ns") == info_.start_monotonic_ns &&
+         number_of(written, "pid") == static_cast<std::uint64_t>(::getpid());
+}
+
+Result<void> RecordingFiles::replace_metadata(const ProfilerStats& stats, const char* state) const {
   nlohmann::json metadata = describe_recording(info_);
   metadata["state"] = state;
   metadata["stats"] = describe_stats(stats);
@@ -200,14 +231,7 @@ Result<void> RecordingFiles::write_metadata(const ProfilerStats& stats, const ch
           {{"metric", error.metric}, {"count", error.count}, {"what", error.what}});
     }
   }
-  Result<void> replaced = replace_file(metadata_path_, json_text(metadata, 1) + '\n');
-  if (replaced && ends && gaps_lost != nullptr) {
-    return Error{Code::data_loss,
-                 recording_stem(path_) + ".gaps.tsv " + gaps_lost +
-                     ": only the longest gaps and the totals are left, in the metadata",
-                 0};
-  }
-  return replaced;
+  return replace_file(metadata_path_, json_text(metadata, 1) + '\n');
 }
 
 }  // namespace kymo

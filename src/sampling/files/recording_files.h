@@ -58,6 +58,11 @@ class RecordingFiles {
   //         the list of gaps, at the end. Metadata are not written for rows that are gone.
   Result<void> write_metadata(const ProfilerStats& stats, const char* state);
 
+  // Marks the recording as ended although somebody else has removed or cut off its rows. `stats` do
+  // not count these rows as written. Writes nothing if the metadata were removed, too, or are those
+  // of another recording or of another run of this process.
+  void end_without_rows(const ProfilerStats& stats);
+
   [[nodiscard]] std::uint64_t bytes() const { return rows_.size(); }
   [[nodiscard]] std::uint64_t gap_bytes() const { return gaps_.size(); }
   // What somebody else has done to the rows.
@@ -69,6 +74,8 @@ class RecordingFiles {
                  AppendFile gaps);
   void keep_unwritten(const Gap& gap);
   void flush_gaps();
+  [[nodiscard]] bool has_own_metadata() const;
+  [[nodiscard]] Result<void> replace_metadata(const ProfilerStats& stats, const char* state) const;
 
   std::string path_;
   std::string metadata_path_;

@@ -153,13 +153,17 @@ Result<void> RecordingParts::begin_next_part() {
 
 void RecordingParts::end_part(const std::string& next_path) {
   lost_ = with_present_part(std::move(lost_));
-  // If another process has written to the file, it has written the metadata, too. Leave them.
-  if (files_.change() == FileChange::none) {
-    nlohmann::json part = describe_part(number_, previous_);
-    part["next"] = name_in_folder(next_path);
-    files_.set_part(std::move(part));
+  const FileChange change = files_.change();
+  nlohmann::json part = describe_part(number_, previous_);
+  part["next"] = name_in_folder(next_path);
+  files_.set_part(std::move(part));
+  if (change == FileChange::none) {
     static_cast<void>(files_.write_metadata(stats_of_part(), "ended"));
+  } else if (loss_of(change) != nullptr) {
+    counted_.missed_sink_error += std::exchange(counted_.rows_written, 0);  // as in kept()
+    files_.end_without_rows(stats_of_part());
   }
+  // Otherwise another process has written to the file, and the metadata, too. Leave them.
   add_closed(files_.path());
   closed_bytes_ += files_.bytes();
   previous_ = name_in_folder(files_.path());

@@ -226,6 +226,44 @@ TEST_F(RecordingPartsTest, GoesOnWhereTheNextPartCannotBeBegun) {
   EXPECT_EQ(numbers("run.1.tsv"), range(7, 8));
 }
 
+// Before the fix, the metadata of such a part said "running" for ever, and named no next part.
+TEST_F(RecordingPartsTest, APartWhoseRowsAreGoneEndsAndNamesTheNext) {
+  for (const char* how : {"removed", "cut"}) {
+    SCOPED_TRACE(how);
+    const std::string name = how;
+    number_ = 0;
+    RecordingParts parts = RecordingParts::create(in_folder(name + ".tsv"), {}, info_).value();
+    ASSERT_TRUE(write(parts, 2));
+    if (name == "removed") {
+      std::filesystem::remove(in_folder(name + ".tsv"));
+    } else {
+      std::filesystem::resize_file(in_folder(name + ".tsv"), 0);
+    }
+    ASSERT_TRUE(write(parts, 3));
+    ASSERT_TRUE(parts.write_metadata({}, "ended"));
+    EXPECT_EQ(parts.kept().error().code, Code::data_loss);
+    const nlohmann::json gone = metadata(name);
+    EXPECT_EQ(gone["state"], "ended");
+    EXPECT_EQ(gone["part"]["next"], name + ".1.tsv");
+    EXPECT_EQ(gone["stats"]["rows_written"], 0);
+    EXPECT_EQ(gone["stats"]["missed_sink_error"], 2);
+    EXPECT_EQ(gone["stats"]["ticks_due"], 2);
+    EXPECT_EQ(metadata(name + ".1")["part"]["previous"], name + ".tsv");
+    EXPECT_EQ(metadata(name + ".1")["stats"]["rows_written"], 3);
+  }
+}
+
+TEST_F(RecordingPartsTest, MetadataThatWereRemovedWithTheirRowsDoNotComeBack) {
+  RecordingParts parts = RecordingParts::create(path_, {}, info_).value();
+  ASSERT_TRUE(write(parts, 2));
+  for (const char* name : {"run.tsv", "run.meta.json", "run.gaps.tsv"}) {
+    std::filesystem::remove(in_folder(name));
+  }
+  ASSERT_TRUE(write(parts, 2));
+  EXPECT_FALSE(exists("run.meta.json"));
+  EXPECT_EQ(metadata("run.1")["part"]["previous"], "run.tsv");
+}
+
 // If a process is restored from an image that is older than its recording, the file has more rows
 // than the process has written.
 TEST_F(RecordingPartsTest, RowsOfAnotherHandAreLeftAloneAndANewPartBegins) {
