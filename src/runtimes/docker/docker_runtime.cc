@@ -7,9 +7,12 @@
 #include <atomic>
 #include <chrono>
 #include <filesystem>
+#include <future>
+#include <memory>
 #include <optional>
 #include <string>
 #include <system_error>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -240,8 +243,9 @@ Result<void> DockerRuntime::may_dump(const DumpSpec& spec) {
 }
 
 // Moves the images from the folder that Docker has made into the images directory, inventory.img
-// last: without it no reader takes the other files for a checkpoint.
-Result<void> take_images(const std::string& images_dir) {
+// last: without it no reader takes the other files for a checkpoint. inventory.img is not moved if
+// `given_up` is set by then.
+Result<void> move_images(const std::string& images_dir, const std::atomic<bool>& given_up) {
   const fs::path folder = fs::path(images_dir) / kDockersFolder;
   const fs::path last = "inventory.img";
   std::error_code error;
@@ -258,11 +262,30 @@ Result<void> take_images(const std::string& images_dir) {
   }
   names.push_back(last);
   for (const fs::path& name : names) {
+    if (name == last && given_up.load(std::memory_order_relaxed)) break;
     fs::rename(folder / name, fs::path(images_dir) / name, error);
     if (error) return system_error("move " + (folder / name).string(), error.value());
   }
   fs::remove(folder, error);
   return {};
+}
+
+// The same on a thread of its own, because the disk may stall. If the request is cancelled meanwhile,
+// this returns at once, and the images do not become whole in the images directory.
+Result<void> take_images(const std::string& images_dir, const Command& limits) {
+  const auto given_up = std::make_shared<std::atomic<bool>>(false);
+  std::promise<Result<void>> moved;
+  std::future<Result<void>> outcome = moved.get_future();
+  std::thread([images_dir, given_up, moved = std::move(moved)]() mutable {
+    moved.set_value(move_images(images_dir, *given_up));
+  }).detach();
+  constexpr std::chrono::milliseconds kLookEvery{50};
+  while (outcome.wait_for(kLookEvery) != std::future_status::ready) {
+    if (!is_asked(limits.cancel)) continue;
+    given_up->store(true, std::memory_order_relaxed);
+    return Error{Code::cancelled, "it was ended while the disk of " + images_dir + " stalled"};
+  }
+  return outcome.get();
 }
 
 // Lets a container run on after its dump, unless it was frozen before: then CRIU may have unfrozen
@@ -292,10 +315,14 @@ Result<void> DockerRuntime::end_dumped(const DumpSpec& spec) const {
   return ended;
 }
 
+// Waits at most kDiskPatience. If the disk stalls, the folders go when it answers.
 void remove_folders(const std::string& images_dir) {
-  std::error_code ignored;
-  fs::remove_all(fs::path(images_dir) / kDockersFolder, ignored);
-  fs::remove_all(fs::path(images_dir) / kEndedFolder, ignored);
+  static_cast<void>(within(kDiskPatience, [images_dir] {
+    std::error_code ignored;
+    fs::remove_all(fs::path(images_dir) / kDockersFolder, ignored);
+    fs::remove_all(fs::path(images_dir) / kEndedFolder, ignored);
+    return true;
+  }));
 }
 
 Result<CommandOutcome> DockerRuntime::make_images(const DumpSpec& spec,
@@ -309,10 +336,13 @@ Result<CommandOutcome> DockerRuntime::make_images(const DumpSpec& spec,
   bool ended = false;  // for the thread of this call
   Command ending = limits;
   ending.time_over = [&](pid_t session) {
-    std::error_code error;
-    fs::rename(fs::path(spec.images_dir) / kDockersFolder, fs::path(spec.images_dir) / kEndedFolder,
-               error);
-    ended = ended || !error;
+    const std::optional<bool> renamed = within(kDiskPatience, [folder = spec.images_dir] {
+      std::error_code error;
+      fs::rename(fs::path(folder) / kDockersFolder, fs::path(folder) / kEndedFolder, error);
+      return !error;
+    });
+    // If the disk has not answered, the folder is renamed when it answers.
+    ended = ended || renamed.value_or(true);
     return limits.time_over(session);
   };
   Result<CommandOutcome> done =
@@ -322,7 +352,7 @@ Result<CommandOutcome> DockerRuntime::make_images(const DumpSpec& spec,
     return Error{is_asked(limits.cancel) ? Code::cancelled : Code::deadline_exceeded,
                  "it was ended"};
   }
-  const Result<void> taken = take_images(spec.images_dir);
+  const Result<void> taken = take_images(spec.images_dir, limits);
   return taken ? done : taken.error();
 }
 
@@ -338,8 +368,8 @@ Result<CommandOutcome> DockerRuntime::try_to_dump(const DumpSpec& spec,
   }
   Result<CommandOutcome> done = make_images(spec, limits);
   if (!done || done->exit_status != 0) {
-    remove_folders(spec.images_dir);
     let_run(spec);
+    remove_folders(spec.images_dir);
   } else if (spec.leave_running) {
     let_run(spec);
   }
@@ -419,9 +449,8 @@ Result<void> DockerRuntime::settle_dump(const DumpSpec& spec) {
   const std::vector<std::string> logs = in_work_dirs(spec, kDumpLog);
   for (const std::string& log : logs) end_container_dump(log, tree, {});
   let_run(spec);
-  std::error_code
-      ignored;  // Docker fails if it still writes there, and removes what it has written
-  fs::remove_all(fs::path(spec.images_dir) / kDockersFolder, ignored);
+  remove_folders(
+      spec.images_dir);  // Docker fails if it still writes there, and removes what it has written
   return settle_container_dump(spec, logs);
 }
 
