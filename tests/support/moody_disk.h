@@ -18,7 +18,8 @@ class MoodyDisk {
   MoodyDisk& operator=(const MoodyDisk&) = delete;
 
   // Sets the mood: "well", "stalls" (writes wait), "is-silent" (reads wait, too), "fails",
-  // "stalls-at-pages" (only writes of memory images wait) or "forgets" (only fsync(2) fails).
+  // "stalls-at-pages" (only writes of memory images wait), "stalls-at-sync" (only fsync(2) waits) or
+  // "forgets" (only fsync(2) fails).
   void be(const std::string& mood) const;
   // The paths that were synced, one per line.
   [[nodiscard]] std::string synced() const;

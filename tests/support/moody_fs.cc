@@ -5,6 +5,7 @@
 //   "fails": writes fail with EIO.
 //   "is-silent": all calls wait, reads too.
 //   "stalls-at-pages": only writes of memory images wait.
+//   "stalls-at-sync": only fsync(2) waits.
 //   "forgets": only fsync(2) fails.
 // The paths that were synced are listed in DIRECTORY.synced, one per line.
 //
@@ -112,7 +113,9 @@ int truncate_file(const char* path, off_t size, fuse_file_info*) {
 }
 
 int sync_file(const char* path, int, fuse_file_info* info) {
-  wait_while_silent();
+  for (std::string now = mood(); now == "is-silent" || now == "stalls-at-sync"; now = mood()) {
+    ::usleep(5000);
+  }
   if (mood() == "forgets") {
     return -EIO;
   }
