@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
-#include <algorithm>
 #include <filesystem>
 #include <functional>
 #include <nlohmann/json.hpp>
@@ -34,7 +33,7 @@ class ContainerOnAStalledDisk : public ::testing::Test {
     flags.insert(flags.begin(), {"dump", words[0], words[1], "--dir", dir()});
     Outcome outcome;
     std::thread client([&] { outcome = kymod_->kymo(flags); });
-    EXPECT_TRUE(eventually([&] { return writes_pages(); })) << kymod_->log();
+    EXPECT_TRUE(eventually([&] { return disk_.holds_pages(); })) << kymod_->log();
     const auto pid = checkpoint()["pid"].get<pid_t>();
     static_cast<void>(kymod_->kymo({"cancel", std::to_string(pid)}));
     client.join();
@@ -45,13 +44,6 @@ class ContainerOnAStalledDisk : public ::testing::Test {
   void expect_that_its_images_are_kept(const std::vector<std::string>& words,
                                        const std::string& root,
                                        const std::function<void()>& forget);
-  [[nodiscard]] bool writes_pages() const {
-    std::error_code error;
-    const fs::directory_iterator images(dir() + "/images.partial", error);
-    return !error && std::any_of(begin(images), end(images), [](const fs::directory_entry& file) {
-      return file.path().filename().string().starts_with("pages-");
-    });
-  }
   [[nodiscard]] json checkpoint() const { return kymod_->kymo_json({"checkpoints"}).at(0); }
   [[nodiscard]] std::string dir() const { return disk_.path() + "/c"; }
   void start(std::vector<std::string> flags) {

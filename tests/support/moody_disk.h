@@ -21,6 +21,8 @@ class MoodyDisk {
   // "stalls-at-pages" (only writes of memory images wait), "stalls-at-sync" (only fsync(2) waits) or
   // "forgets" (only fsync(2) fails).
   void be(const std::string& mood) const;
+  // Whether a write of memory images has begun to wait since the mood became "stalls-at-pages".
+  [[nodiscard]] bool holds_pages() const;
   // The paths that were synced, one per line.
   [[nodiscard]] std::string synced() const;
   // Stops the program that serves the disk. Calls are then not even accepted, so a killed caller can

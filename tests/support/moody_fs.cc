@@ -7,7 +7,8 @@
 //   "stalls-at-pages": only writes of memory images wait.
 //   "stalls-at-sync": only fsync(2) waits.
 //   "forgets": only fsync(2) fails.
-// The paths that were synced are listed in DIRECTORY.synced, one per line.
+// The paths that were synced are listed in DIRECTORY.synced, one per line. DIRECTORY.held exists once
+// a write of memory images has begun to wait.
 //
 //   kymo-test-moody-fs DIRECTORY MOUNTPOINT      (stays in the foreground; fusermount3 -u ends it)
 
@@ -97,6 +98,7 @@ int read_file(const char*, char* data, size_t size, off_t at, fuse_file_info* in
 int write_file(const char* path, const char* data, size_t size, off_t at, fuse_file_info* info) {
   const bool pages = std::string_view(path).find("/pages-") != std::string_view::npos;
   while (pages && mood() == "stalls-at-pages") {
+    std::ofstream(g_directory + ".held") << path;
     ::usleep(5000);
   }
   if (const int error = suffer(); error != 0) {
