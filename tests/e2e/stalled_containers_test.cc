@@ -12,7 +12,9 @@
 #include <thread>
 
 #include "programs.h"
+#include "support/containerd.h"
 #include "support/containers.h"
+#include "support/docker.h"
 #include "support/moody_disk.h"
 #include "support/real_criu.h"
 
@@ -102,6 +104,29 @@ TEST_F(ContainerOnAStalledDisk, OfPodmanCountsDuringTheStall) {
   const std::string root = podman.start("kymo-e2e");
   start({"--podman-flags=" + PodmanContainers::flags()});
   expect_that_it_counts_during_the_stall({"podman", "kymo-e2e"}, root);
+}
+
+TEST_F(ContainerOnAStalledDisk, OfContainerdCountsDuringTheStall) {
+  KYMO_NEEDS_CONTAINERD();
+  const Containerd containerd(fs::path(criu_path()).parent_path());
+  start({});
+  std::vector<std::string> run{"run",      "containerd", "--name",
+                               "kymo-web", "--",         Containerd::image()};
+  for (const std::string& word : counting_command()) run.push_back(word);
+  const auto pid = kymod_->kymo_json(run)["pid"].get<pid_t>();
+  const std::string root = "/proc/" + std::to_string(pid) + "/root";
+  ASSERT_TRUE(counts_on(root));
+  expect_that_it_counts_during_the_stall({"containerd", "kymo-web"}, root);
+}
+
+TEST_F(ContainerOnAStalledDisk, OfDockerCountsDuringTheStall) {
+  KYMO_NEEDS_DOCKER();
+  const Docker docker(fs::path(criu_path()).parent_path());
+  docker.start("kymo-web");
+  const std::string root = docker.root_of("kymo-web");
+  ASSERT_TRUE(counts_on(root));
+  start({});
+  expect_that_it_counts_during_the_stall({"docker", "kymo-web"}, root);
 }
 
 TEST_F(ContainerOnAStalledDisk, OfRuncIsDumpedToMemoryAndItsImagesFollow) {

@@ -17,7 +17,8 @@ class MoodyDisk {
   MoodyDisk(const MoodyDisk&) = delete;
   MoodyDisk& operator=(const MoodyDisk&) = delete;
 
-  // Sets the mood: "well", "stalls" (writes wait), "is-silent" (reads wait, too), "fails",
+  // Sets the mood: "well", "stalls" (writes wait), "is-silent" (reads wait, too), "fails"
+  // (writes fail with EIO), "is-over-quota" (EDQUOT), "is-read-only" (EROFS),
   // "stalls-at-pages" (only writes of memory images wait), "stalls-at-sync" (only fsync(2) waits) or
   // "forgets" (only fsync(2) fails).
   void be(const std::string& mood) const;

@@ -3,6 +3,7 @@
 //   "well": works as usual.
 //   "stalls": writes wait until the mood changes.
 //   "fails": writes fail with EIO.
+//   "is-over-quota", "is-read-only": they fail with EDQUOT, or with EROFS.
 //   "is-silent": all calls wait, reads too.
 //   "stalls-at-pages": only writes of memory images wait.
 //   "stalls-at-sync": only fsync(2) waits.
@@ -57,7 +58,11 @@ int suffer() {
   for (std::string now = mood(); now == "stalls" || now == "is-silent"; now = mood()) {
     ::usleep(5000);
   }
-  return mood() == "fails" ? -EIO : 0;
+  const std::string now = mood();
+  return now == "fails"           ? -EIO
+         : now == "is-over-quota" ? -EDQUOT
+         : now == "is-read-only"  ? -EROFS
+                                  : 0;
 }
 
 int get_attributes(const char* path, struct stat* status, fuse_file_info*) {
