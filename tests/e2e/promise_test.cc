@@ -131,7 +131,9 @@ class PromiseTest : public ::testing::TestWithParam<Case> {
       flags.insert(flags.end(), own.begin(), own.end());
     }
     kymod_.emplace(flags);
-    if (of_state()) mount_state();
+    if (of_state()) {
+      ASSERT_NO_FATAL_FAILURE(mount_state());
+    }
     kymod_->start();
     start();
   }
@@ -284,7 +286,13 @@ void PromiseTest::expect_the_promise() {
       return;
     }
     if (container_) container_->forget();
-    const Outcome restored = kymod_->kymo({"restore", dir()});
+    Outcome restored = kymod_->kymo({"restore", dir()});
+    if (of_state()) {  // kymod refuses requests until it has seen that the disk of its state answers
+      eventually([&] {
+        if (restored.exit_code != 0) restored = kymod_->kymo({"restore", dir()});
+        return restored.exit_code == 0;
+      });
+    }
     ASSERT_EQ(restored.exit_code, 0) << restored.err << kymod_->log();
   }
   EXPECT_TRUE(counts()) << answer_.err << kymod_->log();

@@ -235,7 +235,7 @@ test("a job that a killed CRIU holds is shown as held until its disk answers", {
     await disk.mounted();
     await kymod.run("stuck", 4);
     const stateShown = async () => {
-      await show("history=stuck"); // another view first, because the same address would not be loaded again
+      await show("history=web-1"); // another view first, because the same address would not be loaded again
       await show("jobs");
       const row = page.locator("#jobs tbody tr", { hasText: "stuck" });
       return [await row.locator(".state").textContent(), await row.innerText()];
