@@ -54,7 +54,9 @@ const Way kWays[] = {
 // With a deadline, CRIU writes the images of a container to memory.
 const Way kContainerWays[] = {{"Podman", Kind::podman, {"--deadline", "1m"}, false},
                               {"Containerd", Kind::containerd, {"--deadline", "1m"}, false},
-                              {"Docker", Kind::docker, {"--deadline", "1m"}, false}};
+                              {"Docker", Kind::docker, {"--deadline", "1m"}, false},
+                              {"PodmanWithoutDeadline", Kind::podman, {}, true},
+                              {"ContainerdWithoutDeadline", Kind::containerd, {}, true}};
 const Way kStateWays[] = {kStream, kConnection, kNoStream, kRunc};
 const Way kSilentWays[] = {kStream, kNoStream, kRunc};
 
