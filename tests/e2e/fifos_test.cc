@@ -121,7 +121,7 @@ TEST_F(FifoTest, InThePlaceOfARecordingThePageIsAnsweredAndKymodStops) {
 
 // Before the fix, kymod waited there at each start, before it served its API.
 TEST_F(FifoTest, InAFolderOfAnotherUserTheNextKymodStartsAndTheProcessRunsOn) {
-  constexpr uid_t kOther = 65534;
+  constexpr uid_t kOtherUser = 65534;
   const std::string home = kymod_.path("home");
   kymod_.kill_when_pages_are_dumped(criu_, {"dump", "process", "work", "--dir", dir()});
   std::vector<std::string> files;
@@ -130,8 +130,8 @@ TEST_F(FifoTest, InAFolderOfAnotherUserTheNextKymodStartsAndTheProcessRunsOn) {
   }
   ASSERT_NE(std::find(files.begin(), files.end(), dir() + "/checkpoint.json"), files.end());
   for (const std::string& file : files) put_fifo(file);
-  ASSERT_EQ(chown(home.c_str(), kOther, kOther), 0);
-  ASSERT_EQ(chown(dir().c_str(), kOther, kOther), 0);
+  ASSERT_EQ(chown(home.c_str(), kOtherUser, kOtherUser), 0);
+  ASSERT_EQ(chown(dir().c_str(), kOtherUser, kOtherUser), 0);
 
   kymod_.start();
   EXPECT_TRUE(kymod_.goes_on(job_)) << read_file(job_["stderr_path"]);
