@@ -354,7 +354,7 @@ TEST_P(PromiseTest, TheProcessRunsOrIsWholeOnDisk) {
   expect_the_promise();
 }
 
-std::string name_of(const ::testing::TestParamInfo<Case>& info) {
+std::string name_of_dump(const ::testing::TestParamInfo<Case>& info) {
   return std::string(std::get<Way>(info.param).name) + std::get<Point>(info.param).name +
          std::get<2>(info.param).name;
 }
@@ -363,23 +363,23 @@ INSTANTIATE_TEST_SUITE_P(Dumps, PromiseTest,
                          ::testing::Combine(::testing::ValuesIn(kWays),
                                             ::testing::ValuesIn(kPoints),
                                             ::testing::ValuesIn(kTroubles)),
-                         name_of);
+                         name_of_dump);
 INSTANTIATE_TEST_SUITE_P(ContainerDumps, PromiseTest,
                          ::testing::Combine(::testing::ValuesIn(kContainerWays),
                                             ::testing::ValuesIn(kPoints),
                                             ::testing::ValuesIn(kImageTroubles)),
-                         name_of);
+                         name_of_dump);
 // Reads stall, too.
 INSTANTIATE_TEST_SUITE_P(SilentDumps, PromiseTest,
                          ::testing::Combine(::testing::ValuesIn(kSilentWays),
                                             ::testing::ValuesIn(kPoints),
                                             ::testing::ValuesIn(kSilence)),
-                         name_of);
+                         name_of_dump);
 INSTANTIATE_TEST_SUITE_P(StateDumps, PromiseTest,
                          ::testing::Combine(::testing::ValuesIn(kStateWays),
                                             ::testing::ValuesIn(kPoints),
                                             ::testing::ValuesIn(kStateTroubles)),
-                         name_of);
+                         name_of_dump);
 
 }  // namespace
 }  // namespace kymo::test
