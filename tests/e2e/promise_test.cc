@@ -86,13 +86,13 @@ enum class Deed : std::uint8_t {
   fail_images,
   kill_criu,
   kill_kymod,
-  stall_state,
-  stall_state_and_kill_kymod
+  fault_of_state,
+  fault_of_state_and_kill_kymod
 };
 struct Trouble {
   const char* name;
   Deed deed;
-  const char* mood = "stalls";  // of the disk that stalls
+  const char* mood = "stalls";  // of the disk that stalls or fails
 };
 constexpr Trouble kTroubles[] = {{"TheDiskOfTheImagesStalls", Deed::stall_images},
                                  {"TheDiskOfTheImagesFails", Deed::fail_images, "fails"},
@@ -100,12 +100,14 @@ constexpr Trouble kTroubles[] = {{"TheDiskOfTheImagesStalls", Deed::stall_images
                                  {"KymodIsKilled", Deed::kill_kymod}};
 constexpr Trouble kImageTroubles[] = {kTroubles[0], kTroubles[1]};
 constexpr Trouble kSilence[] = {{"TheDiskOfTheImagesIsSilent", Deed::stall_images, "is-silent"}};
-// Writes stall; then reads, too; then only fsync(2).
+// Writes stall; then reads, too; then only fsync(2). Then writes fail.
 constexpr Trouble kStateTroubles[] = {
-    {"TheDiskOfTheStateStalls", Deed::stall_state},
-    {"TheDiskOfTheStateIsSilent", Deed::stall_state, "is-silent"},
-    {"TheDiskOfTheStateDoesNotSync", Deed::stall_state, "stalls-at-sync"},
-    {"TheDiskOfTheStateStallsAndKymodIsKilled", Deed::stall_state_and_kill_kymod}};
+    {"TheDiskOfTheStateStalls", Deed::fault_of_state},
+    {"TheDiskOfTheStateIsSilent", Deed::fault_of_state, "is-silent"},
+    {"TheDiskOfTheStateDoesNotSync", Deed::fault_of_state, "stalls-at-sync"},
+    {"TheDiskOfTheStateIsOverQuota", Deed::fault_of_state, "is-over-quota"},
+    {"TheDiskOfTheStateIsReadOnly", Deed::fault_of_state, "is-read-only"},
+    {"TheDiskOfTheStateStallsAndKymodIsKilled", Deed::fault_of_state_and_kill_kymod}};
 
 using Case = std::tuple<Way, Point, Trouble>;
 
@@ -164,8 +166,8 @@ class PromiseTest : public ::testing::TestWithParam<Case> {
     return way().kind != Kind::process && way().kind != Kind::connected;
   }
   [[nodiscard]] static bool of_state() {
-    return trouble().deed == Deed::stall_state ||
-           trouble().deed == Deed::stall_state_and_kill_kymod;
+    return trouble().deed == Deed::fault_of_state ||
+           trouble().deed == Deed::fault_of_state_and_kill_kymod;
   }
   [[nodiscard]] std::string dir() const { return disk_.path() + "/c"; }
   [[nodiscard]] bool counts() const {
@@ -188,7 +190,7 @@ class PromiseTest : public ::testing::TestWithParam<Case> {
   TemporaryDirectory state_folder_;
   const BreakableCriu criu_;
   MoodyDisk disk_{folder_};
-  std::optional<MoodyDisk> state_disk_;  // that of kymod's state directory, if it is to stall
+  std::optional<MoodyDisk> state_disk_;  // of kymod's state directory, if that is to stall or fail
   EchoServer server_;
   std::unique_ptr<Counting> container_;  // null: a process is dumped
   std::optional<Kymod> kymod_;
@@ -328,14 +330,14 @@ void PromiseTest::make_trouble(pid_t criu) {
       client_.join();
       kymod_->start();
       break;
-    case Deed::stall_state:
-    case Deed::stall_state_and_kill_kymod:
+    case Deed::fault_of_state:
+    case Deed::fault_of_state_and_kill_kymod:
       state_disk_->be(trouble().mood);
       kill(criu, SIGCONT);
       client_.join();  // kymod answers without that disk
       EXPECT_NE(answer_.exit_code, -1) << kymod_->log();
       expect_truth_during_the_stall(answer_);
-      if (trouble().deed == Deed::stall_state) break;
+      if (trouble().deed == Deed::fault_of_state) break;
       // The next kymod does not have what this one keeps in memory.
       kill(kymod_->pid(), SIGKILL);
       state_disk_->be("well");  // only now the kernel can end a thread that waits for the disk
