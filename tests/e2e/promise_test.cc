@@ -3,15 +3,18 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/mount.h>
 #include <sys/wait.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <thread>
 
+#include "counting.h"
 #include "programs.h"
 #include "runtime/launch.h"
 #include "support/breakable_criu.h"
@@ -26,27 +29,36 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-// What is dumped. `connected` is a process that counts what a server sends back over one connection.
-enum class Subject : std::uint8_t { loop, connected, runc };
-
 // What is dumped, and how.
 struct Way {
   const char* name;
-  Subject subject;
+  Kind kind;
   std::vector<std::string> flags;
   bool may_be_held;  // CRIU may wait for the disk, because it writes to it
   bool runs_on = false;
 };
+const Way kStream{"AStream", Kind::process, {}, false};
+const Way kConnection{"AConnection", Kind::connected, {"--tcp-established"}, false};
+const Way kNoStream{"NoStream", Kind::process, {"--no-stream"}, true};
+const Way kRunc{"Runc", Kind::runc, {"--deadline", "1m"}, false};
 const Way kWays[] = {
-    {"AStream", Subject::loop, {}, false},
-    {"AStreamWithDeadline", Subject::loop, {"--deadline", "1m"}, false},
-    {"AStreamThatRunsOn", Subject::loop, {"--leave-running"}, false, true},
-    {"AStreamWithChecksums", Subject::loop, {"--checksums"}, false},
-    {"AConnection", Subject::connected, {"--tcp-established"}, false},
-    {"NoStream", Subject::loop, {"--no-stream"}, true},
-    {"NoStreamWithDeadline", Subject::loop, {"--no-stream", "--deadline", "1m"}, true},
-    {"Runc", Subject::runc, {"--deadline", "1m"}, false},
-    {"RuncWithoutDeadline", Subject::runc, {}, true}};
+    kStream,
+    {"AStreamWithDeadline", Kind::process, {"--deadline", "1m"}, false},
+    {"AStreamThatRunsOn", Kind::process, {"--leave-running"}, false, true},
+    {"AStreamWithChecksums", Kind::process, {"--checksums"}, false},
+    kConnection,
+    kNoStream,
+    {"NoStreamWithDeadline", Kind::process, {"--no-stream", "--deadline", "1m"}, true},
+    kRunc,
+    {"RuncWithoutDeadline", Kind::runc, {}, true}};
+// With a deadline, CRIU writes the images of a container to memory.
+const Way kContainerWays[] = {{"Podman", Kind::podman, {"--deadline", "1m"}, false},
+                              {"Containerd", Kind::containerd, {"--deadline", "1m"}, false},
+                              {"Docker", Kind::docker, {"--deadline", "1m"}, false},
+                              {"PodmanWithoutDeadline", Kind::podman, {}, true},
+                              {"ContainerdWithoutDeadline", Kind::containerd, {}, true}};
+const Way kStateWays[] = {kStream, kConnection, kNoStream, kRunc};
+const Way kSilentWays[] = {kStream, kNoStream, kRunc};
 
 // Counts the answers of the server on this port. If the connection is lost, it ends, or connects again if it may.
 constexpr char kConnected[] =
@@ -69,15 +81,33 @@ constexpr Point kPoints[] = {{"BeforeItFreezes", "pre-dump"},
                              {"WhenAllIsWritten", "post-dump"},
                              {"WhenItEnds", "Dumping finished"}};
 
-enum class Deed : std::uint8_t { stall_images, fail_images, kill_criu, kill_kymod };
+enum class Deed : std::uint8_t {
+  stall_images,
+  fail_images,
+  kill_criu,
+  kill_kymod,
+  fault_of_state,
+  fault_of_state_and_kill_kymod
+};
 struct Trouble {
   const char* name;
   Deed deed;
+  const char* mood = "stalls";  // of the disk that stalls or fails
 };
 constexpr Trouble kTroubles[] = {{"TheDiskOfTheImagesStalls", Deed::stall_images},
-                                 {"TheDiskOfTheImagesFails", Deed::fail_images},
+                                 {"TheDiskOfTheImagesFails", Deed::fail_images, "fails"},
                                  {"CriuIsKilled", Deed::kill_criu},
                                  {"KymodIsKilled", Deed::kill_kymod}};
+constexpr Trouble kImageTroubles[] = {kTroubles[0], kTroubles[1]};
+constexpr Trouble kSilence[] = {{"TheDiskOfTheImagesIsSilent", Deed::stall_images, "is-silent"}};
+// Writes stall; then reads, too; then only fsync(2). Then writes fail.
+constexpr Trouble kStateTroubles[] = {
+    {"TheDiskOfTheStateStalls", Deed::fault_of_state},
+    {"TheDiskOfTheStateIsSilent", Deed::fault_of_state, "is-silent"},
+    {"TheDiskOfTheStateDoesNotSync", Deed::fault_of_state, "stalls-at-sync"},
+    {"TheDiskOfTheStateIsOverQuota", Deed::fault_of_state, "is-over-quota"},
+    {"TheDiskOfTheStateIsReadOnly", Deed::fault_of_state, "is-read-only"},
+    {"TheDiskOfTheStateStallsAndKymodIsKilled", Deed::fault_of_state_and_kill_kymod}};
 
 using Case = std::tuple<Way, Point, Trouble>;
 
@@ -96,45 +126,73 @@ class PromiseTest : public ::testing::TestWithParam<Case> {
  protected:
   void SetUp() override {
     KYMO_NEEDS_CRIU();
-    if (of_runc()) KYMO_NEEDS_RUNC();
+    if (!why_not(way().kind).empty()) GTEST_SKIP() << why_not(way().kind);
     ASSERT_TRUE(disk_.mounted()) << "FUSE does not work here";
-    kymod_.emplace(std::vector<std::string>{"--criu", criu_.path(), "--runc-root", runc_.path()});
+    std::vector<std::string> flags{"--criu", criu_.path()};
+    if (of_container()) {
+      container_ = Counting::make(way().kind, criu_);
+      const std::vector<std::string> own = container_->flags();
+      flags.insert(flags.end(), own.begin(), own.end());
+    }
+    kymod_.emplace(flags);
+    if (of_state()) {
+      ASSERT_NO_FATAL_FAILURE(mount_state());
+    }
     kymod_->start();
     start();
   }
   void TearDown() override {
-    disk_.be("well");
+    let_disks_be_well();
     if (!kymod_) return;
     kymod_->stop(SIGTERM);
     if (pid_ > 0) kill(-pid_, SIGKILL);
     if (reaper_.joinable()) reaper_.join();
+    if (container_) {
+      for (const pid_t one : container_->copies()) kill(one, SIGKILL);
+    }
+    if (state_disk_) umount2(kymod_->state().c_str(), MNT_DETACH);
   }
 
   [[nodiscard]] static const Way& way() { return std::get<Way>(GetParam()); }
+  [[nodiscard]] static const Trouble& trouble() { return std::get<Trouble>(GetParam()); }
   // The promise is about the process, not about its connection. If another program kills CRIU after it has read the
   // connection, the process goes on at once, but the connection stays in repair mode until kymod notices CRIU's end.
   // Until then, each send of the process fails with EPERM.
   [[nodiscard]] static bool may_lose_its_connection() {
     return std::get<Point>(GetParam()).name == std::string("WhenAllIsWritten") &&
-           std::get<Trouble>(GetParam()).deed == Deed::kill_criu;
+           trouble().deed == Deed::kill_criu;
   }
-  [[nodiscard]] static bool of_runc() { return way().subject == Subject::runc; }
+  [[nodiscard]] static bool of_container() {
+    return way().kind != Kind::process && way().kind != Kind::connected;
+  }
+  [[nodiscard]] static bool of_state() {
+    return trouble().deed == Deed::fault_of_state ||
+           trouble().deed == Deed::fault_of_state_and_kill_kymod;
+  }
   [[nodiscard]] std::string dir() const { return disk_.path() + "/c"; }
-  [[nodiscard]] std::string root() const {
-    return of_runc() ? runc_.folder().path() + "/kymo-web/rootfs" : folder_.path();
+  [[nodiscard]] bool counts() const {
+    return container_ ? container_->counts() : counts_on(folder_.path());
+  }
+  void mount_state();
+  void let_disks_be_well() const {
+    disk_.be("well");
+    if (state_disk_) state_disk_->be("well");
   }
   void start();
   pid_t dump_until_it_is_stopped();
   void expect_that_it_waits_for_no_disk(pid_t criu) const;
   void expect_truth_during_the_stall(const Outcome& answer) const;
+  void make_trouble(pid_t criu);
   void expect_the_promise();
   [[nodiscard]] json checkpoint() const { return kymod_->kymo_json({"checkpoints"}).at(0); }
 
   TemporaryDirectory folder_;
+  TemporaryDirectory state_folder_;
   const BreakableCriu criu_;
   MoodyDisk disk_{folder_};
-  RuncFolder runc_;
+  std::optional<MoodyDisk> state_disk_;  // of kymod's state directory, if that is to stall or fail
   EchoServer server_;
+  std::unique_ptr<Counting> container_;  // null: a process is dumped
   std::optional<Kymod> kymod_;
   std::thread client_;
   Outcome answer_;
@@ -142,16 +200,24 @@ class PromiseTest : public ::testing::TestWithParam<Case> {
   std::thread reaper_;
 };
 
+void PromiseTest::mount_state() {
+  state_disk_.emplace(state_folder_);
+  ASSERT_TRUE(state_disk_->mounted()) << "FUSE does not work here";
+  fs::create_directory(kymod_->state());
+  ASSERT_EQ(mount(state_disk_->path().c_str(), kymod_->state().c_str(), "", MS_BIND, nullptr), 0);
+}
+
 void PromiseTest::start() {
-  if (of_runc()) {
-    ASSERT_EQ(runc_.start("kymo-web"), fs::path(root()).parent_path());
+  if (container_) {
+    static_cast<void>(kymod_->kymo_json(container_->run()));
+    ASSERT_TRUE(eventually([&] { return container_->counts(); })) << kymod_->log();
     return;
   }
-  const std::string file = root() + "/count";
+  const std::string file = folder_.path() + "/count";
   std::string loop = counting_loop();
   loop.replace(loop.find("/count"), 6, file);
   std::vector<std::string> words{"sh", "-c", loop};
-  if (way().subject == Subject::connected) {
+  if (way().kind == Kind::connected) {
     words = {"perl", "-e", kConnected, file, std::to_string(server_.port())};
     if (may_lose_its_connection()) words.emplace_back("again");
   }
@@ -161,14 +227,14 @@ void PromiseTest::start() {
   pid_ = *started;
   // A restore needs the same pid, so the process must be reaped.
   reaper_ = std::thread([pid = pid_] { waitpid(pid, nullptr, 0); });
-  ASSERT_TRUE(counts_on(root()));
+  ASSERT_TRUE(counts());
 }
 
 // Returns the pid of CRIU, which is stopped at the point.
 pid_t PromiseTest::dump_until_it_is_stopped() {
   criu_.break_at(std::get<Point>(GetParam()).text, SIGSTOP);
-  std::vector<std::string> words{"dump", "process", std::to_string(pid_), "--dir", dir()};
-  if (of_runc()) words = {"dump", "runc", "kymo-web", "--dir", dir()};
+  const std::string name = container_ ? container_->name() : std::to_string(pid_);
+  std::vector<std::string> words{"dump", "process", name, "--dir", dir()};
   words.insert(words.end(), way().flags.begin(), way().flags.end());
   client_ = std::thread([this, words] { answer_ = kymod_->kymo(words); });
   const pid_t criu = criu_.stopped();
@@ -180,12 +246,14 @@ pid_t PromiseTest::dump_until_it_is_stopped() {
 // CRIU can wait for a disk only if it has a file on it open.
 void PromiseTest::expect_that_it_waits_for_no_disk(pid_t criu) const {
   const std::string proc = "/proc/" + std::to_string(criu);
-  for (const char* const what : {"/cwd", "/root"}) {
-    EXPECT_FALSE(fs::read_symlink(proc + what).string().starts_with(disk_.path())) << what;
-  }
+  std::vector<fs::path> links{proc + "/cwd", proc + "/root"};
   for (const fs::directory_entry& open : fs::directory_iterator(proc + "/fd")) {
-    EXPECT_FALSE(fs::read_symlink(open).string().starts_with(disk_.path()))
-        << fs::read_symlink(open);
+    links.push_back(open.path());
+  }
+  for (const fs::path& link : links) {
+    const std::string file = fs::read_symlink(link);
+    EXPECT_FALSE(file.starts_with(disk_.path())) << link << file;
+    EXPECT_FALSE(state_disk_ && file.starts_with(kymod_->state())) << link << file;
   }
 }
 
@@ -195,7 +263,7 @@ void PromiseTest::expect_truth_during_the_stall(const Outcome& answer) const {
   const bool runs_on = answer.err.find("runs on") != std::string::npos;
   EXPECT_TRUE(way().may_be_held || !held) << answer.err;
   if (runs_on && !held) {
-    EXPECT_TRUE(counts_on(root())) << answer.err;
+    EXPECT_TRUE(counts()) << answer.err;
     EXPECT_EQ(state, "failed") << answer.err;
   } else if (answer.exit_code == 0) {
     EXPECT_EQ(state, "complete");
@@ -218,36 +286,38 @@ void PromiseTest::expect_the_promise() {
     if (way().runs_on) {  // the process still runs and uses its pids, so it cannot be restored
       const Outcome verified = kymod_->kymo({"verify", dir()});
       EXPECT_EQ(verified.exit_code, 0) << verified.err;
-      EXPECT_TRUE(counts_on(root())) << answer_.err << kymod_->log();
+      EXPECT_TRUE(counts()) << answer_.err << kymod_->log();
       return;
     }
-    if (of_runc()) runc_.runc("delete --force kymo-web");
-    const Outcome restored = kymod_->kymo({"restore", dir()});
+    if (container_) container_->forget();
+    Outcome restored = kymod_->kymo({"restore", dir()});
+    if (of_state()) {  // kymod refuses requests until it has seen that the disk of its state answers
+      eventually([&] {
+        if (restored.exit_code != 0) restored = kymod_->kymo({"restore", dir()});
+        return restored.exit_code == 0;
+      });
+    }
     ASSERT_EQ(restored.exit_code, 0) << restored.err << kymod_->log();
   }
-  EXPECT_TRUE(counts_on(root())) << answer_.err << kymod_->log();
+  EXPECT_TRUE(counts()) << answer_.err << kymod_->log();
 }
 
-TEST_P(PromiseTest, TheProcessRunsOrIsWholeOnDisk) {
-  const pid_t criu = dump_until_it_is_stopped();
-  ASSERT_GT(criu, 0);
-  if (!way().may_be_held) expect_that_it_waits_for_no_disk(criu);
-  switch (std::get<2>(GetParam()).deed) {
+// Lets CRIU go on while the trouble lasts, and checks what kymod says meanwhile.
+void PromiseTest::make_trouble(pid_t criu) {
+  switch (trouble().deed) {
     case Deed::stall_images:
-      disk_.be("stalls");
+      disk_.be(trouble().mood);
       kill(criu, SIGCONT);
       // The dump may have ended already.
       static_cast<void>(kymod_->kymo({"cancel", checkpoint()["pid"].dump()}));
       client_.join();
       expect_truth_during_the_stall(answer_);
-      disk_.be("well");
       break;
     case Deed::fail_images:
-      disk_.be("fails");
+      disk_.be(trouble().mood);
       kill(criu, SIGCONT);
       client_.join();
       expect_truth_during_the_stall(answer_);
-      disk_.be("well");
       break;
     case Deed::kill_criu:
       kill(criu, SIGKILL);
@@ -260,11 +330,33 @@ TEST_P(PromiseTest, TheProcessRunsOrIsWholeOnDisk) {
       client_.join();
       kymod_->start();
       break;
+    case Deed::fault_of_state:
+    case Deed::fault_of_state_and_kill_kymod:
+      state_disk_->be(trouble().mood);
+      kill(criu, SIGCONT);
+      client_.join();  // kymod answers without that disk
+      EXPECT_NE(answer_.exit_code, -1) << kymod_->log();
+      expect_truth_during_the_stall(answer_);
+      if (trouble().deed == Deed::fault_of_state) break;
+      // The next kymod does not have what this one keeps in memory.
+      kill(kymod_->pid(), SIGKILL);
+      state_disk_->be("well");  // only now the kernel can end a thread that waits for the disk
+      EXPECT_EQ(kymod_->stop(SIGKILL), -1);
+      kymod_->start();
+      break;
   }
+  let_disks_be_well();
+}
+
+TEST_P(PromiseTest, TheProcessRunsOrIsWholeOnDisk) {
+  const pid_t criu = dump_until_it_is_stopped();
+  ASSERT_GT(criu, 0);
+  if (!way().may_be_held) expect_that_it_waits_for_no_disk(criu);
+  make_trouble(criu);
   expect_the_promise();
 }
 
-std::string name_of(const ::testing::TestParamInfo<Case>& info) {
+std::string name_of_dump(const ::testing::TestParamInfo<Case>& info) {
   return std::string(std::get<Way>(info.param).name) + std::get<Point>(info.param).name +
          std::get<2>(info.param).name;
 }
@@ -273,7 +365,23 @@ INSTANTIATE_TEST_SUITE_P(Dumps, PromiseTest,
                          ::testing::Combine(::testing::ValuesIn(kWays),
                                             ::testing::ValuesIn(kPoints),
                                             ::testing::ValuesIn(kTroubles)),
-                         name_of);
+                         name_of_dump);
+INSTANTIATE_TEST_SUITE_P(ContainerDumps, PromiseTest,
+                         ::testing::Combine(::testing::ValuesIn(kContainerWays),
+                                            ::testing::ValuesIn(kPoints),
+                                            ::testing::ValuesIn(kImageTroubles)),
+                         name_of_dump);
+// Reads stall, too.
+INSTANTIATE_TEST_SUITE_P(SilentDumps, PromiseTest,
+                         ::testing::Combine(::testing::ValuesIn(kSilentWays),
+                                            ::testing::ValuesIn(kPoints),
+                                            ::testing::ValuesIn(kSilence)),
+                         name_of_dump);
+INSTANTIATE_TEST_SUITE_P(StateDumps, PromiseTest,
+                         ::testing::Combine(::testing::ValuesIn(kStateWays),
+                                            ::testing::ValuesIn(kPoints),
+                                            ::testing::ValuesIn(kStateTroubles)),
+                         name_of_dump);
 
 }  // namespace
 }  // namespace kymo::test

@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
-#include <algorithm>
 #include <filesystem>
 #include <functional>
 #include <nlohmann/json.hpp>
@@ -13,7 +12,9 @@
 #include <thread>
 
 #include "programs.h"
+#include "support/containerd.h"
 #include "support/containers.h"
+#include "support/docker.h"
 #include "support/moody_disk.h"
 #include "support/real_criu.h"
 
@@ -34,7 +35,7 @@ class ContainerOnAStalledDisk : public ::testing::Test {
     flags.insert(flags.begin(), {"dump", words[0], words[1], "--dir", dir()});
     Outcome outcome;
     std::thread client([&] { outcome = kymod_->kymo(flags); });
-    EXPECT_TRUE(eventually([&] { return writes_pages(); })) << kymod_->log();
+    EXPECT_TRUE(eventually([&] { return disk_.holds_pages(); })) << kymod_->log();
     const auto pid = checkpoint()["pid"].get<pid_t>();
     static_cast<void>(kymod_->kymo({"cancel", std::to_string(pid)}));
     client.join();
@@ -45,13 +46,6 @@ class ContainerOnAStalledDisk : public ::testing::Test {
   void expect_that_its_images_are_kept(const std::vector<std::string>& words,
                                        const std::string& root,
                                        const std::function<void()>& forget);
-  [[nodiscard]] bool writes_pages() const {
-    std::error_code error;
-    const fs::directory_iterator images(dir() + "/images.partial", error);
-    return !error && std::any_of(begin(images), end(images), [](const fs::directory_entry& file) {
-      return file.path().filename().string().starts_with("pages-");
-    });
-  }
   [[nodiscard]] json checkpoint() const { return kymod_->kymo_json({"checkpoints"}).at(0); }
   [[nodiscard]] std::string dir() const { return disk_.path() + "/c"; }
   void start(std::vector<std::string> flags) {
@@ -110,6 +104,29 @@ TEST_F(ContainerOnAStalledDisk, OfPodmanCountsDuringTheStall) {
   const std::string root = podman.start("kymo-e2e");
   start({"--podman-flags=" + PodmanContainers::flags()});
   expect_that_it_counts_during_the_stall({"podman", "kymo-e2e"}, root);
+}
+
+TEST_F(ContainerOnAStalledDisk, OfContainerdCountsDuringTheStall) {
+  KYMO_NEEDS_CONTAINERD();
+  const Containerd containerd(fs::path(criu_path()).parent_path());
+  start({});
+  std::vector<std::string> run{"run",      "containerd", "--name",
+                               "kymo-web", "--",         Containerd::image()};
+  for (const std::string& word : counting_command()) run.push_back(word);
+  const auto pid = kymod_->kymo_json(run)["pid"].get<pid_t>();
+  const std::string root = "/proc/" + std::to_string(pid) + "/root";
+  ASSERT_TRUE(counts_on(root));
+  expect_that_it_counts_during_the_stall({"containerd", "kymo-web"}, root);
+}
+
+TEST_F(ContainerOnAStalledDisk, OfDockerCountsDuringTheStall) {
+  KYMO_NEEDS_DOCKER();
+  const Docker docker(fs::path(criu_path()).parent_path());
+  docker.start("kymo-web");
+  const std::string root = docker.root_of("kymo-web");
+  ASSERT_TRUE(counts_on(root));
+  start({});
+  expect_that_it_counts_during_the_stall({"docker", "kymo-web"}, root);
 }
 
 TEST_F(ContainerOnAStalledDisk, OfRuncIsDumpedToMemoryAndItsImagesFollow) {

@@ -12,56 +12,11 @@
 #include <iterator>
 #include <thread>
 
-#include "support/moody_disk.h"
+#include "store_parts.h"
 #include "support/temporary_directory.h"
 
 namespace kymo::store {
 namespace {
-
-Job make_job(const std::string& id) {
-  Job job;
-  job.id = id;
-  job.name = "name-" + id;
-  job.command = {"churn", "--mib", "5 \"12\"", ""};
-  job.pid = 4321;
-  job.start_ticks = ~std::uint64_t{0};
-  job.stdout_path = "/s/out";
-  job.stderr_path = "/s/err";
-  job.created_unix_ns = 1'700'000'000'123'456'789;
-  return job;
-}
-
-Checkpoint make_checkpoint(const std::string& id, const std::string& job_id) {
-  Checkpoint c;
-  c.id = id;
-  c.job_id = job_id;
-  c.pid = 4321;
-  c.directory = "/s/checkpoints/" + id;
-  c.created_unix_ns = 5;
-  return c;
-}
-
-class StoreTest : public testing::Test {
- protected:
-  void SetUp() override { reopen(); }
-  void reopen() {
-    store_.reset();
-    Result<std::unique_ptr<Store>> store = Store::open(path());
-    ASSERT_TRUE(store.ok()) << store.error().message;
-    store_ = std::move(*store);
-  }
-  [[nodiscard]] virtual std::string path() const { return folder_.path() + "/kymo.db"; }
-  void sql(const std::string& text) {
-    sqlite3* db = nullptr;
-    ASSERT_EQ(sqlite3_open(path().c_str(), &db), SQLITE_OK);
-    EXPECT_EQ(sqlite3_exec(db, text.c_str(), nullptr, nullptr, nullptr), SQLITE_OK)
-        << sqlite3_errmsg(db);
-    sqlite3_close(db);
-  }
-
-  test::TemporaryDirectory folder_;
-  std::unique_ptr<Store> store_;
-};
 
 TEST_F(StoreTest, KeepsAJobThroughARestart) {
   ASSERT_TRUE(store_->add_job(make_job("a")).ok());
@@ -477,107 +432,6 @@ TEST_F(StoreTest, WhileAnotherProgramLocksItOnlyTheFirstChangeWaits) {
   EXPECT_EQ(store_->unstored(), 0U);
   reopen();
   EXPECT_EQ(store_->job("a")->exit_status, 999);
-}
-
-// A store with the job "a". Its disk works at first.
-class StoreOnAMoodyDiskTest : public StoreTest {
- protected:
-  void SetUp() override {
-    ASSERT_TRUE(disk_.mounted()) << "FUSE does not work here";
-    StoreTest::SetUp();
-    ASSERT_TRUE(store_->add_job(job_).ok());
-  }
-  void TearDown() override {
-    disk_.be("well");
-    store_.reset();  // closed while its disk still exists
-  }
-  [[nodiscard]] std::string path() const override { return disk_.path() + "/kymo.db"; }
-
-  const test::MoodyDisk disk_{folder_};
-  Job job_ = make_job("a");
-};
-
-// Before the fix, a job that ran again stayed "dumped" for good, because a change was tried again
-// only after a full disk.
-TEST_F(StoreOnAMoodyDiskTest, WhatItDoesNotTakeWhenItFailsIsSeenAtOnceAndStoredLater) {
-  disk_.be("fails");
-  job_.state = JobState::dumped;
-  EXPECT_TRUE(store_->update_job(job_).ok());
-  EXPECT_EQ(store_->job("a")->state, JobState::dumped);
-  EXPECT_EQ(store_->unstored(), 1U);
-  EXPECT_NE(store_->trouble().find(path() + ": disk I/O error"), std::string::npos)
-      << store_->trouble();
-  EXPECT_FALSE(store_->add_job(make_job("b")).ok());
-  disk_.be("well");
-  EXPECT_TRUE(test::eventually([&] { return store_->unstored() == 0; })) << store_->trouble();
-  reopen();
-  EXPECT_EQ(store_->job("a")->state, JobState::dumped);
-  EXPECT_EQ(store_->jobs().size(), 1U);
-}
-
-// Before the fix, a dump with a deadline, a `run`, and the stop of kymod waited until the disk
-// answered.
-TEST_F(StoreOnAMoodyDiskTest, WhatItDoesNotTakeInTimeWhenItStallsIsRefusedAndNotDoneLater) {
-  disk_.be("stalls");
-  const Result<void> late = store_->add_job(make_job("b"));
-  ASSERT_FALSE(late.ok());
-  EXPECT_EQ(late.error().message, "the disk of the database " + path() + " does not answer");
-  for (int i = 0; i < 1000; ++i) {  // if each change waited, the test would take too long
-    EXPECT_FALSE(store_->add_job(make_job("c")).ok());
-    job_.exit_status = i;
-    EXPECT_TRUE(store_->update_job(job_).ok());
-  }
-  EXPECT_EQ(store_->unstored(), 1U);
-  EXPECT_EQ(store_->trouble(), late.error().message);
-  disk_.be("well");
-  EXPECT_TRUE(test::eventually([&] { return store_->unstored() == 0; })) << store_->trouble();
-  reopen();
-  ASSERT_EQ(store_->jobs().size(), 1U) << "a change that was refused must not be made later";
-  EXPECT_EQ(store_->job("a")->exit_status, 999);
-}
-
-// Before the fix, a job or a checkpoint was deleted although its deletion had been refused.
-TEST_F(StoreOnAMoodyDiskTest, ADeletionThatItDoesNotTakeInTimeIsNotDoneLater) {
-  Checkpoint checkpoint = make_checkpoint("c", "a");
-  ASSERT_TRUE(store_->add_checkpoint(checkpoint).ok());
-  const CheckpointState before = checkpoint.state;
-  checkpoint.state = CheckpointState::deleting;
-  disk_.be("stalls");
-  EXPECT_EQ(store_->announce(checkpoint).error().code, Code::unavailable);
-  EXPECT_EQ(store_->checkpoint("c")->state, before);
-  EXPECT_EQ(store_->remove_job("a").error().code, Code::unavailable);
-  disk_.be("well");
-  EXPECT_TRUE(test::eventually([&] { return store_->add_job(make_job("b")).ok(); }));
-  reopen();
-  EXPECT_EQ(store_->checkpoint("c")->state, before);
-  EXPECT_TRUE(store_->job("a").ok());
-  disk_.be("fails");
-  EXPECT_TRUE(store_->announce(checkpoint).ok()) << "a deletion may make room on a full disk";
-}
-
-// Before the fix, the program could not end before the disk answered.
-TEST_F(StoreOnAMoodyDiskTest, IsClosedWhileItStalls) {
-  disk_.be("stalls");
-  store_->note_job(job_);
-  store_.reset();
-  disk_.be("well");
-}
-
-// Before the fix, `kymo ps` waited until the disk answered.
-TEST_F(StoreOnAMoodyDiskTest, WhileItStallsWhatIsReadAndNotedDoesNotWait) {
-  ASSERT_TRUE(store_->add_checkpoint(make_checkpoint("c", "a")).ok());
-  disk_.be("stalls");
-  job_.state = JobState::exited;
-  job_.exit_status = 3 << 8;
-  store_->note_job(job_);  // now the thread that stores it waits for the disk
-  EXPECT_EQ(store_->jobs().size(), 1U);
-  EXPECT_EQ(store_->checkpoints("a").size(), 1U);
-  EXPECT_EQ(store_->job("name-a")->state, JobState::exited);
-  EXPECT_TRUE(store_->checkpoint("c").ok());
-  EXPECT_EQ(store_->unstored(), 1U) << "the change is being stored, but is not on the disk yet";
-  disk_.be("well");
-  reopen();
-  EXPECT_EQ(store_->job("a")->exit_status, 3 << 8);
 }
 
 TEST_F(StoreTest, WhatIsNotedIsStoredSoonByItself) {

@@ -47,8 +47,13 @@ MoodyDisk::~MoodyDisk() {
 }
 
 void MoodyDisk::be(const std::string& mood) const {
+  std::filesystem::remove(inner_ + ".held");
   std::ofstream(inner_ + ".mood.new") << mood;
   std::filesystem::rename(inner_ + ".mood.new", inner_ + ".mood");
+}
+
+bool MoodyDisk::holds_pages() const {
+  return std::filesystem::exists(inner_ + ".held");
 }
 
 std::string MoodyDisk::synced() const {

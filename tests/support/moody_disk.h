@@ -17,9 +17,13 @@ class MoodyDisk {
   MoodyDisk(const MoodyDisk&) = delete;
   MoodyDisk& operator=(const MoodyDisk&) = delete;
 
-  // Sets the mood: "well", "stalls" (writes wait), "is-silent" (reads wait, too), "fails",
-  // "stalls-at-pages" (only writes of memory images wait) or "forgets" (only fsync(2) fails).
+  // Sets the mood: "well", "stalls" (writes wait), "is-silent" (reads wait, too), "fails"
+  // (writes fail with EIO), "is-over-quota" (EDQUOT), "is-read-only" (EROFS),
+  // "stalls-at-pages" (only writes of memory images wait), "stalls-at-sync" (only fsync(2) waits) or
+  // "forgets" (only fsync(2) fails).
   void be(const std::string& mood) const;
+  // Whether a write of memory images has begun to wait since the mood became "stalls-at-pages".
+  [[nodiscard]] bool holds_pages() const;
   // The paths that were synced, one per line.
   [[nodiscard]] std::string synced() const;
   // Stops the program that serves the disk. Calls are then not even accepted, so a killed caller can

@@ -3,10 +3,13 @@
 //   "well": works as usual.
 //   "stalls": writes wait until the mood changes.
 //   "fails": writes fail with EIO.
+//   "is-over-quota", "is-read-only": they fail with EDQUOT, or with EROFS.
 //   "is-silent": all calls wait, reads too.
 //   "stalls-at-pages": only writes of memory images wait.
+//   "stalls-at-sync": only fsync(2) waits.
 //   "forgets": only fsync(2) fails.
-// The paths that were synced are listed in DIRECTORY.synced, one per line.
+// The paths that were synced are listed in DIRECTORY.synced, one per line. DIRECTORY.held exists once
+// a write of memory images has begun to wait.
 //
 //   kymo-test-moody-fs DIRECTORY MOUNTPOINT      (stays in the foreground; fusermount3 -u ends it)
 
@@ -55,7 +58,11 @@ int suffer() {
   for (std::string now = mood(); now == "stalls" || now == "is-silent"; now = mood()) {
     ::usleep(5000);
   }
-  return mood() == "fails" ? -EIO : 0;
+  const std::string now = mood();
+  return now == "fails"           ? -EIO
+         : now == "is-over-quota" ? -EDQUOT
+         : now == "is-read-only"  ? -EROFS
+                                  : 0;
 }
 
 int get_attributes(const char* path, struct stat* status, fuse_file_info*) {
@@ -96,6 +103,7 @@ int read_file(const char*, char* data, size_t size, off_t at, fuse_file_info* in
 int write_file(const char* path, const char* data, size_t size, off_t at, fuse_file_info* info) {
   const bool pages = std::string_view(path).find("/pages-") != std::string_view::npos;
   while (pages && mood() == "stalls-at-pages") {
+    std::ofstream(g_directory + ".held") << path;
     ::usleep(5000);
   }
   if (const int error = suffer(); error != 0) {
@@ -112,7 +120,9 @@ int truncate_file(const char* path, off_t size, fuse_file_info*) {
 }
 
 int sync_file(const char* path, int, fuse_file_info* info) {
-  wait_while_silent();
+  for (std::string now = mood(); now == "is-silent" || now == "stalls-at-sync"; now = mood()) {
+    ::usleep(5000);
+  }
   if (mood() == "forgets") {
     return -EIO;
   }

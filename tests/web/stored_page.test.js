@@ -6,7 +6,8 @@ const fs = require("node:fs");
 const path = require("node:path");
 const { after, before, test } = require("node:test");
 const { launch } = require("./browser.js");
-const { assertFitsDarkPhone, DARK_PHONE } = require("./pages.js");
+const { MoodyDisk } = require("./moody_disk.js");
+const { assertFitsDarkPhone, DARK_PHONE, until } = require("./pages.js");
 const { Kymod, whyNoCriu } = require("./kymod.js");
 
 const skip = whyNoCriu || false;
@@ -226,6 +227,35 @@ test("it fits a phone, in the dark", { skip }, async () => {
     if (hash === "jobs") assert.ok(await small.locator("#stored .scroll").evaluateAll((all) => all.every((one) => one.scrollWidth <= one.clientWidth)));
   }
   await small.context().close();
+});
+
+test("a job that a killed CRIU holds is shown as held until its disk answers", { skip }, async () => {
+  const disk = new MoodyDisk();
+  try {
+    await disk.mounted();
+    await kymod.run("stuck", 4);
+    const stateShown = async () => {
+      await show("history=web-1"); // another view first, because the same address would not be loaded again
+      await show("jobs");
+      const row = page.locator("#jobs tbody tr", { hasText: "stuck" });
+      return [await row.locator(".state").textContent(), await row.innerText()];
+    };
+    disk.be("stalls-at-pages");
+    const dump = kymod.begin("dump", "process", "stuck", "--no-stream", "--dir", path.join(disk.path, "c"));
+    const failed = assert.rejects(dump, /is held by process \d+/);
+    await until("CRIU waits for the disk", () => disk.holdsPages());
+    await kymod.begin("cancel", "stuck").catch(() => {}); // it may wait for an end that does not come
+    await failed;
+    const [state, text] = await stateShown();
+    assert.strictEqual(state, "held");
+    assert.match(text, /held by process \d+, a CRIU that was killed but cannot end before its disk answers/);
+    assert.match(text, /repair the disk, or unmount it with umount -f/);
+    disk.be("well");
+    await until("CRIU has ended", () => JSON.parse(kymod.kymo("ps", "--json")).find((job) => job.name === "stuck").held === "");
+    assert.strictEqual((await stateShown())[0], "running");
+  } finally {
+    disk.end();
+  }
 });
 
 test("no page complained, and none asked another address", { skip }, () => {
