@@ -56,7 +56,8 @@ const Way kContainerWays[] = {{"Podman", Kind::podman, {"--deadline", "1m"}, fal
                               {"Containerd", Kind::containerd, {"--deadline", "1m"}, false},
                               {"Docker", Kind::docker, {"--deadline", "1m"}, false},
                               {"PodmanWithoutDeadline", Kind::podman, {}, true},
-                              {"ContainerdWithoutDeadline", Kind::containerd, {}, true}};
+                              {"ContainerdWithoutDeadline", Kind::containerd, {}, true},
+                              {"DockerWithoutDeadline", Kind::docker, {}, true}};
 const Way kStateWays[] = {kStream, kConnection, kNoStream, kRunc};
 const Way kSilentWays[] = {kStream, kNoStream, kRunc};
 
