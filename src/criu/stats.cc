@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/human.h"
+#include "base/rate.h"
 #include "criu/images.h"
 #include "criu/images.pb.h"
 #include "criu/memory.h"
@@ -233,8 +234,9 @@ std::vector<std::string> known_causes(const DumpStats& stats) {
                      "100 ms");
   }
   if (stats.memwrite_time_us > kFreezerPoll) {
-    const std::uint64_t bytes_a_second =
-        stats.pages_written * kPageBytes * 1'000'000 / stats.memwrite_time_us;
+    const auto bytes_a_second = static_cast<std::uint64_t>(
+        rate_per_second(static_cast<double>(stats.pages_written * kPageBytes),
+                        std::uint64_t{stats.memwrite_time_us} * 1000));
     if (bytes_a_second < kSlow) {
       causes.push_back("memory was written at " + std::to_string(bytes_a_second / 1'000'000) +
                        " MB/s: the images' disk is slow, and the processes waited for it");

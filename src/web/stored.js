@@ -3,6 +3,7 @@
 import { COLORS } from "./charts.js";
 import { byId, element, fold, table } from "./dom.js";
 import { bytes, duration, messageOf, written } from "./format.js";
+import { ratePerSecond } from "./lines.js";
 import { kymod } from "./live/state.js";
 import { phaseBar } from "./phase_bar.js";
 import { verdictBox } from "./verdict.js";
@@ -39,10 +40,10 @@ const stateMark = (state) => element("span", { class: `state ${state}` }, state)
 const NOW_EVERY_MS = 2000;
 
 /**
- * How many cores were used; null: not known yet.
- * @type {(after: number, before: number | undefined, seconds: number) => number | null}
+ * How many cores were used: nanoseconds of CPU time per second. null: not known yet.
+ * @type {(after: number, before: number | undefined, passedNs: number) => number | null}
  */
-const coresOf = (after, before, seconds) => (before === undefined || seconds <= 0 ? null : Math.max(0, after - before) / 1e9 / seconds);
+const coresOf = (after, before, passedNs) => (before === undefined || passedNs <= 0 ? null : ratePerSecond(Math.max(0, after - before), passedNs) / 1e9);
 /** @param {number | null} cores */
 const coresText = (cores) => (cores === null ? "…" : cores > 1.005 ? `${cores.toFixed(1)} cores` : `${(100 * cores).toFixed(0)} % of a core`);
 
@@ -62,15 +63,15 @@ async function showNow(line, cells) {
     } catch {
       return; // what answers the page says so elsewhere
     }
-    const seconds = before ? (now.time_ns - before.time_ns) / 1e9 : 0;
+    const passedNs = before ? now.time_ns - before.time_ns : 0;
     const was = before;
-    const of = (/** @type {string} */ name) => coresOf(now.machine[name], was?.machine[name], seconds);
+    const of = (/** @type {string} */ name) => coresOf(now.machine[name], was?.machine[name], passedNs);
     const stolen = of("machine_steal_ns") ?? 0;
     line.textContent = `This machine now: ${of("machine_cpu_ns")?.toFixed(1) ?? "…"} of ${now.cpus} cores in use` + (stolen < 0.05 ? "" : `, ${stolen.toFixed(1)} stolen by the hypervisor`) +
       `; ${bytes(now.machine.machine_free_bytes)} of memory free; ${bytes(now.machine.machine_dirty_bytes + now.machine.machine_writeback_bytes)} not yet on a disk`;
     for (const [name, cell] of cells) {
       const job = now.jobs[name];
-      cell.textContent = !job ? "–" : `${job.stopped > 0 ? "stands still" : coresText(coresOf(job.cpu_ns, was?.jobs[name]?.cpu_ns, seconds))}, ${bytes(job.resident_bytes)}`;
+      cell.textContent = !job ? "–" : `${job.stopped > 0 ? "stands still" : coresText(coresOf(job.cpu_ns, was?.jobs[name]?.cpu_ns, passedNs))}, ${bytes(job.resident_bytes)}`;
     }
     before = now;
     await new Promise((done) => setTimeout(done, was ? NOW_EVERY_MS : 500));
