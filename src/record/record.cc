@@ -137,8 +137,8 @@ Result<std::unique_ptr<probe::MappedCounters>> add_counters(Registry& registry,
 }
 
 // Notes the metrics that were registered after the start, when the columns are fixed.
-void note_newcomers(const Registry& registry, const probe::MappedCounters& counters,
-                    std::vector<std::string>* notes) {
+void note_new_metrics(const Registry& registry, const probe::MappedCounters& counters,
+                      std::vector<std::string>* notes) {
   const Result<std::vector<probe::MappedMetric>> metrics = counters.metrics();
   if (!metrics) {
     return;
@@ -223,7 +223,7 @@ Result<Outcome> record_process(const ProcessOptions& options) {
   (*metrics)->finish();
   const Result<void> stopped = profiler.stop();
   if (*counters != nullptr) {
-    note_newcomers(registry, **counters, &outcome.notes);
+    note_new_metrics(registry, **counters, &outcome.notes);
   }
   add_end(profiler, stopped, &outcome);
   return outcome;

@@ -304,7 +304,8 @@ Result<DumpOutcome> ProcessRuntime::dump(const DumpSpec& spec, const Observer& o
     return outcome;
   }
   if (!spec.leave_running) {
-    if (Result<void> gone = wait_gone({before->process.pid, before->process.start_ticks}); !gone) {
+    if (Result<void> gone = wait_until_gone({before->process.pid, before->process.start_ticks});
+        !gone) {
       outcome.warnings.push_back(gone.error().message);
     }
     (*reaper_)->wait_reaped(before->process.pid, kGoneWithin);
