@@ -230,8 +230,8 @@ std::vector<std::string> known_causes(const DumpStats& stats) {
   std::vector<std::string> causes;
   if (stats.freezing_time_us >= kFreezerPoll * 9 / 10) {
     causes.push_back("freezing took " + human::duration(stats.freezing_time_us * 1000) +
-                     ": with the cgroup freezer CRIU looks whether all stand still only every "
-                     "100 ms");
+                     ": with the cgroup freezer, CRIU checks only every 100 ms whether all "
+                     "processes have stopped");
   }
   if (stats.memwrite_time_us > kFreezerPoll) {
     const auto bytes_a_second = static_cast<std::uint64_t>(

@@ -226,7 +226,7 @@ void print_diff(Context& context, const DiffArguments& arguments) {
   }
   if (context.quiet && !arguments.allowed_change && arguments.page.empty()) {
     throw CLI::ValidationError("--quiet",
-                               "without the comparison there is nothing to tell: use it together "
+                               "it hides the comparison, which is the only output: use it together "
                                "with --fail-on-change, --fail-on-increase or --html");
   }
   const analysis::DiffOptions& options = arguments.options;

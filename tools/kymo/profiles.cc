@@ -360,7 +360,7 @@ void show(const ProfilesArguments& arguments, Context& context) {
   }
   if (context.quiet && arguments.output.empty()) {
     return refuse_profiles(context,
-                           "--quiet: without the profiles there is nothing to tell: use it "
+                           "--quiet hides the profiles, which are the only output: use it "
                            "together with --output");
   }
   if (!arguments.output.empty() && !arguments.compared.empty()) {

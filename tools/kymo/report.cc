@@ -132,7 +132,7 @@ void report_on(const ReportArguments& arguments, Context& context) {
   check_range(arguments);
   if (context.quiet && arguments.page.empty()) {
     throw CLI::ValidationError(
-        "--quiet", "without the report there is nothing to write: use it together with --html");
+        "--quiet", "it hides the report, which is the only output: use it together with --html");
   }
   const auto paths = analysis::find_all_recordings(arguments.paths);
   if (!paths) return report_error(context, paths.error());

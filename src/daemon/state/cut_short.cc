@@ -288,7 +288,7 @@ std::string why_unsure(const CutShortDump& dump) {
 std::string why_locked(const CutShortDump& dump) {
   const std::string pid = std::to_string(dump.checkpoint.pid);
   return "process " + pid + " is being dumped again, or a program has locked /proc/" + pid +
-         "/mem, and kymod looks at it when that ends";
+         "/mem; kymod checks the process again when that ends";
 }
 
 // What is known of a dump whose disk does not answer.

@@ -283,7 +283,7 @@ Result<http::Reply> answer_in_turn(const Config& config, const MakeAnswer& make,
   return Error{Code::deadline_exceeded,
                "cannot read the profiles in " + directory + " within " +
                    human::duration(kReadPatience) +
-                   ": choose a shorter range or one service, or look whether the disk answers"};
+                   ": choose a shorter range or one service, or check whether the disk answers"};
 }
 
 // What a request names beside the store is read before: that needs the daemon.
