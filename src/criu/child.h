@@ -63,7 +63,7 @@ class Child {
   std::uint64_t finish();
   // The processes that criu works on are killed after it, so it may be killed at any instant.
   void may_lose_processes() { may_lose_processes_ = true; }
-  // Leaves the processes that criu has started alive, even if criu is killed.
+  // Leaves what the process has started as it is, also if somebody kills the process.
   void keep_group() { keeps_group_ = true; }
   // How often the process waited until the disk had read its own files or swapped memory. Known
   // after its end.
