@@ -67,7 +67,7 @@ std::string answer_to(const Works& works, const std::string& text, int answer) {
   }
 }
 
-// What goes with a question: where the reader writes its answer, and its lifeline (readers.h).
+// The descriptors that are sent with a question: where the reader writes its answer, and its lifeline (readers.h).
 constexpr std::size_t kSent = 2;
 
 // A message for sendmsg(2) and recvmsg(2), with a text and room for the descriptors. It points into
@@ -122,7 +122,7 @@ bool keep_only(int socket) {
 // The life of a reader.
 [[noreturn]] void answer(const Works& works, const Question& question, pid_t helper) {
   int code = 1;
-  // It ends with the helper, and so with the program.
+  // The kernel kills this reader when the helper ends, and so when the program ends.
   if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || ::getppid() != helper) ::_exit(code);
   try {
     const std::string text = answer_to(works, question.text, question.answer_to.get());

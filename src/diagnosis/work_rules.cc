@@ -362,7 +362,7 @@ std::optional<Finding> kernel_probed(const Known& known) {
   const auto whole = static_cast<double>(known.facts.duration_ns);
   return Finding{
       "kernel-probed", "tested the kernel first",
-      // It is before the freeze, so it weighs less than anything that keeps processes still.
+      // In a dump, the tests come before the freeze, so they do not lengthen the standstill.
       known.facts.restore ? ratio(static_cast<double>(ns), whole) : 0,
       "Before all else, CRIU needed " + human::duration(ns) + " to test what the kernel can do.",
       "20 ms",

@@ -38,7 +38,7 @@ Result<Minute> added(const TakenMinute& taken) {
     const std::uint64_t duration_ns = std::max(minute.profile.duration_ns, read->duration_ns);
     if (std::exchange(first, false)) minute.profile.period_ns = read->period_ns;
     if (const Result<void> one = stacks::add(minute.profile, *read); !one) return one.error();
-    // They were taken at the same time.
+    // The answers were taken at the same time, so their durations are not added.
     minute.profile.duration_ns = taken.type == Type::go_cpu ? duration_ns : taken.duration_ns;
   }
   return minute;

@@ -239,7 +239,7 @@ Result<probe::Process> check_target(const DumpSpec& spec) {
   if (!spec.container.empty()) {
     return process;
   }
-  // CRIU would wait in vain for a frozen process to stop.
+  // A frozen process does not stop, so CRIU would wait until its timeout.
   if (const Result<Freezer> freezer = Freezer::of(spec.process.pid); freezer && freezer->frozen()) {
     return Error{Code::failed_precondition, tried + ": it is frozen; kymo unfreeze process " +
                                                 std::to_string(spec.process.pid) + " first"};

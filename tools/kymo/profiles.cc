@@ -418,9 +418,9 @@ void add_profiles(CLI::App& app, Context& context) {
       ->option_text("INSTANT");
   verb->add_option(
           "--compare", arguments->compared,
-          "Find the functions whose share differs, beyond noise, from their share in: the time of "
-          "the same length just before (before), one that begins at INSTANT, a file (pprof or "
-          "folded), or the dump of a checkpoint (its directory)")
+          "Find the functions whose share differs beyond noise. Compare with: the time of the same "
+          "length just before (before), the time of that length that begins at INSTANT, a file "
+          "(pprof or folded), or the dump of a checkpoint (its directory)")
       ->option_text("before|INSTANT|FILE|DIRECTORY");
   verb->add_option("--kind", arguments->kind,
                    "Show these profiles: cpu, off-cpu, or those that programs of Go make, such as "
