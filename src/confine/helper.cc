@@ -4,7 +4,6 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,6 +17,7 @@
 
 #include "base/json_text.h"
 #include "base/pipe.h"
+#include "base/reap.h"
 #include "confine/answer.h"
 #include "confine/descriptors.h"
 #include "confine/readers.h"
@@ -202,8 +202,7 @@ Result<std::unique_ptr<Helper>> Helper::start(Works works) {
 
 Helper::~Helper() {
   socket_.reset();
-  while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
-  }
+  reap(pid_);
 }
 
 Result<std::string> Helper::ask(const std::string& work, const std::string& request,

@@ -83,13 +83,6 @@ bool wait_ended(pid_t pid, std::chrono::milliseconds timeout, const Cancellation
   }
 }
 
-int reap(pid_t pid) {
-  int status = 0;
-  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-  }
-  return status;
-}
-
 }  // namespace
 
 Result<CommandOutcome> run_command(const Command& command) {

@@ -2,7 +2,6 @@
 
 #include <signal.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -192,8 +191,7 @@ Result<ProcessId> ProcessRuntime::run(const RunSpec& spec) {
   const ProcessId process = identify(*pid);
   if (Result<void> watched = (*reaper_)->watch(process); !watched) {
     kill(*pid, SIGKILL);
-    while (waitpid(*pid, nullptr, 0) < 0 && errno == EINTR) {
-    }
+    reap(*pid);
     return watched.error();
   }
   return process;
