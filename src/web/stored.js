@@ -2,7 +2,7 @@
 // job. All data from kymod is set as text, never as markup.
 import { COLORS } from "./charts.js";
 import { byId, element, fold, table } from "./dom.js";
-import { bytes, duration, messageOf, written } from "./format.js";
+import { bytes, cores, duration, messageOf, percent, written } from "./format.js";
 import { ratePerSecond } from "./lines.js";
 import { kymod } from "./live/state.js";
 import { phaseBar } from "./phase_bar.js";
@@ -44,8 +44,8 @@ const NOW_EVERY_MS = 2000;
  * @type {(after: number, before: number | undefined, passedNs: number) => number | null}
  */
 const coresOf = (after, before, passedNs) => (before === undefined || passedNs <= 0 ? null : ratePerSecond(Math.max(0, after - before), passedNs) / 1e9);
-/** @param {number | null} cores */
-const coresText = (cores) => (cores === null ? "…" : cores > 1.005 ? `${cores.toFixed(1)} cores` : `${(100 * cores).toFixed(0)} % of a core`);
+/** @param {number | null} used */
+const coresText = (used) => (used === null ? "…" : cores(used) + (used > 1.005 ? "" : " of a core"));
 
 /**
  * Shows what the machine and the running jobs do, again and again, as long as `line` is on the page.
@@ -164,7 +164,7 @@ function icicle(tree) {
 /** @param {LogPhases} phases */
 function phasesTable(phases) {
   /** @param {number} us */
-  const share = (us) => `${((100 * us) / (phases.total_us || 1)).toFixed(1)} %`;
+  const share = (us) => percent(us / (phases.total_us || 1));
   /** @param {number} us */
   const bar = (us) => element("span", { class: "track" }, element("span", { class: "bar", style: `width:${(12 * us) / (phases.total_us || 1)}rem` }));
   return table(["phase", "took", "share", ":", "evidence:"], phases.phases.map((one) => [
@@ -221,7 +221,7 @@ function memoryOf(stats) {
   mappings.sort((a, b) => b.pages - a.pages);
   const whole = mappings.reduce((sum, mapping) => sum + mapping.pages, 0) || 1;
   /** @type {(name: string, pages: number) => (Node | string)[]} */
-  const row = (name, pages) => [element("span", { class: "why" }, name), pages.toLocaleString("en"), `${((100 * pages) / whole).toFixed(1)} %`,
+  const row = (name, pages) => [element("span", { class: "why" }, name), pages.toLocaleString("en"), percent(pages / whole),
     element("span", { class: "track" }, element("span", { class: "bar", style: `width:${(12 * pages) / whole}rem` }))];
   const rest = mappings.slice(MOST_MAPPINGS);
   const rows = mappings.slice(0, MOST_MAPPINGS).map((mapping) => row(`${mapping.name || "no name"}, process ${mapping.pid}`, mapping.pages));
@@ -266,7 +266,7 @@ async function comparison(ids) {
   const value = (one, at) => (one[at] === null ? "–" : written(one[at], one.unit, one.per_second));
   const rows = differences.map((one) => {
     if (one.a === null || one.b === null) return [`${one.group}: ${one.name}`, value(one, "a"), value(one, "b"), one.a === null ? "only in B" : "only in A"];
-    const change = element("span", {}, (one.change > 0 ? "+" : "") + (one.share === null ? written(one.change, one.unit, one.per_second) : `${(one.share * 100).toFixed(1)} %`));
+    const change = element("span", {}, (one.change > 0 ? "+" : "") + (one.share === null ? written(one.change, one.unit, one.per_second) : percent(one.share)));
     return [`${one.group}: ${one.name}`, value(one, "a"), value(one, "b"), change];
   });
   return [section("Comparison, what changed most first", element("p", {}, "A ", link(before, part("checkpoint", before)), " · B ", link(after || "", part("checkpoint", after || ""))), verdictBox({ lines }) ?? "", ...notes.map((note) => element("p", {}, note)),
