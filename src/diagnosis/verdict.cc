@@ -13,10 +13,6 @@
 
 namespace kymo::diagnosis {
 
-std::string whole_percent(double share) {
-  return std::to_string(std::lround(share * 100)) + " %";
-}
-
 std::string base_of(const Facts& facts) {
   return facts.restore ? "of the restore" : "of the standstill";
 }
