@@ -47,7 +47,7 @@ class ScopeThreads {
  public:
   explicit ScopeThreads(const std::vector<TimedScope>& scopes) : scopes_(scopes) {}
 
-  // Call it in the order of the begin times; with equal begins, the longer scope first.
+  // Call it in the order of the start times; with equal starts, the longer scope first.
   std::size_t place(std::size_t scope) {
     for (std::size_t i = 0; i < open_.size(); ++i) {
       if (fits(scope, open_[i])) {

@@ -40,7 +40,7 @@ Result<FileDescriptor> ask() {
   return netlink;
 }
 
-// The structure at the begin of `bytes`; all zero if they are too few.
+// The structure at the beginning of `bytes`; all zero if they are too few.
 template <class Structure>
 Structure at_begin(std::string_view bytes) {
   Structure value{};

@@ -35,7 +35,7 @@ after(async () => {
 const laneOf = (page, title) => page.locator(`.lane[data-lane="${title}"]`);
 // The value in the text beside a part of a lane.
 const valueOf = (page, lane, part) => laneOf(page, lane).locator(`[data-part="${part}"] b`).textContent();
-// Moves the mouse over a lane to this time since the begin of the request.
+// Moves the mouse over a lane to this time since the beginning of the request.
 async function pointTo(page, lane, ms) {
   const [from, to] = await range(page);
   const box = await boxOf(laneOf(page, lane).locator(".plot"));

@@ -45,7 +45,7 @@ struct ProfilesArguments {
   std::string directory;
   std::string from;
   std::string to;
-  std::string compared;  // "before", the begin of the other range, or a path; empty: none
+  std::string compared;  // "before", the beginning of the other range, or a path; empty: none
   bool off_cpu = false;
   std::string kind;
   std::string output;
@@ -411,7 +411,7 @@ void add_profiles(CLI::App& app, Context& context) {
                    "its name alone (default: list the services)");
   verb->add_flag("-a,--all", arguments->all, "Show the functions of all services together");
   verb->add_option("--from", arguments->from,
-                   "Begin of the time that is shown: 2h (ago), 15:30, or \"2026-11-25 15:30\" "
+                   "Start of the time that is shown: 2h (ago), 15:30, or \"2026-11-25 15:30\" "
                    "(default: an hour before its end)")
       ->option_text("INSTANT");
   verb->add_option("--to", arguments->to, "End of the time that is shown (default: now)")

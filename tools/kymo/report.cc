@@ -28,7 +28,7 @@ namespace {
 struct ReportArguments {
   std::vector<std::string> paths;
   std::string page;
-  double from_s = -1;  // begin of the samples that the page keeps; negative: not given
+  double from_s = -1;  // beginning of the samples that the page keeps; negative: not given
   double to_s = -1;
   std::uint64_t most_values = report::HtmlOptions().most_values;
   bool exact = false;
@@ -163,9 +163,10 @@ void add_report(CLI::App& app, Context& context) {
   verb->add_option(
       "--html", arguments->page,
       "Write to this file an HTML page with charts that can be zoomed; it works without a network");
-  verb->add_option("--from", arguments->from_s,
-                   "With --html, for a long recording: begin of the range of which the page keeps "
-                   "every sample, in seconds")
+  verb->add_option(
+          "--from", arguments->from_s,
+          "With --html, for a long recording: beginning of the range of which the page keeps "
+          "every sample, in seconds")
       ->check(CLI::NonNegativeNumber);
   verb->add_option("--to", arguments->to_s,
                    "With --html, for a long recording: end of that range, in seconds")

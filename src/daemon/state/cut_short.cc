@@ -162,7 +162,7 @@ std::optional<store::Job> job_of_dumped(store::Store& store, const CutShortDump&
   return dump.job ? job_with(store, dump.job->id, dump.spec.process) : std::nullopt;
 }
 
-// The begin of a message: why the outcome was not known at once. `stopped`: what that was if kymod
+// The beginning of a message: why the outcome was not known at once. `stopped`: what that was if kymod
 // has stopped.
 std::string why_open(const CutShortDump& dump, const char* stopped) {
   return dump.checkpoint.state == store::CheckpointState::unconfirmed

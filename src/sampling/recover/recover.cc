@@ -192,7 +192,7 @@ Result<Contents> contents_of(const std::string& tsv) {
   }
   Contents contents;
   std::vector<char> piece(kPieceBytes);
-  std::string line;  // the begin of a line whose end is in the next piece
+  std::string line;  // the beginning of a line whose end is in the next piece
   for (std::uint64_t lines = 0;;) {
     const Result<std::size_t> size = file->read(piece.data(), piece.size());
     if (!size) {
@@ -233,7 +233,7 @@ std::string text_beside(const std::string& path) {
 struct ListedGaps {
   std::map<std::string, std::uint64_t> missed;  // ticks, by the name of the count in the metadata
   std::uint64_t ticks = 0;
-  std::uint64_t first_ns = UINT64_MAX;  // begin of the first gap
+  std::uint64_t first_ns = UINT64_MAX;  // beginning of the first gap
 };
 
 ListedGaps listed_gaps(const std::string& tsv) {
