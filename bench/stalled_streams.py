@@ -48,7 +48,7 @@ class Daemon:
             self.clients.append(client)
         for client in self.clients:
             client.settimeout(20)
-            if not client.recv(1, socket.MSG_PEEK):  # the begin of a stream, or of status 429
+            if not client.recv(1, socket.MSG_PEEK):  # the beginning of a stream, or of status 429
                 sys.exit("stalled_streams: a client was not answered")
 
     def time_of(self, path):

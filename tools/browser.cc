@@ -127,9 +127,7 @@ Result<void> open_in_browser(const std::string& url_once) {
                      "program with BROWSER",
                  pid.error().errno_value};
   }
-  int status = 0;
-  while (waitpid(*pid, &status, 0) < 0 && errno == EINTR) {
-  }
+  const int status = reap(*pid);
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return {};
   return Error{Code::unknown, "open the page with " + program + ": the program " +
                                   how_it_ended(status) +

@@ -113,9 +113,9 @@ class Chunk {
 
 // A ring of places for chunks: chunk n uses place n modulo their number. A place is free, being
 // filled by a worker thread, or being read by the caller of next().
-class Round {
+class ChunkRing {
  public:
-  Round(const PlainText& text, unsigned threads)
+  ChunkRing(const PlainText& text, unsigned threads)
       : count_((text.end - text.begin + kChunkBytes - 1) / kChunkBytes) {
     for (unsigned i = 0; i < 2 * threads; ++i) places_.emplace_back(text);
     try {
@@ -124,7 +124,7 @@ class Round {
       if (workers_.empty()) count_ = 0;
     }
   }
-  ~Round() {
+  ~ChunkRing() {
     {
       const std::lock_guard lock(mutex_);
       stop_ = true;
@@ -132,8 +132,8 @@ class Round {
     changed_.notify_all();
     for (std::thread& worker : workers_) worker.join();
   }
-  Round(const Round&) = delete;
-  Round& operator=(const Round&) = delete;
+  ChunkRing(const ChunkRing&) = delete;
+  ChunkRing& operator=(const ChunkRing&) = delete;
 
   // The next chunk, valid until the next call. Null if there is none, or if it cannot be read or
   // holds anything but rows.
@@ -194,8 +194,8 @@ RowsTaken take_in_parallel(const PlainText& text, unsigned threads,
                            const std::function<void(const RowPiece&)>& take) {
   RowsTaken taken{text.begin, 0, 0};
   if (text.end <= text.begin) return taken;
-  Round round(text, threads);
-  while (const Chunk* chunk = round.next()) {
+  ChunkRing ring(text, threads);
+  while (const Chunk* chunk = ring.next()) {
     const RowPiece piece = chunk->piece();
     if (chunk->end() == 0) continue;
     if (piece.rows.times().front() < taken.last_time) break;

@@ -22,8 +22,9 @@ struct ColumnSummary {
   std::uint64_t delta = 0;
   double rate = 0;
   double highest_rate = 0;
-  std::uint64_t highest_rate_at_ns = 0;  // begin of the window with this rate, on the rows' clock
-  RatePercentiles rates;                 // over all windows
+  std::uint64_t highest_rate_at_ns =
+      0;                  // beginning of the window with this rate, on the rows' clock
+  RatePercentiles rates;  // over all windows
   BusyStretch busiest;
   std::uint64_t falls = 0;  // rows that are lower than the row before
 

@@ -68,4 +68,12 @@ std::string percent(double share) {
   return fixed(share * 100, 2) + " %";
 }
 
+std::string whole_percent(double share) {
+  return fixed(std::round(share * 100), 0) + " %";
+}
+
+std::string signed_percent(double share) {
+  return (share < 0 ? "-" : "+") + fixed(std::abs(share) * 100, 1) + " %";
+}
+
 }  // namespace kymo::human

@@ -27,6 +27,8 @@ std::string bytes(Number value) {
 }
 // A rate of things without a unit: "45.6 k/s".
 std::string count_rate(double per_second);
-std::string percent(double share);
+std::string percent(double share);         // "12.34 %"
+std::string whole_percent(double share);   // "12 %"
+std::string signed_percent(double share);  // a change: "+12.3 %"
 
 }  // namespace kymo::human

@@ -9,6 +9,13 @@
 
 namespace kymo {
 
+int reap(pid_t child) noexcept {
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  return status;
+}
+
 std::optional<int> reap_within(pid_t child, std::chrono::milliseconds time, rusage* used) {
   const auto until = std::chrono::steady_clock::now() + time;
   for (;;) {
@@ -23,10 +30,7 @@ std::optional<int> reap_within(pid_t child, std::chrono::milliseconds time, rusa
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   try {
-    std::thread([child] {
-      while (::waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
-      }
-    }).detach();
+    std::thread([child] { reap(child); }).detach();
   } catch (const std::system_error&) {  // the child stays a zombie until this program ends
   }
   return std::nullopt;

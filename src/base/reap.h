@@ -9,6 +9,10 @@
 
 namespace kymo {
 
+// Waits until a child has ended, however long that takes. Returns its wait status; 0 if there is no
+// such child.
+int reap(pid_t child) noexcept;
+
 // Waits for a child that was killed. Returns its wait status; `used`, if given, gets its resource
 // usage. Returns nothing if the child has not ended within the time, since the kernel cannot end a
 // process that waits for a disk which does not answer. A thread then reaps it later, so that no

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,6 +12,7 @@
 #include "base/file.h"
 #include "base/file_limit.h"
 #include "base/pipe.h"
+#include "base/reap.h"
 
 namespace kymo {
 namespace {
@@ -166,8 +166,7 @@ Result<pid_t> spawn(const Program& program) {
   told.reset();
   if (no_child != 0) return system_error("cannot run " + program.file, no_child);
   if (const int error = failure_in(failure->from); error != 0) {
-    while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
-    }
+    reap(pid);
     return system_error("cannot run " + program.file, error);
   }
   if (spawn_listener != nullptr) spawn_listener->spawned(pid);

@@ -95,7 +95,7 @@ Result<void> open_to(int rules, const std::string& path) {
   return errno == EBADFD ? Result<void>() : failed("landlock_add_rule", errno);
 }
 
-Result<void> keep_to(const std::vector<std::string>& readable) {
+Result<void> allow_only_reading(const std::vector<std::string>& readable) {
   const FileDescriptor rules = make_rules();
   if (!rules.valid()) {
     // The kernel was built without Landlock, it is disabled, or a container's seccomp filter
@@ -152,7 +152,7 @@ Result<void> confine_self(const Bounds& bounds) {
   ::alarm(static_cast<unsigned>(bounds.time.count()));
   if (Result<void> done = limit_all(bounds); !done) return done;
   if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return failed("no_new_privs", errno);
-  if (Result<void> done = keep_to(bounds.readable); !done) return done;
+  if (Result<void> done = allow_only_reading(bounds.readable); !done) return done;
   empty_bounding_set();
   if (Result<void> done = become_nobody(bounds.readable); !done) return done;
   if (Result<void> done = drop_capabilities(); !done) return done;

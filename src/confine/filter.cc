@@ -28,7 +28,7 @@ Error no_filter(const char* what, int error) {
   return system_error(std::string("restrict a helper process: ") + what, error);
 }
 
-// These act on nothing but this process and its open files, whatever their arguments are. Those
+// These system calls act only on this process and its open files, whatever their arguments are. Those
 // that take a path (stat, access, readlink) tell only whether it exists, and its size and times.
 constexpr std::array kAllowed{SCMP_SYS(read),
                               SCMP_SYS(readv),

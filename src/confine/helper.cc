@@ -4,7 +4,6 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,6 +17,7 @@
 
 #include "base/json_text.h"
 #include "base/pipe.h"
+#include "base/reap.h"
 #include "confine/answer.h"
 #include "confine/descriptors.h"
 #include "confine/readers.h"
@@ -48,7 +48,7 @@ Bounds bounds_in(const json& question) {
   return bounds;
 }
 
-std::string answer_to(const Works& works, const std::string& text, int answer) {
+std::string answer_to(const WorkByName& works, const std::string& text, int answer) {
   const std::size_t line = text.find('\n');
   const json question = parse_json(text.substr(0, line));
   const auto work = works.find(question["work"].get<std::string>());
@@ -67,7 +67,7 @@ std::string answer_to(const Works& works, const std::string& text, int answer) {
   }
 }
 
-// What goes with a question: where the reader writes its answer, and its lifeline (readers.h).
+// The descriptors that are sent with a question: where the reader writes its answer, and its lifeline (readers.h).
 constexpr std::size_t kSent = 2;
 
 // A message for sendmsg(2) and recvmsg(2), with a text and room for the descriptors. It points into
@@ -120,9 +120,9 @@ bool keep_only(int socket) {
 }
 
 // The life of a reader.
-[[noreturn]] void answer(const Works& works, const Question& question, pid_t helper) {
+[[noreturn]] void answer(const WorkByName& works, const Question& question, pid_t helper) {
   int code = 1;
-  // It ends with the helper, and so with the program.
+  // The kernel kills this reader when the helper ends, and so when the program ends.
   if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || ::getppid() != helper) ::_exit(code);
   try {
     const std::string text = answer_to(works, question.text, question.answer_to.get());
@@ -134,7 +134,7 @@ bool keep_only(int socket) {
 }
 
 // The main loop of the helper process.
-[[noreturn]] void serve(int socket, const Works& works) {
+[[noreturn]] void serve(int socket, const WorkByName& works) {
   static_cast<void>(::prctl(PR_SET_NAME, "kymod-reader"));
   if (!keep_only(socket)) ::_exit(1);
   prepare();
@@ -184,7 +184,7 @@ Result<void> send(int socket, const std::string& text, std::array<int, kSent> de
 
 }  // namespace
 
-Result<std::unique_ptr<Helper>> Helper::start(Works works) {
+Result<std::unique_ptr<Helper>> Helper::start(WorkByName works) {
   std::array<int, 2> ends{};
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0) {
     return system_error("start the process that reads foreign files", errno);
@@ -202,8 +202,7 @@ Result<std::unique_ptr<Helper>> Helper::start(Works works) {
 
 Helper::~Helper() {
   socket_.reset();
-  while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
-  }
+  reap(pid_);
 }
 
 Result<std::string> Helper::ask(const std::string& work, const std::string& request,

@@ -16,7 +16,8 @@ namespace kymo::confine {
 
 // A function that a helper can run: reads what `request` names, and returns what it found.
 using Work = Result<std::string> (*)(const std::string& request);
-using Works = std::map<std::string, Work>;
+// Such functions, by the names with which they are asked for.
+using WorkByName = std::map<std::string, Work>;
 
 // Reads foreign files in processes without rights. A helper process forks one reader for each
 // question. The helper was forked from the program before it had read anything or started a thread,
@@ -31,7 +32,7 @@ class Helper {
  public:
   // To be called before any thread is started.
   // Errors: the system's.
-  static Result<std::unique_ptr<Helper>> start(Works works);
+  static Result<std::unique_ptr<Helper>> start(WorkByName works);
   ~Helper();
   Helper(const Helper&) = delete;
   Helper& operator=(const Helper&) = delete;

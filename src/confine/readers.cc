@@ -40,7 +40,7 @@ void Readers::wait_for(int socket) {
     if (::ppoll(ready.data(), ready.size(), nullptr, &before_) < 0) continue;
     for (std::size_t i = 1; i < ready.size(); ++i) {
       if (ready[i].revents == 0) continue;
-      // It was not reaped since its lifeline was looked at, so the pid is still its own.
+      // The reader has not been reaped since poll(2), so no other process has its pid.
       ::kill(readers_[i - 1].pid, SIGKILL);
       readers_[i - 1].lifeline.reset();
     }

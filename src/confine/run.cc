@@ -85,7 +85,7 @@ Result<pid_t> start_confined(const Bounds& bounds, const std::function<int()>& w
   const pid_t child = ::fork();
   if (child < 0) return system_error("start a restricted process", errno);
   if (child == 0) {
-    // It ends with this process, and so gives up the files that it writes.
+    // The kernel kills the child when this process ends, so the child closes the files that it writes.
     if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || ::getppid() != parent) ::_exit(kFailed);
     const int code = exit_code_of(bounds, work);
     flush();

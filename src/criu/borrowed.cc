@@ -18,7 +18,7 @@
 namespace kymo::criu {
 namespace {
 
-// The range at the begin of a mapping in which a thread can stand after CRIU wrote `syscall; int3`
+// The range at the beginning of a mapping in which a thread can stand after CRIU wrote `syscall; int3`
 // there: these two instructions and the one behind them.
 constexpr std::uint64_t kInjected = 16;
 

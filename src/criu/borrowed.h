@@ -24,7 +24,7 @@ std::vector<pid_t> traced_by(pid_t tracer, const std::string& root = "/proc");
 // traces is in CRIU's code, or is running and so may be in it.
 //
 // CRIU executes its own code in the processes that it traces: system calls that it writes over the
-// begin of an executable mapping, and its parasite, which it maps from a memfd
+// beginning of an executable mapping, and its parasite, which it maps from a memfd
 // (compel/src/lib/infect.c). If CRIU is killed at that time, the process goes on in that code and
 // dies by SIGTRAP, by SIGSEGV, or by SIGPIPE if the parasite answers into a closed socket. But if
 // the parasite waits for a command, it notices that CRIU is gone and gives the process back. CRIU

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/file.h"
+#include "base/human.h"
 #include "base/reap.h"
 #include "base/spawn.h"
 #include "criu/borrowed.h"
@@ -214,28 +215,19 @@ Result<void> Child::send(const wire::Request& request) {
 Result<wire::Response> Child::receive() {
   std::vector<char> packet(kMaxPacket);
   for (;;) {
-    // Also watch the process itself: its children may keep the socket open after its end.
-    pollfd fds[] = {{socket_, POLLIN, 0}, {process_fd_, POLLIN, 0}, {fd_of(cancel_), POLLIN, 0}};
-    const int ready = poll(fds, 3, remaining_ms());
-    if (ready < 0 && errno == EINTR) {
-      continue;
-    }
-    if (ready < 0) {
-      return system_error("cannot wait for criu", errno);
-    }
-    if (ready == 0 && !is_over()) {
-      continue;  // the wait was clamped
-    }
+    const Result<Ready> ready = poll_with(socket_);
+    if (!ready) return ready.error();
     // An answer that criu has sent already comes before a cancellation.
-    if (ready == 0 || (fds[2].revents != 0 && fds[0].revents == 0 && fds[1].revents == 0)) {
-      return ended_by_us();
+    if (!ready->fd && !ready->ended) {
+      if (is_over()) return ended_by_us();
+      continue;  // the wait was clamped
     }
     iovec buffer{packet.data(), packet.size()};
     msghdr message{};  // without room for control data: the kernel closes descriptors sent here
     message.msg_iov = &buffer;
     message.msg_iovlen = 1;
     const ssize_t size = recvmsg(socket_, &message, MSG_DONTWAIT);
-    if (size < 0 && (errno == EINTR || (errno == EAGAIN && fds[1].revents == 0))) {
+    if (size < 0 && (errno == EINTR || (errno == EAGAIN && !ready->ended))) {
       continue;
     }
     if (size <= 0) {
@@ -268,8 +260,8 @@ Error Child::ended_by_us() {
     return Error{Code::cancelled, "the request was cancelled"};
   }
   return Error{Code::deadline_exceeded,
-               "criu '" + path_ + "' did not answer within " + std::to_string(timeout_.count()) +
-                   " ms and was killed" +
+               "criu '" + path_ + "' did not answer within " + human::duration(timeout_) +
+                   " and was killed" +
                    (lingers_ ? ", but does not end: its disk does not answer" : "")};
 }
 
@@ -282,22 +274,21 @@ Child::Clock::time_point Child::deadline() const {
   return timeout_.count() == 0 ? Clock::time_point::max() : started_ + timeout_;
 }
 
+// Also watches the process itself: its children may keep `fd` open after its end.
+Result<Child::Ready> Child::poll_with(int fd) {
+  pollfd fds[] = {{fd, POLLIN, 0}, {process_fd_, POLLIN, 0}, {fd_of(cancel_), POLLIN, 0}};
+  if (poll(fds, 3, remaining_ms()) < 0 && errno != EINTR) {
+    return system_error("cannot wait for criu", errno);
+  }
+  return Ready{fds[0].revents != 0, fds[1].revents != 0};
+}
+
 Result<bool> Child::wait_for(int fd) {
   for (;;) {
-    pollfd fds[] = {{fd, POLLIN, 0}, {process_fd_, POLLIN, 0}, {fd_of(cancel_), POLLIN, 0}};
-    const int ready = poll(fds, 3, remaining_ms());
-    if (ready < 0 && errno == EINTR) {
-      continue;
-    }
-    if (ready < 0) {
-      return system_error("cannot wait for criu", errno);
-    }
-    if (fds[0].revents != 0 || fds[1].revents != 0) {
-      return fds[0].revents != 0;
-    }
-    if (is_over()) {
-      return ended_by_us();
-    }
+    const Result<Ready> ready = poll_with(fd);
+    if (!ready) return ready.error();
+    if (ready->fd || ready->ended) return ready->fd;
+    if (is_over()) return ended_by_us();
   }
 }
 

@@ -76,6 +76,13 @@ class Child {
                                                std::chrono::milliseconds timeout,
                                                const Cancellation* cancel,
                                                const std::vector<int>& inherited);
+  struct Ready {
+    bool fd = false;     // can be read
+    bool ended = false;  // the process
+  };
+  // Waits until `fd` can be read, the process has ended, the time is over or the request is
+  // cancelled. It may return earlier.
+  Result<Ready> poll_with(int fd);
   [[nodiscard]] int remaining_ms() const;
   [[nodiscard]] bool is_over() const { return is_asked(cancel_) || remaining_ms() == 0; }
   Error ended_early();

@@ -163,7 +163,7 @@ void track_memory(const std::string& parent, wire::Options& opts) {
 }
 
 // What a dump and a restore have in common.
-struct Work {
+struct CriuCall {
   CallKind kind;
   std::string tried;
   std::string log_path;
@@ -171,41 +171,42 @@ struct Work {
   wire::Request request{};
 };
 
-Result<Answer> work(const ClientOptions& options, Work& job, const std::string& images_dir,
-                    const std::string& work_dir, const Passed& passed) {
+Result<Answer> call_criu(const ClientOptions& options, CriuCall& call,
+                         const std::string& images_dir, const std::string& work_dir,
+                         const Passed& passed) {
   const OpenDirectory images(images_dir);
   if (images.fd() < 0) {
-    return system_error(job.tried + ": cannot open the images directory " + images_dir,
+    return system_error(call.tried + ": cannot open the images directory " + images_dir,
                         images.error());
   }
   const OpenDirectory work_folder(work_dir);
   if (work_folder.fd() < 0) {
-    return system_error(job.tried + ": cannot open the work directory " + work_dir,
+    return system_error(call.tried + ": cannot open the work directory " + work_dir,
                         work_folder.error());
   }
-  const Result<ConfigFile> config = ConfigFile::make(job.options);
+  const Result<ConfigFile> config = ConfigFile::make(call.options);
   if (!config) {
     return config.error();
   }
-  wire::Options& opts = *job.request.mutable_opts();
-  set(job.options, opts);
+  wire::Options& opts = *call.request.mutable_opts();
+  set(call.options, opts);
   if (!config->path().empty()) {
     opts.set_config_file(config->path());
   }
   opts.set_images_dir_fd(images.fd());
   opts.set_work_dir_fd(work_folder.fd());
   if (!opts.has_log_level()) {
-    opts.set_log_level(job.kind == CallKind::restore ? kRestoreLogLevel : kDumpLogLevel);
+    opts.set_log_level(call.kind == CallKind::restore ? kRestoreLogLevel : kDumpLogLevel);
   }
   opts.set_notify_scripts(true);
   // A program that records into a ring file holds a lock on it. Databases lock their files, too.
   opts.set_file_locks(true);
-  Result<Answer> answer = make_call(options, job.kind, job.request, passed);
+  Result<Answer> answer = make_call(options, call.kind, call.request, passed);
   if (!answer) {
-    return with_context(job.tried, answer.error(), job.log_path);
+    return with_context(call.tried, answer.error(), call.log_path);
   }
   if (!answer->response.success()) {
-    return refused(job.tried, answer->response, job.log_path, " (log: " + job.log_path + ")");
+    return refused(call.tried, answer->response, call.log_path, " (log: " + call.log_path + ")");
   }
   return answer;
 }
@@ -289,14 +290,15 @@ Result<void> Client::check() const {
 }
 
 Result<DumpReply> Client::pre_dump(const PreDumpRequest& request) const {
-  Work job{CallKind::pre_dump, "criu could not pre-dump process " + std::to_string(request.pid),
-           request.work_dir + "/" + kPreDumpLog, request.options};
-  job.request.set_type(wire::SINGLE_PRE_DUMP);
-  job.request.mutable_opts()->set_pid(request.pid);
-  job.request.mutable_opts()->set_log_file(kPreDumpLog);
-  track_memory(request.parent, *job.request.mutable_opts());
-  return dump_reply(work(limited(options_, request.time_limit, request.cancel), job,
-                         request.images_dir, request.work_dir, {}));
+  CriuCall call{CallKind::pre_dump,
+                "criu could not pre-dump process " + std::to_string(request.pid),
+                request.work_dir + "/" + kPreDumpLog, request.options};
+  call.request.set_type(wire::SINGLE_PRE_DUMP);
+  call.request.mutable_opts()->set_pid(request.pid);
+  call.request.mutable_opts()->set_log_file(kPreDumpLog);
+  track_memory(request.parent, *call.request.mutable_opts());
+  return dump_reply(call_criu(limited(options_, request.time_limit, request.cancel), call,
+                              request.images_dir, request.work_dir, {}));
 }
 
 Result<DumpReply> Client::dump(const DumpRequest& request, const Notified& notified) const {
@@ -304,14 +306,14 @@ Result<DumpReply> Client::dump(const DumpRequest& request, const Notified& notif
   if (request.stream) {
     return streamed_dump(options, request, notified);
   }
-  Work job{CallKind::dump, "criu could not dump process " + std::to_string(request.pid),
-           request.work_dir + "/" + kDumpLog, request.options};
-  job.request.set_type(wire::DUMP);
-  job.request.mutable_opts()->set_pid(request.pid);
-  job.request.mutable_opts()->set_leave_running(request.leave_running);
-  job.request.mutable_opts()->set_log_file(kDumpLog);
+  CriuCall call{CallKind::dump, "criu could not dump process " + std::to_string(request.pid),
+                request.work_dir + "/" + kDumpLog, request.options};
+  call.request.set_type(wire::DUMP);
+  call.request.mutable_opts()->set_pid(request.pid);
+  call.request.mutable_opts()->set_leave_running(request.leave_running);
+  call.request.mutable_opts()->set_log_file(kDumpLog);
   if (!request.parent.empty()) {
-    track_memory(request.parent, *job.request.mutable_opts());
+    track_memory(request.parent, *call.request.mutable_opts());
   }
   const auto until = std::chrono::steady_clock::now() + options.timeout;
   const auto passed = [&](std::string_view name) -> Result<void> {
@@ -321,7 +323,7 @@ Result<DumpReply> Client::dump(const DumpRequest& request, const Notified& notif
                                                 ? std::chrono::steady_clock::time_point::max()
                                                 : until);
   };
-  return dump_reply(work(options, job, request.images_dir, request.work_dir, passed));
+  return dump_reply(call_criu(options, call, request.images_dir, request.work_dir, passed));
 }
 
 Result<RestoreReply> Client::restore(const RestoreRequest& request,
@@ -337,16 +339,17 @@ Result<RestoreReply> Client::restore(const RestoreRequest& request,
   if (request.stream) {
     return streamed_restore(options, request, notified);
   }
-  Work job{CallKind::restore, "criu could not restore " + request.images_dir,
-           request.work_dir + "/" + kRestoreLog, request.options};
-  job.request.set_type(wire::RESTORE);
-  job.request.mutable_opts()->set_rst_sibling(true);
-  job.request.mutable_opts()->set_log_file(kRestoreLog);
+  CriuCall call{CallKind::restore, "criu could not restore " + request.images_dir,
+                request.work_dir + "/" + kRestoreLog, request.options};
+  call.request.set_type(wire::RESTORE);
+  call.request.mutable_opts()->set_rst_sibling(true);
+  call.request.mutable_opts()->set_log_file(kRestoreLog);
   const auto passed = [&](std::string_view name) {
     if (notified) notified(name);
     return Result<void>();
   };
-  const Result<Answer> answer = work(options, job, request.images_dir, request.work_dir, passed);
+  const Result<Answer> answer =
+      call_criu(options, call, request.images_dir, request.work_dir, passed);
   if (!answer) {
     return answer.error();
   }

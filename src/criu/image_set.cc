@@ -150,8 +150,8 @@ Result<void> ImageSet::open_folder() {
       add_folder(folder / inner, is_any);
     }
   }
-  // The folder above may belong to something else. Use its statistics only together with images,
-  // and never use its images.
+  // A folder beside this one may belong to something else. Its statistics and logs are used only if
+  // this folder has images. Its images are not used.
   for (const char* other : {"work", "../work", ".."}) {
     const bool beside = *other == '.';
     if (!has_work_file() && (!beside || image_files_ > 0)) {

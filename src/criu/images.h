@@ -11,7 +11,7 @@
 
 namespace kymo::criu {
 
-// The two words at the begin of an image file. They say what it holds.
+// The two words at the beginning of an image file. They say what it holds.
 struct ImageKind {
   std::uint32_t family;  // first word: images, or service files such as statistics
   std::uint32_t magic;   // second word

@@ -84,7 +84,7 @@ bool holds(std::string_view text, std::string_view mark) {
   return text.find(mark) != std::string_view::npos;
 }
 
-// CRIU's own text is at the begin of a line, sometimes after a word for a part of CRIU ("net: ").
+// CRIU's own text is at the beginning of a line, sometimes after a word for a part of CRIU ("net: ").
 // Do not search the rest of the line: it can have names of files, which may look like a mark.
 bool begins_with(std::string_view text, std::string_view mark) {
   if (text.starts_with(mark)) {

@@ -44,7 +44,7 @@ struct PhaseStretch {
   std::string name;
   std::uint64_t begin_us = 0;
   std::uint64_t end_us = 0;
-  std::uint64_t uncertainty_us = 0;  // of its begin
+  std::uint64_t uncertainty_us = 0;  // of its beginning
   std::string evidence;
 };
 

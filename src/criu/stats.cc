@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/human.h"
+#include "base/rate.h"
 #include "criu/images.h"
 #include "criu/images.pb.h"
 #include "criu/memory.h"
@@ -229,12 +230,13 @@ std::vector<std::string> known_causes(const DumpStats& stats) {
   std::vector<std::string> causes;
   if (stats.freezing_time_us >= kFreezerPoll * 9 / 10) {
     causes.push_back("freezing took " + human::duration(stats.freezing_time_us * 1000) +
-                     ": with the cgroup freezer CRIU looks whether all stand still only every "
-                     "100 ms");
+                     ": with the cgroup freezer, CRIU checks only every 100 ms whether all "
+                     "processes have stopped");
   }
   if (stats.memwrite_time_us > kFreezerPoll) {
-    const std::uint64_t bytes_a_second =
-        stats.pages_written * kPageBytes * 1'000'000 / stats.memwrite_time_us;
+    const auto bytes_a_second = static_cast<std::uint64_t>(
+        rate_per_second(static_cast<double>(stats.pages_written * kPageBytes),
+                        std::uint64_t{stats.memwrite_time_us} * 1000));
     if (bytes_a_second < kSlow) {
       causes.push_back("memory was written at " + std::to_string(bytes_a_second / 1'000'000) +
                        " MB/s: the images' disk is slow, and the processes waited for it");

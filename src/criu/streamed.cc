@@ -78,8 +78,8 @@ struct Folders {
   ReachedFolder work;
 };
 
-Result<Folders> reach_both(const std::string& tried, const std::string& images,
-                           const std::string& work) {
+Result<Folders> reach_folders(const std::string& tried, const std::string& images,
+                              const std::string& work) {
   Result<ReachedFolder> images_folder = reach(tried, images);
   if (!images_folder) return images_folder.error();
   Result<ReachedFolder> work_folder = reach(tried, work);
@@ -119,7 +119,7 @@ Result<DumpReply> streamed_dump(const ClientOptions& options, const DumpRequest&
                                 const Notified& notified) {
   const std::string tried = "criu could not dump process " + std::to_string(request.pid);
   // CRIU sees only the work directory, so it never waits for the disk of the images.
-  const Result<Folders> folders = reach_both(tried, request.work_dir, request.work_dir);
+  const Result<Folders> folders = reach_folders(tried, request.work_dir, request.work_dir);
   if (!folders) return folders.error();
   Result<std::unique_ptr<ImageStreamer>> streamer = ImageStreamer::capture(
       request.images_dir, request.work_dir, *request.stream, request.streamed);
@@ -159,7 +159,7 @@ Result<DumpReply> streamed_dump(const ClientOptions& options, const DumpRequest&
 Result<RestoreReply> streamed_restore(const ClientOptions& options, const RestoreRequest& request,
                                       const Notified& notified) {
   const std::string tried = "criu could not restore " + request.images_dir;
-  const Result<Folders> folders = reach_both(tried, request.images_dir, request.work_dir);
+  const Result<Folders> folders = reach_folders(tried, request.images_dir, request.work_dir);
   if (!folders) return folders.error();
   const auto tree = read_pstree(request.images_dir + "/pstree.img");
   if (!tree) return tree.error();

@@ -18,8 +18,8 @@ struct DumpFacts {
   std::vector<std::pair<std::string, double>> shares;  // Verdict::shares; empty: nobody looked
 };
 
-// What a share of Verdict::shares says of CRIU: "CRIU: waited for the disk". Empty: nothing is known by
-// this name.
+// The words for a share of Verdict::shares, such as "CRIU: waited for the disk". Empty if no share has this
+// name.
 std::string state_words(std::string_view share);
 
 // Says in plain words why the processes stood still longer, or shorter, in dump B than in dump A:

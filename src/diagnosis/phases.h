@@ -59,7 +59,7 @@ std::vector<Phase> phases_of_log(const criu::LogPhases& log, bool restore);
 // In this phase kymod saves the outcome of a request, with its phases until then.
 inline constexpr std::string_view kSavePhase = "save the record";
 
-// The phases of a request whose outcome is saved since the last one ended, until `end_ns` after its begin.
+// The phases of a request whose outcome is saved since the last one ended, until `end_ns` after its beginning.
 std::vector<Phase> with_saving(std::vector<Phase> phases, std::uint64_t end_ns);
 
 // The sum of the phases with this name.

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/human.h"
 #include "diagnosis/verdict.h"
 
 namespace kymo::diagnosis {
@@ -17,8 +18,7 @@ inline constexpr double kGiB = 1024 * kMiB;
 inline constexpr std::uint64_t kNsPerMs = 1'000'000;
 inline constexpr std::uint64_t kNsPerUs = 1000;
 
-// "47 %".
-std::string whole_percent(double share);
+using human::whole_percent;
 // 0 if there is no whole.
 double ratio(double part, double whole);
 

@@ -7,14 +7,11 @@
 #include <utility>
 
 #include "base/human.h"
+#include "base/rate.h"
 #include "criu/phases.h"
 #include "diagnosis/rules.h"
 
 namespace kymo::diagnosis {
-
-std::string whole_percent(double share) {
-  return std::to_string(std::lround(share * 100)) + " %";
-}
 
 std::string base_of(const Facts& facts) {
   return facts.restore ? "of the restore" : "of the standstill";
@@ -120,10 +117,11 @@ std::string phase_line(const Known& known) {
       "The longest phase, \"" + name + "\", took " + whole_percent(share) + " " + base_of(facts);
   if (name.starts_with("memory") && facts.dump && facts.dump->pages_written != 0) {
     const double bytes = static_cast<double>(facts.dump->pages_written) * kPageBytes;
-    const double seconds = share * known.length_ns() / kNsPerSecond;
+    const auto phase_ns = static_cast<std::uint64_t>(share * known.length_ns());
     line += " (" + std::to_string(std::lround(bytes / kMiB)) + " MiB";
     if (name != "memory: finding pages") {
-      line += " at " + std::to_string(std::lround(ratio(bytes / 1e6, seconds))) + " MB/s";
+      line +=
+          " at " + std::to_string(std::lround(rate_per_second(bytes, phase_ns) / 1e6)) + " MB/s";
     }
     line += ")";
   }

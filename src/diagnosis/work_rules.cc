@@ -232,7 +232,7 @@ std::string counted(std::uint64_t count, std::string_view noun) {
 
 // "3,604 files (and 10 sockets, 125 mappings, 1 process)", the most numerous kind first, and what
 // they are one by one: "file", or "of them" if that kind is not nearly all.
-std::pair<std::string, std::string> things_of(const criu::MemoryShape& shape) {
+std::pair<std::string, std::string> counted_objects(const criu::MemoryShape& shape) {
   constexpr double kNearlyAll = 0.9;
   struct Kind {
     std::uint64_t count;
@@ -283,7 +283,7 @@ std::optional<Finding> many_things(const Known& known) {
   // So few took that long because something held CRIU up, and another rule says what. The phases of
   // these two are no part of the share.
   if (slow && largest_wait(known, {"hooks", "late-answers"}, false) >= share / 2) return {};
-  const auto [saved, one] = things_of(shape);
+  const auto [saved, one] = counted_objects(shape);
   const std::string log = known.facts.log.empty() ? "dump.log" : known.facts.log;
   return Finding{
       "many-files",
@@ -362,7 +362,7 @@ std::optional<Finding> kernel_probed(const Known& known) {
   const auto whole = static_cast<double>(known.facts.duration_ns);
   return Finding{
       "kernel-probed", "tested the kernel first",
-      // It is before the freeze, so it weighs less than anything that keeps processes still.
+      // In a dump, the tests come before the freeze, so they do not lengthen the standstill.
       known.facts.restore ? ratio(static_cast<double>(ns), whole) : 0,
       "Before all else, CRIU needed " + human::duration(ns) + " to test what the kernel can do.",
       "20 ms",

@@ -31,19 +31,26 @@ Result<FileDescriptor> create_nameless_file(const std::string& folder) {
   return fd;
 }
 
-Result<void> ColumnStore::write(std::size_t column, std::span<const std::uint64_t> values) const {
-  const auto* bytes = reinterpret_cast<const char*>(values.data());
-  std::size_t left = values.size_bytes();
-  auto offset = static_cast<off_t>((column * room_ + rows_) * sizeof(std::uint64_t));
+template <class Call, class Bytes>
+Result<void> ColumnStore::transfer(Call call, const char* verb, Bytes* bytes, std::size_t left,
+                                   std::size_t first_value) const {
+  auto offset = static_cast<off_t>(first_value * sizeof(std::uint64_t));
   while (left > 0) {
-    const ssize_t n = ::pwrite(fd_.get(), bytes, left, offset);
+    const ssize_t n = call(fd_.get(), bytes, left, offset);
     if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return system_error("cannot write a temporary file", n < 0 ? errno : EIO);
+    if (n <= 0) {
+      return system_error(std::string("cannot ") + verb + " a temporary file", n < 0 ? errno : EIO);
+    }
     bytes += n;
     left -= static_cast<std::size_t>(n);
     offset += n;
   }
   return {};
+}
+
+Result<void> ColumnStore::write(std::size_t column, std::span<const std::uint64_t> values) const {
+  return transfer(::pwrite, "write", reinterpret_cast<const char*>(values.data()),
+                  values.size_bytes(), column * room_ + rows_);
 }
 
 Result<void> ColumnStore::add(const analysis::RowBlock& block, std::span<const std::size_t> rows) {
@@ -66,18 +73,8 @@ Result<void> ColumnStore::add(std::span<const std::uint64_t> row) {
 
 Result<void> ColumnStore::read_piece(std::size_t column, std::uint64_t row,
                                      std::span<std::uint64_t> values) const {
-  auto* bytes = reinterpret_cast<char*>(values.data());
-  std::size_t left = values.size_bytes();
-  auto offset = static_cast<off_t>((column * room_ + row) * sizeof(std::uint64_t));
-  while (left > 0) {
-    const ssize_t n = ::pread(fd_.get(), bytes, left, offset);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return system_error("cannot read a temporary file", n < 0 ? errno : EIO);
-    bytes += n;
-    left -= static_cast<std::size_t>(n);
-    offset += n;
-  }
-  return {};
+  return transfer(::pread, "read", reinterpret_cast<char*>(values.data()), values.size_bytes(),
+                  column * room_ + row);
 }
 
 Result<void> ColumnStore::read(

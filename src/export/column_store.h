@@ -39,6 +39,11 @@ class ColumnStore {
                     const std::function<void(Values, std::span<const Values>)>& take) const;
 
  private:
+  // Writes or reads all bytes at the place of the store's value with this number: `call` is
+  // pwrite(2) or pread(2), and `verb` names it in an error.
+  template <class Call, class Bytes>
+  Result<void> transfer(Call call, const char* verb, Bytes* bytes, std::size_t left,
+                        std::size_t first_value) const;
   Result<void> write(std::size_t column, std::span<const std::uint64_t> values) const;
   Result<void> read_piece(std::size_t column, std::uint64_t row,
                           std::span<std::uint64_t> values) const;

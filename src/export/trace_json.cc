@@ -47,7 +47,7 @@ class ScopeThreads {
  public:
   explicit ScopeThreads(const std::vector<TimedScope>& scopes) : scopes_(scopes) {}
 
-  // Call it in the order of the begin times; with equal begins, the longer scope first.
+  // Call it in the order of the start times; with equal starts, the longer scope first.
   std::size_t place(std::size_t scope) {
     for (std::size_t i = 0; i < open_.size(); ++i) {
       if (fits(scope, open_[i])) {
@@ -98,7 +98,7 @@ class TraceWriter {
     for (const auto& [name, value] : properties_of(summary_)) properties[name] = value;
     file_.text() +=
         R"({"displayTimeUnit":"ns","otherData":)" + json_text(properties) + ",\n\"traceEvents\":[";
-    name_it("process_name", 0, "recording " + name_of(summary_));
+    write_name("process_name", 0, "recording " + name_of(summary_));
   }
 
   void next_event() {
@@ -108,14 +108,14 @@ class TraceWriter {
     file_.flush_if_large();
   }
 
-  void name_it(const char* what, std::size_t thread, const std::string& name) {
+  void write_name(const char* what, std::size_t thread, const std::string& name) {
     next_event();
     file_.text() += R"({"ph":"M","ts":0,"pid":1,"tid":)" + std::to_string(thread) + R"(,"name":")" +
                     what + R"(","args":{"name":)" + json_string(name) + "}}";
   }
 
   void name_thread(std::size_t thread, const std::string& name) {
-    name_it("thread_name", thread, name);
+    write_name("thread_name", thread, name);
     next_event();
     const std::string number = std::to_string(thread);
     file_.text() += R"({"ph":"M","ts":0,"pid":1,"tid":)" + number +

@@ -36,7 +36,7 @@ nlohmann::json to_json(const Explanation& why);
 // The explanation in JSON that anybody may have written: what is no text there is empty.
 Explanation from_json(const nlohmann::json& json);
 
-// The explanation of a failed request: that which one_line() put into its message, or one of
+// The explanation of a failed request: the one that one_line() put into its message, or one of
 // kymod's own failures by its code. "unknown" if there is neither.
 Explanation of_error(const Error& error);
 

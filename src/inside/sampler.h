@@ -37,7 +37,7 @@ class Sampler {
   [[nodiscard]] const std::vector<std::uint64_t>& values() const { return shown_; }
   // What is missing, one line each. To be called before start() or after stop().
   [[nodiscard]] std::vector<std::string> missing() const;
-  // That of the source that has one. To be called before start() or after stop().
+  // The sleeper of the source that has one (Source::sleeper()). To be called before start() or after stop().
   [[nodiscard]] Sleeper sleeper() const;
 
   // Reads every `interval`, which is at least a millisecond.

@@ -31,7 +31,7 @@ class Subjects : public SpawnListener {
     const std::lock_guard lock(mutex_);
     if (known_criu_.insert(pid).second) found_criu_.push_back(pid);
   }
-  // Those that were found since the last call.
+  // The processes of CRIU that were found since the last call.
   [[nodiscard]] std::vector<pid_t> take_found_criu() {
     const std::lock_guard lock(mutex_);
     return std::exchange(found_criu_, {});

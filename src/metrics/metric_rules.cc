@@ -41,7 +41,7 @@ bool is_field_value(std::string_view text) {
 constexpr std::array kSuffixes = {std::pair{"_bytes", Unit::bytes},
                                   std::pair{"_ns", Unit::nanoseconds},
                                   std::pair{"_us", Unit::microseconds}};
-// Those of units that no column has.
+// The suffixes of units that no column has.
 constexpr std::array kForeignSuffixes = {"_ms", "_seconds", "_minutes", "_hours"};
 
 Error refused(const Metric& metric, const std::string& why) {

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::string_view kBlanks = " \t\r";
 
-// Takes the word at the begin of the line, without quotes. Empty at its end or at a comment.
+// Takes the word at the beginning of the line, without quotes. Empty at its end or at a comment.
 std::string_view take_word(std::string_view& line) {
   line.remove_prefix(std::min(line.find_first_not_of(kBlanks), line.size()));
   if (line.empty() || line.front() == '#') return {};

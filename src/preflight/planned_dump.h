@@ -10,7 +10,7 @@ namespace kymo::preflight {
 // A dump that somebody plans.
 struct PlannedDump {
   const v1::CheckpointOptions& asked;
-  // The home directory of the user as whom CRIU runs. Empty: none.
+  // The home directory of the user that runs CRIU. Empty: none.
   std::string home;
   bool container = false;
   std::string bundle{};  // of the container. Empty: not known

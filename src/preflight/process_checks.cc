@@ -27,7 +27,7 @@ long innermost(std::string_view status, std::string_view key) {
   return id;
 }
 
-// CRIU fails at once if the first process is traced, and waits in vain for all others.
+// CRIU fails at once if the first process is traced, and waits for all others until its timeout.
 void look_at_tracers(const Tree& tree, const Options& /*options*/, Findings& found) {
   for (const Member& member : tree.members) {
     for (const Thread& thread : member.threads) {
@@ -61,7 +61,7 @@ bool is_frozen(const Tree& tree, pid_t pid) {
   return false;
 }
 
-// CRIU would wait in vain for a frozen process to stop.
+// A frozen process does not stop, so CRIU would wait until its timeout.
 void look_at_freezers(const Tree& tree, const Options& options, Findings& found) {
   if (options.container) return;
   for (const Member& member : tree.members) {

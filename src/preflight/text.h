@@ -11,7 +11,7 @@ namespace kymo::preflight {
 std::string_view take_line(std::string_view& text);
 // The words between blanks.
 std::vector<std::string_view> words_of(std::string_view line);
-// The number at the begin of the text.
+// The number at the beginning of the text.
 std::uint64_t number_at(std::string_view text, int base = 10);
 // The value of a line "KEY:<blanks>VALUE" of status or fdinfo.
 std::string_view value_of(std::string_view text, std::string_view key);

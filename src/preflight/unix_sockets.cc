@@ -18,7 +18,7 @@ namespace {
 constexpr char kTried[] = "list the unix sockets";
 constexpr std::size_t kReplySize = 32768;
 
-struct Question {
+struct DiagRequest {
   nlmsghdr head;
   unix_diag_req body;
 };
@@ -29,18 +29,18 @@ Result<FileDescriptor> ask() {
   // The kernel answers at once. This is for the case that it does not answer at all.
   const timeval patience{1, 0};
   ::setsockopt(netlink.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-  Question question{};
-  question.head.nlmsg_len = sizeof question;
-  question.head.nlmsg_type = SOCK_DIAG_BY_FAMILY;
-  question.head.nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP;
-  question.body.sdiag_family = AF_UNIX;
-  question.body.udiag_states = ~0U;
-  question.body.udiag_show = UDIAG_SHOW_NAME | UDIAG_SHOW_PEER | UDIAG_SHOW_ICONS;
-  if (::send(netlink.get(), &question, sizeof question, 0) < 0) return system_error(kTried, errno);
+  DiagRequest request{};
+  request.head.nlmsg_len = sizeof request;
+  request.head.nlmsg_type = SOCK_DIAG_BY_FAMILY;
+  request.head.nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP;
+  request.body.sdiag_family = AF_UNIX;
+  request.body.udiag_states = ~0U;
+  request.body.udiag_show = UDIAG_SHOW_NAME | UDIAG_SHOW_PEER | UDIAG_SHOW_ICONS;
+  if (::send(netlink.get(), &request, sizeof request, 0) < 0) return system_error(kTried, errno);
   return netlink;
 }
 
-// The structure at the begin of `bytes`; all zero if they are too few.
+// The structure at the beginning of `bytes`; all zero if they are too few.
 template <class Structure>
 Structure at_begin(std::string_view bytes) {
   Structure value{};

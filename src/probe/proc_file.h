@@ -37,7 +37,7 @@ class ProcFile {
   FileDescriptor fd_;
 };
 
-// The number at the begin of the text, after blanks; 0 if there is none.
+// The number at the beginning of the text, after blanks; 0 if there is none.
 inline std::uint64_t number_at(std::string_view text) {
   std::uint64_t number = 0;
   const std::size_t begin = std::min(text.find_first_not_of(" \t"), text.size());
@@ -53,7 +53,7 @@ inline std::uint64_t take_number(std::string_view& text) {
   return number;
 }
 
-// The number after "KEY:" at the begin of a line; 0 if there is no such line.
+// The number after "KEY:" at the beginning of a line; 0 if there is no such line.
 inline std::uint64_t value_of(std::string_view text, std::string_view key) {
   for (std::size_t at = text.find(key); at != std::string_view::npos; at = text.find(key, at + 1)) {
     if ((at == 0 || text[at - 1] == '\n') && text.substr(at + key.size()).starts_with(':')) {

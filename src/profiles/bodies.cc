@@ -8,7 +8,7 @@ void add_number(std::uint64_t number, std::string& to) {
   to += static_cast<char>(number);
 }
 
-// Takes a number from the begin; nothing if there is none.
+// Takes a number from the beginning; nothing if there is none.
 std::optional<std::uint64_t> take_number(std::string_view& from) {
   std::uint64_t number = 0;
   for (unsigned shift = 0; shift < 64 && !from.empty(); shift += 7) {

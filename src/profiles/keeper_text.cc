@@ -44,7 +44,7 @@ std::string clock_note(std::int64_t before, std::int64_t now) {
   constexpr std::int64_t kUsual = 1;
   if (now >= before - kUsual) return {};
   return "the clock of the machine went back by " + std::to_string(before - now) +
-         " minutes: what is taken now is added to what is kept of the same minutes";
+         " minutes: new profiles are added to those that are kept of the same minutes";
 }
 
 std::string pulled_text(const PullCounts& counts) {

@@ -38,7 +38,7 @@ Result<Minute> added(const TakenMinute& taken) {
     const std::uint64_t duration_ns = std::max(minute.profile.duration_ns, read->duration_ns);
     if (std::exchange(first, false)) minute.profile.period_ns = read->period_ns;
     if (const Result<void> one = stacks::add(minute.profile, *read); !one) return one.error();
-    // They were taken at the same time.
+    // The answers were taken at the same time, so their durations are not added.
     minute.profile.duration_ns = taken.type == Type::go_cpu ? duration_ns : taken.duration_ns;
   }
   return minute;
@@ -46,7 +46,7 @@ Result<Minute> added(const TakenMinute& taken) {
 
 // Whether the answer of a process that reads names has just the samples and services that it was
 // asked about.
-bool is_of(const stacks::NamedProfile& said, const TakenMinute& taken) {
+bool matches(const stacks::NamedProfile& said, const TakenMinute& taken) {
   std::set<std::string> services;
   for (const auto& [trace, weight] : taken.traces) services.insert(trace.service);
   return said.sum().samples == taken.samples() &&
@@ -70,7 +70,7 @@ Result<Minute> named(const TakenMinute& taken, MinuteWriter::Namer namer) {
   Result<stacks::NamedProfile> read =
       stacks::read_pprof(*file, "the stacks of a minute", quantity_of(taken.type));
   if (!read) return read.error();
-  if (!is_of(*read, taken)) {
+  if (!matches(*read, taken)) {
     return Error{Code::data_loss, "the process that reads names sent an answer that is not valid"};
   }
   return Minute{taken.minute, taken.type, taken.begin_unix_ns, *std::move(read)};

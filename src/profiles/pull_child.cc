@@ -4,7 +4,6 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
@@ -13,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/pipe.h"
+#include "base/reap.h"
 #include "confine/descriptors.h"
 
 namespace kymo::profiles {
@@ -39,7 +39,7 @@ bool keep_only(int fd) {
 PullChild::~PullChild() {
   if (child_ == 0) return;
   ::kill(child_, SIGKILL);
-  static_cast<void>(::waitpid(child_, nullptr, 0));
+  reap(child_);
 }
 
 Result<void> PullChild::start(const std::function<void(int to)>& work, std::size_t most) {
@@ -78,7 +78,7 @@ std::optional<std::string> PullChild::look(bool room) {
     return std::nullopt;
   }
   ::kill(child_, SIGKILL);  // it may have closed its end and go on
-  static_cast<void>(::waitpid(child_, nullptr, 0));
+  reap(child_);
   child_ = 0;
   from_.reset();
   return std::exchange(written_, {});

@@ -114,7 +114,7 @@ std::vector<Answer> ask_all(const PullTarget& target, int cpu_s) {
     client.set_read_timeout(patience);
     const std::int64_t begin_unix_ns = unix_ns();
     answers.push_back({&kind, begin_unix_ns, asked(client, path, patience)});
-    // It would be the same for the others.
+    // If the first request fails, the others would fail in the same way.
     if (!answers.back().body && answers.size() == 1) break;
   }
   return answers;

@@ -126,7 +126,7 @@ class Store {
   Store& operator=(const Store&) = delete;
 
   // Adds a minute as a whole or, with an error, nothing of it. A minute that is there already, because the
-  // clock went back, gets more. A part that was added before is known by its begin and is not added
+  // clock went back, gets more. A part that was added before is known by its beginning and is not added
   // again: its writer may have been killed before it could report that it had written it.
   virtual Result<void> add(const Minute& minute) = 0;
   virtual Result<void> keep_within(const Limits& limits, std::int64_t now_minute) = 0;

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
@@ -11,6 +10,7 @@
 
 #include "base/file_limit.h"
 #include "base/pipe.h"
+#include "base/reap.h"
 
 namespace kymo::record {
 namespace {
@@ -61,7 +61,7 @@ Result<Command> Command::prepare(const std::vector<std::string>& words) {
 Command::~Command() {
   if (gate_.valid()) {
     gate_.reset();
-    ::waitpid(pid_, nullptr, 0);
+    reap(pid_);
   }
 }
 
@@ -72,7 +72,7 @@ Result<void> Command::go() {
   if (::read(failure_.get(), &error, sizeof error) != sizeof error) {
     return {};
   }
-  ::waitpid(pid_, nullptr, 0);
+  reap(pid_);
   return system_error("cannot run " + name_, error);
 }
 

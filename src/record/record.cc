@@ -69,7 +69,7 @@ void wait_for_end(pid_t pid, const Signals& signals) {
     siginfo_t child{};
     while (::waitid(P_ALL, 0, &child, WEXITED | WNOHANG | WNOWAIT) == 0 && child.si_pid != 0 &&
            child.si_pid != pid) {
-      ::waitpid(child.si_pid, nullptr, 0);
+      reap(child.si_pid);
       child = {};
     }
     const int signal = signals.take();
@@ -137,8 +137,8 @@ Result<std::unique_ptr<probe::MappedCounters>> add_counters(Registry& registry,
 }
 
 // Notes the metrics that were registered after the start, when the columns are fixed.
-void note_newcomers(const Registry& registry, const probe::MappedCounters& counters,
-                    std::vector<std::string>* notes) {
+void note_new_metrics(const Registry& registry, const probe::MappedCounters& counters,
+                      std::vector<std::string>* notes) {
   const Result<std::vector<probe::MappedMetric>> metrics = counters.metrics();
   if (!metrics) {
     return;
@@ -185,9 +185,7 @@ Result<Outcome> record_command(const std::vector<std::string>& words, const Opti
   (*metrics)->finish();
   const Result<void> stopped = profiler.stop();
   Outcome outcome;
-  int status = 0;
-  ::waitpid(command->pid(), &status, 0);
-  outcome.exit_code = shell_exit_code(status);
+  outcome.exit_code = shell_exit_code(reap(command->pid()));
   add_end(profiler, stopped, &outcome);
   return outcome;
 }
@@ -223,7 +221,7 @@ Result<Outcome> record_process(const ProcessOptions& options) {
   (*metrics)->finish();
   const Result<void> stopped = profiler.stop();
   if (*counters != nullptr) {
-    note_newcomers(registry, **counters, &outcome.notes);
+    note_new_metrics(registry, **counters, &outcome.notes);
   }
   add_end(profiler, stopped, &outcome);
   return outcome;

@@ -223,7 +223,7 @@ std::string text_of(const CheckpointDiff& diff, std::size_t rows) {
     const std::optional<double> share = difference.share();
     table.add({printable(difference.group), printable(difference.name),
                shown(difference.before, difference), shown(difference.after, difference),
-               signed_change(difference), share ? fmt::format("{:+.1f} %", *share * 100) : ""});
+               signed_change(difference), share ? signed_percent(*share) : ""});
   }
   text += table.str();
   if (shown_rows < differences.size()) {

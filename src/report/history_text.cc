@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "report/history.h"
@@ -32,12 +31,8 @@ std::string shown(double value, HistoryMetric metric) {
   return bytes(value) + "/s";
 }
 
-std::string signed_share(double share) {
-  return fmt::format("{:+.1f} %", share * 100);
-}
-
 std::string share_of(double before, double after) {
-  return before == 0 ? "" : signed_share(after / before - 1);
+  return before == 0 ? "" : signed_percent(after / before - 1);
 }
 
 const HistoryLevel* level_of(const History& history, HistoryMetric metric) {
@@ -112,7 +107,7 @@ std::string change_text(const History& history, const HistoryChange& change) {
              "{:.4f}\n",
              name_of(history.options.metric), how, change.worse ? "worse" : "better",
              printable(run.checkpoint), wall_clock(run.created_unix_ns),
-             signed_share(change.ratio - 1), because, change.found.end - change.found.begin,
+             signed_percent(change.ratio - 1), because, change.found.end - change.found.begin,
              change.found.test.statistic, change.found.test.p) +
          moves_table(change);
 }
@@ -129,9 +124,9 @@ std::string verdict_text(const History& history) {
   return fmt::format("{}: {} {}, median of {} before {}: {} (allowed {}, noise up to {})\n",
                      verdict.regression ? "REGRESSION" : "no regression", name_of(metric),
                      shown(verdict.newest, metric), verdict.baseline, shown(verdict.before, metric),
-                     signed_share(verdict.worse_by) + (verdict.worse_by > 0 ? " worse" : ""),
-                     signed_share(*history.options.allowed_regression),
-                     signed_share(verdict.noise));
+                     signed_percent(verdict.worse_by) + (verdict.worse_by > 0 ? " worse" : ""),
+                     signed_percent(*history.options.allowed_regression),
+                     signed_percent(verdict.noise));
 }
 
 std::string runs_table(const History& history, std::size_t rows) {

@@ -15,6 +15,8 @@ namespace kymo::report {
 using human::bytes;
 using human::duration;
 using human::percent;
+using human::signed_percent;
+using human::whole_percent;
 using human::with_commas;
 
 // A value of a column: bytes and times scaled, counts with commas.

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -41,19 +40,16 @@ std::string amount(const std::optional<double>& value_of_it, const MetricDiff& m
   return is_rate(metric) ? rate(*value_of_it, metric.unit) : value(*value_of_it, metric.unit);
 }
 
-std::string signed_percent(double share) {
-  return fmt::format("{:+.1f}", share * 100);
-}
-
 std::string change_of(const MetricDiff& metric) {
-  if (const auto share = metric.share()) return signed_percent(*share) + " %";
+  if (const auto share = metric.share()) return signed_percent(*share);
   return metric.before && metric.after ? "from nothing" : "";
 }
 
 std::string interval_of(const MetricDiff& metric) {
   if (!metric.before || *metric.before == 0) return "";
-  return signed_percent(metric.shift.low / *metric.before) + " to " +
-         signed_percent(metric.shift.high / *metric.before) + " %";
+  std::string low = signed_percent(metric.shift.low / *metric.before);
+  low.erase(low.rfind(' '));  // the unit comes once, after both numbers
+  return low + " to " + signed_percent(metric.shift.high / *metric.before);
 }
 
 std::string p_of(const MetricDiff& metric) {

@@ -1,7 +1,6 @@
 #include "report/stack_summary.h"
 
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -58,7 +57,7 @@ std::string line_of(const char* who, const StackSummary::Part& part) {
   const char* separator = "";
   for (const stacks::HotFunction& function : part.hottest) {
     const double share = share_of(function.self, part.weight);
-    text += separator + std::to_string(std::lround(100 * share)) + " % in " +
+    text += separator + whole_percent(share) + " in " +
             shortened(printable(function.name), kNameLength);
     separator = ", ";
   }

@@ -159,7 +159,7 @@ Result<void> unmap_criu(const std::vector<pid_t>& tree) {
 
 namespace {
 
-std::string what_of(const DumpSpec& spec) {
+std::string kind_of_target(const DumpSpec& spec) {
   return spec.container.empty() ? "process" : "container";
 }
 
@@ -178,7 +178,7 @@ Result<void> conclude_ended(const DumpSpec& spec, const DumpTarget& before, Erro
     case Images::whole:
       end_leftover_processes(before);
       outcome.after_failure = true;
-      outcome.warnings.push_back("every image was written and the " + what_of(spec) +
+      outcome.warnings.push_back("every image was written and the " + kind_of_target(spec) +
                                  " ended, but then " + error.message);
       return {};
     case Images::not_whole:
@@ -218,8 +218,8 @@ std::vector<pid_t> living_of(const DumpTarget& before) {
 // Gives the processes their network back, and waits until they run without CRIU's code. `trouble` gets
 // what could not be undone although they run. Undoes nothing in processes that another program traces, such as
 // the CRIU of another kymod.
-Result<void> let_run_on(const DumpSpec& spec, const DumpTarget& before,
-                        std::vector<Error>& trouble) {
+Result<void> undo_dump(const DumpSpec& spec, const DumpTarget& before,
+                       std::vector<Error>& trouble) {
   const std::vector<pid_t> tree = living_of(before);
   if (living_tracer(tree) != 0) return ensure_running(before);
   if (Result<void> back = give_back_network(tree); !back) trouble.push_back(back.error());
@@ -251,7 +251,7 @@ Result<void> conclude_failed_dump(const DumpSpec& spec, const DumpTarget& before
   }
   if (life() == probe::Life::ended) return conclude_ended(spec, before, std::move(error), outcome);
   std::vector<Error> trouble;
-  const Result<void> running = let_run_on(spec, before, trouble);
+  const Result<void> running = undo_dump(spec, before, trouble);
   const probe::Life now = life();
   if (now == probe::Life::ended) return conclude_ended(spec, before, std::move(error), outcome);
   if (now == probe::Life::unknown) {
@@ -266,12 +266,12 @@ Result<void> conclude_failed_dump(const DumpSpec& spec, const DumpTarget& before
     return {};
   }
   remove_images_soon(spec.images_dir);
-  error.message += "; the " + what_of(spec) + " runs on" + ended_meanwhile(before);
+  error.message += "; the " + kind_of_target(spec) + " runs on" + ended_meanwhile(before);
   for (const Error& one : trouble) error.message += "; but " + one.message;
   return error;
 }
 
-Result<void> wait_gone(const ProcessId& process) {
+Result<void> wait_until_gone(const ProcessId& process) {
   const Scope scope("wait until it is gone", {.category = "runtime"});
   const auto until = steady_clock::now() + kGoneWithin;
   for (;;) {

@@ -54,7 +54,7 @@ bool is_being_cleared(const std::string& images_dir);
 void wait_until_cleared(const std::string& images_dir);
 
 // Waits until a dumped process has been reaped or is a zombie.
-Result<void> wait_gone(const ProcessId& process);
+Result<void> wait_until_gone(const ProcessId& process);
 
 // Read CRIU's statistics at `path` into the outcome, or add a warning if there are none.
 void take_statistics(const std::string& path, DumpOutcome& outcome);

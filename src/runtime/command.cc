@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/human.h"
 #include "base/reap.h"
 #include "probe/process.h"
 #include "runtime/launch.h"
@@ -82,13 +83,6 @@ bool wait_ended(pid_t pid, std::chrono::milliseconds timeout, const Cancellation
   }
 }
 
-int reap(pid_t pid) {
-  int status = 0;
-  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-  }
-  return status;
-}
-
 }  // namespace
 
 Result<CommandOutcome> run_command(const Command& command) {
@@ -126,8 +120,7 @@ Result<CommandOutcome> run_command(const Command& command) {
   }
   if (!in_time && !ended_well) {
     return Error{Code::deadline_exceeded, command.words.front() + " took longer than " +
-                                              std::to_string(command.timeout.count()) +
-                                              " ms and was ended"};
+                                              human::duration(command.timeout) + " and was ended"};
   }
   outcome.exit_status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   outcome.ended = how_it_ended(status);

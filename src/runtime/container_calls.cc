@@ -208,7 +208,8 @@ Result<DumpOutcome> dump_container(const DumpSpec& spec, ContainerCall call,
     if (outcome.unconfirmed) return outcome;
   }
   if (!spec.leave_running) {
-    if (Result<void> gone = wait_gone({before->process.pid, before->process.start_ticks}); !gone) {
+    if (Result<void> gone = wait_until_gone({before->process.pid, before->process.start_ticks});
+        !gone) {
       outcome.warnings.push_back(gone.error().message);
     }
   }

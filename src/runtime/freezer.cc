@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "base/file.h"
+#include "base/human.h"
 #include "probe/cgroup.h"
 #include "probe/process.h"
 
@@ -87,7 +88,7 @@ Result<void> Freezer::set(bool frozen, std::chrono::milliseconds within) const {
     if (std::chrono::steady_clock::now() > until) {
       return Error{Code::deadline_exceeded, folder_ + " is still not " +
                                                 (frozen ? "frozen" : "thawed") + " after " +
-                                                std::to_string(within.count()) + " ms"};
+                                                human::duration(within)};
     }
     std::this_thread::sleep_for(kFreezerLookEvery);
   }

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::uint64_t kEnd = std::numeric_limits<std::uint64_t>::max();
 
-// Takes the number at the begin of the text, up to `end` or to the end of the text.
+// Takes the number at the beginning of the text, up to `end` or to the end of the text.
 template <class Number>
 bool take(std::string_view& text, char end, int base, Number& number) {
   const std::string_view word = text.substr(0, text.find(end));

@@ -54,7 +54,7 @@ struct Copies {
     return *kAll;
   }
   // Call it with the mutex locked.
-  [[nodiscard]] bool goes_on(const std::string& memory) const {
+  [[nodiscard]] bool is_copying(const std::string& memory) const {
     const auto found = all.find(memory);
     return found != all.end() && !found->second.ended;
   }
@@ -192,7 +192,7 @@ Result<bool> bring_images(const std::string& memory, const std::string& images_d
       return system_error("start a thread", error.code().value());
     }
   }
-  if (!copies.changed.wait_for(lock, patience, [&] { return !copies.goes_on(memory); })) {
+  if (!copies.changed.wait_for(lock, patience, [&] { return !copies.is_copying(memory); })) {
     return false;
   }
   const auto done = copies.all.extract(memory);
@@ -202,14 +202,14 @@ Result<bool> bring_images(const std::string& memory, const std::string& images_d
 
 bool is_being_brought(const std::string& memory) {
   const std::lock_guard lock(Copies::get().mutex);
-  return Copies::get().goes_on(memory);
+  return Copies::get().is_copying(memory);
 }
 
 void drop_memory_images(const std::string& memory) {
   if (memory.empty()) return;
   Copies& copies = Copies::get();
   std::unique_lock lock(copies.mutex);
-  copies.changed.wait(lock, [&] { return !copies.goes_on(memory); });
+  copies.changed.wait(lock, [&] { return !copies.is_copying(memory); });
   copies.all.erase(memory);
   lock.unlock();
   remove_from_memory(memory);

@@ -64,7 +64,7 @@ Result<void> check_empty(const std::string& tried, const std::string& path) {
 
 // Whether this is kymod itself or a process that started it. A dump would freeze kymod, which waits
 // for the dump.
-bool holds_us(pid_t pid) {
+bool is_kymod_or_its_parent(pid_t pid) {
   for (pid_t at = getpid(); at > 0;) {
     if (at == pid) {
       return true;
@@ -218,7 +218,7 @@ Result<probe::Process> check_program(const std::string& tried, const ProcessId& 
   if (id.pid == 1) {
     return Error{Code::invalid_argument, tried + ": it is init, which every other process needs"};
   }
-  if (holds_us(id.pid)) {
+  if (is_kymod_or_its_parent(id.pid)) {
     return Error{
         Code::invalid_argument,
         tried + ": it is this program, or a program that started it, and a dump would freeze it"};
@@ -239,7 +239,7 @@ Result<probe::Process> check_target(const DumpSpec& spec) {
   if (!spec.container.empty()) {
     return process;
   }
-  // CRIU would wait in vain for a frozen process to stop.
+  // A frozen process does not stop, so CRIU would wait until its timeout.
   if (const Result<Freezer> freezer = Freezer::of(spec.process.pid); freezer && freezer->frozen()) {
     return Error{Code::failed_precondition, tried + ": it is frozen; kymo unfreeze process " +
                                                 std::to_string(spec.process.pid) + " first"};

@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/human.h"
 
 namespace kymo::runtime {
 namespace {
@@ -75,9 +76,8 @@ Result<CommandOutcome> run_call(const Command& limits, const std::function<Resul
     return Error{Code::cancelled, "the request was cancelled"};
   }
   if (!in_time && !result.ok()) {
-    return Error{
-        Code::deadline_exceeded,
-        "it took longer than " + std::to_string(limits.timeout.count()) + " ms and was ended"};
+    return Error{Code::deadline_exceeded,
+                 "it took longer than " + human::duration(limits.timeout) + " and was ended"};
   }
   outcome.exit_status = result.ok() ? 0 : 1;
   outcome.ended = "failed";

@@ -208,10 +208,11 @@ Result<DumpOutcome> in_scratch(const DumpSpec& spec,
   if (moved && is_part_in_scratch(spec)) {
     leave_part_in_scratch(spec, *outcome);
   } else if (moved && there.work_dir != spec.work_dir && fs::exists(spec.scratch_dir, error)) {
-    trouble.push_back("its log and the like are still in memory, in " + spec.scratch_dir +
-                      ", because the disk of " + spec.work_dir +
-                      " has not taken them yet: if they stay there, make room and restart kymod, "
-                      "which then moves them");
+    trouble.push_back(
+        "CRIU's log and its other work files are still in memory, in " + spec.scratch_dir +
+        ", because the disk of " + spec.work_dir +
+        " has not taken them yet: if they remain in memory, make room on the disk and "
+        "restart kymod, which then moves them");
   }
   outcome->warnings.insert(outcome->warnings.end(), trouble.begin(), trouble.end());
   return outcome;

@@ -148,7 +148,7 @@ FoundCriu criu_at(const std::string& path) {
 
 // Returns how an OCI runtime uses CRIU, for the text about the criu that it finds. Empty if it
 // starts the criu on PATH.
-std::string way_to_criu(const std::string& runtime) {
+std::string how_it_uses_criu(const std::string& runtime) {
   if (runtime == "runc") return {};
   if (runtime == "crun") return ", by its libcriu";
   return ", if " + runtime + " knows checkpoints at all";
@@ -161,7 +161,7 @@ void add_container_runtime(const std::string& name, const OciRuntime& oci,
   std::error_code ignored;
   const bool same =
       by_kymod.path == by_path.path || fs::equivalent(by_kymod.path, by_path.path, ignored);
-  std::string detail = by_kymod.text + way_to_criu(oci.name);
+  std::string detail = by_kymod.text + how_it_uses_criu(oci.name);
   if (!oci.path.empty()) detail += " through " + oci.name + " at " + oci.path;
   if (!same) detail += "; without kymod " + by_path.text;
   findings.push_back({"criu of " + name, state, std::move(detail)});

@@ -23,9 +23,9 @@ namespace {
 
 // Finds the CRIU of a container that no child of the program has started: that of containerd and of
 // Docker, which the container's shim starts.
-class OutsideCriu {
+class CriuOfShim {
  public:
-  explicit OutsideCriu(const CollectorOrder& order) {
+  explicit CriuOfShim(const CollectorOrder& order) {
     if (order.container && !order.target.empty()) tracee_ = order.target.front();
     if (!order.restored_container.empty()) keeper_.emplace(order.restored_container);
   }
@@ -88,7 +88,7 @@ class Roles {
 };
 
 // Takes samples until the program says something, or has ended.
-void take_samples(Collection& collection, OutsideCriu& outside, int orders) {
+void take_samples(Collection& collection, CriuOfShim& outside, int orders) {
   constexpr int kLookMs = 5;
   std::array<pollfd, 2> ready{pollfd{orders, POLLIN, 0}, pollfd{collection.fd(), POLLIN, 0}};
   for (;;) {
@@ -119,7 +119,7 @@ int finish(Profile profile, RequestSamples& samples, const std::vector<PhaseTime
   return 0;
 }
 
-Sampling sampling_of(const CollectorOrder& order, const OutsideCriu& outside) {
+Sampling sampling_of(const CollectorOrder& order, const CriuOfShim& outside) {
   Sampling sampling;
   sampling.rate = order.rate;
   sampling.waits = order.waits;
@@ -131,7 +131,7 @@ Sampling sampling_of(const CollectorOrder& order, const OutsideCriu& outside) {
 }
 
 int collect_for(const CollectorOrder& order, LineReader& orders, int answers) {
-  OutsideCriu outside(order);
+  CriuOfShim outside(order);
   const Sampling sampling = sampling_of(order, outside);
   Result<std::unique_ptr<Source>> source = open_bpf_source(sampling);
   if (!source) {

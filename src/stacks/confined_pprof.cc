@@ -24,7 +24,7 @@ Result<std::string> confined_pprof(const Profile& profile) {
           Symbols symbols(&plan);
           return pprof(profile, symbols);
         });
-    if (file || !plan.blame()) return file;
+    if (file || !plan.read_less()) return file;
   }
 }
 

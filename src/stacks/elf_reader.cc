@@ -92,7 +92,7 @@ void ElfReader::end() {
   int status = 0;
   while (::wait4(pid_, &status, 0, &used) < 0 && errno == EINTR) {
   }
-  // It could not be restricted here, and has said so.
+  // The process could not restrict itself on this machine, and said so by its exit status.
   unable_ = !answered_ && WIFEXITED(status) && WEXITSTATUS(status) != 0;
   constexpr std::uint64_t kMicrosecond = 1000;
   for (const timeval& time : {used.ru_utime, used.ru_stime}) {

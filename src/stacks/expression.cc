@@ -122,7 +122,7 @@ void change(Stack& stack, const Operation& operation, const ReadMemory& read) {
   stack.fail();
 }
 
-// The register that has the value, if the expression says only this.
+// The register that has the value, if the expression is only this register.
 std::optional<std::uint64_t> only_register(const Operation& operation) {
   if (operation.atom == DW_OP_regx) return operation.number;
   if (operation.atom < DW_OP_reg0 || operation.atom > DW_OP_reg31) return std::nullopt;

@@ -7,7 +7,7 @@ namespace kymo::stacks {
 namespace {
 
 // The first byte of a message.
-enum class Said : char { nothing = 0, something = 1 };
+enum class Presence : char { absent = 0, present = 1 };
 
 template <typename T>
 void put(const T& value, std::string& to) {
@@ -44,7 +44,7 @@ class Parts {
 
 std::string message_of(const std::optional<FrameRow>& row) {
   std::string message;
-  put(row ? Said::something : Said::nothing, message);
+  put(row ? Presence::present : Presence::absent, message);
   if (!row) return message;
   put(row->begin, message);
   put(row->end, message);
@@ -60,7 +60,7 @@ std::string message_of(const std::optional<FrameRow>& row) {
 
 std::optional<FrameRow> row_in(std::string_view message, std::uint64_t address) {
   Parts parts(message);
-  if (parts.take<Said>() != Said::something) return std::nullopt;
+  if (parts.take<Presence>() != Presence::present) return std::nullopt;
   FrameRow row;
   row.begin = parts.take<std::uint64_t>();
   row.end = parts.take<std::uint64_t>();
@@ -85,7 +85,7 @@ std::optional<FrameRow> row_in(std::string_view message, std::uint64_t address) 
 
 std::string message_of(const std::optional<std::vector<Segment>>& segments) {
   std::string message;
-  put(segments ? Said::something : Said::nothing, message);
+  put(segments ? Presence::present : Presence::absent, message);
   if (!segments) return message;
   for (const Segment& segment : *segments) {
     put(segment.offset, message);
@@ -97,7 +97,7 @@ std::string message_of(const std::optional<std::vector<Segment>>& segments) {
 
 std::optional<std::vector<Segment>> segments_in(std::string_view message) {
   Parts parts(message);
-  if (parts.take<Said>() != Said::something) return std::nullopt;
+  if (parts.take<Presence>() != Presence::present) return std::nullopt;
   std::vector<Segment> segments;
   while (parts.good() && !parts.at_end()) {
     Segment segment;

@@ -7,7 +7,7 @@
 namespace kymo::stacks {
 namespace {
 
-constexpr unsigned kMaxBlamed = 6;
+constexpr unsigned kMaxFailures = 6;
 
 }  // namespace
 
@@ -46,12 +46,12 @@ void NamingPlan::reads(const Module* module) {
 }
 
 // A child that was taken over may have written anything into the shared memory, so it is checked.
-bool NamingPlan::blame() {
+bool NamingPlan::read_less() {
   if (names_nothing_) return false;
   const Module* const module =
       reading_ == nullptr ? nullptr : reading_->exchange(nullptr, std::memory_order_relaxed);
   const auto found = modules_.find(module);
-  if (++blamed_ > kMaxBlamed || found == modules_.end() || of(**found) == Detail::nothing) {
+  if (++failures_ > kMaxFailures || found == modules_.end() || of(**found) == Detail::nothing) {
     names_nothing_ = true;
     left_out_ = "the names of functions could not be read, so they have those of their modules";
     return true;

@@ -22,7 +22,7 @@ namespace kymo::stacks {
 //   NamingPlan plan(profile);
 //   do {
 //     // in a child process: Symbols symbols(&plan); ...
-//   } while (the child has failed && plan.blame());
+//   } while (the child has failed && plan.read_less());
 //
 // Threads:   one. The child process writes into shared memory which module it reads.
 // Ownership: the profile must live as long as the plan.
@@ -44,15 +44,15 @@ class NamingPlan {
 
   // To be called after the child has failed: the next child reads less of the module that it was
   // reading. Returns false if another child would not read less.
-  bool blame();
-  // What the last blame() has left out, as a sentence without a full stop.
+  bool read_less();
+  // What the last read_less() has left out, as a sentence without a full stop.
   [[nodiscard]] const std::string& left_out() const { return left_out_; }
 
  private:
   std::set<const Module*> modules_;
   std::map<const Module*, Detail> less_;
   std::atomic<const Module*>* reading_ = nullptr;  // shared with the child
-  unsigned blamed_ = 0;
+  unsigned failures_ = 0;
   bool names_nothing_ = false;
   std::string left_out_;
 };

@@ -2,7 +2,6 @@
 
 #include <poll.h>
 #include <signal.h>
-#include <sys/wait.h>
 
 #include <array>
 #include <cerrno>
@@ -69,9 +68,7 @@ int wait_for(pid_t pid, const record::Signals& signals) {
     const int signal = signals.take();
     if (signal == SIGTERM || signal == SIGHUP) ::kill(pid, signal);
   }
-  int status = 0;
-  ::waitpid(pid, &status, 0);
-  return shell_exit_code(status);
+  return shell_exit_code(reap(pid));
 }
 
 }  // namespace

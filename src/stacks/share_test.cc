@@ -25,9 +25,9 @@ double log_choose(double n, double k) {
 
 // How many of the function's samples lie in the second profile, if all samples are spread by
 // chance: the hypergeometric distribution.
-class Spread {
+class Hypergeometric {
  public:
-  Spread(SampleCounts part, SampleCounts all)
+  Hypergeometric(SampleCounts part, SampleCounts all)
       : before_(static_cast<double>(all.before)),
         after_(static_cast<double>(all.after)),
         part_(static_cast<double>(part.before) + static_cast<double>(part.after)) {}
@@ -76,7 +76,7 @@ bool is_possible(SampleCounts part, SampleCounts all) {
 
 double fisher_p(SampleCounts part, SampleCounts all) {
   if (!is_possible(part, all)) return 1;
-  const Spread spread(part, all);
+  const Hypergeometric spread(part, all);
   const auto count = static_cast<double>(part.after);
   if (spread.variance() <= kMaxExactVariance) return std::min(1.0, 2 * spread.tail(count));
   constexpr double kContinuity = 0.5;
@@ -86,7 +86,7 @@ double fisher_p(SampleCounts part, SampleCounts all) {
 
 double lowest_fisher_p(SampleCounts part, SampleCounts all) {
   if (!is_possible(part, all)) return 1;
-  const Spread spread(part, all);
+  const Hypergeometric spread(part, all);
   return std::min(
       1.0, 2 * std::min(spread.probability(spread.lowest()), spread.probability(spread.highest())));
 }

@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t kMaxSymbols = 20'000'000;
 constexpr std::uint64_t kLast = std::numeric_limits<std::uint64_t>::max();
 
-// Takes a word from the begin of the line.
+// Takes a word from the beginning of the line.
 std::string_view take_word(std::string_view& line) {
   const std::size_t end = std::min(line.find_first_of(" \t"), line.size());
   const std::string_view word = line.substr(0, end);

@@ -85,7 +85,7 @@ Result<std::string> move_aside(const std::string& path) {
       return system_error(tried, errno);
     }
     for (const char* ending : {"-wal", "-shm"}) {
-      // These files do not always exist.
+      // The error is ignored, because these files do not always exist.
       static_cast<void>(std::rename((path + ending).c_str(), (aside + ending).c_str()));
     }
     return aside;

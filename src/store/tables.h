@@ -28,7 +28,8 @@ Result<void> remove_checkpoint(Database& db, std::string_view id);
 // Oldest first.
 Result<std::vector<Job>> read_jobs(Database& db);
 Result<std::vector<Checkpoint>> read_checkpoints(Database& db);
-// Those of one owner, or of all if `owner` is empty; the newest ones, or all if `newest` is 0; oldest first.
+// The runs of one owner, or of all owners if `owner` is empty, oldest first: the newest `newest` of
+// them, or all if it is 0.
 Result<std::vector<Run>> read_runs(Database& db, std::string_view owner, RunKind kind,
                                    std::size_t newest);
 

@@ -3,7 +3,7 @@
 import uPlot from "uplot";
 import { Board } from "./board.js";
 import { byId, css, element, table as makeTable } from "./dom.js";
-import { TIMES, instant, instants, scaled, written } from "./format.js";
+import { TIMES, instant, instants, percent, scaled, written } from "./format.js";
 import { Recording } from "./recording.js";
 
 /** @import { Column, Diff, Difference, Group } from "./types.d.ts" */
@@ -127,12 +127,12 @@ function say(cursor) {
 // --- text and tables --------------------------------------------------------------------------
 
 /** @param {number} share */
-const percent = (share) => (share >= 0 ? "+" : "−") + Math.abs(share * 100).toFixed(1) + " %";
+const signedPercent = (share) => (share >= 0 ? "+" : "−") + percent(Math.abs(share));
 
 /** @param {Difference} metric */
 function change(metric) {
   if (metric.a === null || metric.b === null) return metric.a === null ? "only B has it" : "only A has it";
-  const size = metric.share === null ? "from nothing" : percent(metric.share);
+  const size = metric.share === null ? "from nothing" : signedPercent(metric.share);
   return metric.verdict === "changed" ? `${size}, beyond noise` : metric.verdict === "no change" ? "no change beyond noise" : metric.verdict === "the same" ? "the same" : `${size}, not to be told from noise`;
 }
 
@@ -161,11 +161,11 @@ function tables() {
   /** @param {...string} verdicts */
   const of = (...verdicts) => diff.metrics.filter((metric) => verdicts.includes(metric.verdict));
   table("Changed beyond noise", ["metric", "A", "B", "median shift", "95 % interval", "p", diff.values], of("changed").map((m) => [
-    link(m), amount(m, m.a), amount(m, m.b), m.share === null ? "from nothing" : percent(m.share),
-    m.a ? `${percent(m.shift_low / m.a)} to ${percent(m.shift_high / m.a)}` : "–",
+    link(m), amount(m, m.a), amount(m, m.b), m.share === null ? "from nothing" : signedPercent(m.share),
+    m.a ? `${signedPercent(m.shift_low / m.a)} to ${signedPercent(m.shift_high / m.a)}` : "–",
     m.adjusted_p < 0.0001 ? "< 0.0001" : m.adjusted_p.toFixed(4), `${m.values_a}, ${m.values_b}`]));
   table("Not to be told from noise", ["metric", "A", "B", "difference", "why:"], of("cannot be told", "on one side only").map((m) => [
-    link(m), amount(m, m.a), amount(m, m.b), m.share === null ? "–" : percent(m.share), element("span", { class: "why" }, m.reason || change(m))]));
+    link(m), amount(m, m.a), amount(m, m.b), m.share === null ? "–" : signedPercent(m.share), element("span", { class: "why" }, m.reason || change(m))]));
   for (const verdict of ["no change", "the same"]) {
     const names = of(verdict).map(label).sort().join(", ");
     if (names) byId("tables").append(element("h2", {}, verdict === "no change" ? "No change beyond noise" : "The same"), element("p", {}, names));

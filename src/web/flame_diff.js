@@ -180,6 +180,6 @@ export function compared({ a, b, tested, frame_tests, function_tests }, kind) {
       `${side}: ${of.path}: ${sumText(kind, of)}${of.lost > 0 ? `; ${count(of.lost)} lost` : ""}`),
     tested ? `Test: Fisher's, on numbers of samples; p corrected (Holm) for ${count(frame_tests)} frames of the graph, and for ${count(function_tests)} shares of functions in the table` :
       `Nothing was tested: ${kind.kind === "cpu" ? "a profile does not say how many samples it has" : `of ${kind.counted} only the sum is known`}. The colours show all differences.`,
-    "A frame is as wide as its share of B. What only A has is in the table.",
+    "A frame is as wide as its share of B. Frames that only A has are in the table.",
   ];
 }

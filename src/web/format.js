@@ -64,5 +64,14 @@ export const duration = (ns) => scaled(ns, TIMES);
 /** @param {number} n */
 export const bytes = (n) => scaled(n, BYTES);
 
+/** @param {number} share */
+export const percent = (share) => `${(100 * share).toFixed(1)} %`;
+
+/**
+ * A time per second: a share of one core, or so many cores.
+ * @param {number} share
+ */
+export const cores = (share) => (share > 1.005 ? `${share.toFixed(1)} cores` : `${(100 * share).toFixed(share < 0.0995 && share > 0 ? 1 : 0)} %`);
+
 /** @param {unknown} error */
 export const messageOf = (error) => (error instanceof Error ? error.message : String(error));

@@ -1,6 +1,6 @@
 // The lanes of a timeline: which columns each draws, and how its values are written. A lane whose columns are absent,
 // or never changed, is left out.
-import { bytes, scaled } from "./format.js";
+import { bytes, cores, scaled } from "./format.js";
 import { histogramLanes } from "./histograms.js";
 
 /** @import { Heat } from "./heat.js" */
@@ -41,12 +41,6 @@ const BYTE_RATES = [[" B/s", 1], [" kB/s", 1e3], [" MB/s", 1e6], [" GB/s", 1e9]]
 const byteRate = (value) => scaled(value, BYTE_RATES);
 /** @param {number} value */
 const count = (value) => (Number.isInteger(value) ? String(value) : value.toFixed(1));
-
-/**
- * A time per second: a share of one core, or so many cores.
- * @param {number} share
- */
-export const cores = (share) => (share > 1.005 ? `${share.toFixed(1)} cores` : `${(100 * share).toFixed(share < 0.0995 && share > 0 ? 1 : 0)} %`);
 
 // Some files of the kernel are read for every tenth row only.
 const SLOW_ROWS = 20;

@@ -1,5 +1,6 @@
 // The rows of a recording, thinned for lanes: the values at the first row of each piece of time. The rate of a counter
-// between two of these rows is exact, because counters are sums.
+// between two of these rows is exact, because counters are sums. (Charts draw the extremes of each piece instead, lines.js. The
+// shares in a lane must add up, so they are averages over the same time.)
 import { ratePerSecond } from "./lines.js";
 
 /** @import { Recording } from "./recording.js" */

@@ -3,7 +3,7 @@
 import { Board } from "./board.js";
 import { moveBy } from "./charts.js";
 import { byId, element, fold, table as makeTable, takeToken } from "./dom.js";
-import { bytes, duration, instant, instants, written } from "./format.js";
+import { bytes, duration, instant, instants, percent, written } from "./format.js";
 import { inHistogram, quantileRows } from "./histograms.js";
 import { colorOfPhase, phasesOf, sums } from "./phases.js";
 import { Recording } from "./recording.js";
@@ -117,7 +117,7 @@ function phasesTable() {
   const kept = new Set(all.slice().sort((a, b) => b.duration_ns - a.duration_ns).slice(0, all.length > MOST_PHASES ? MOST_PHASES - 1 : MOST_PHASES));
   const rest = all.filter((one) => !kept.has(one));
   /** @type {(name: Node | string, ns: number, color: string) => (Node | string)[]} */
-  const row = (name, ns, color) => [name, duration(ns), `${((100 * ns) / whole).toFixed(1)} %`,
+  const row = (name, ns, color) => [name, duration(ns), percent(ns / whole),
     element("span", { class: "track short" }, element("span", { class: "bar", style: `width:${((100 * ns) / whole).toFixed(2)}%;background:${color}` }))];
   const rows = all.filter((one) => kept.has(one)).map((one) => {
     const go = element("button", { type: "button", class: "plain", title: "Show it" }, element("span", { class: "swatch", style: `background:${colorOfPhase(one.name)}` }), one.name);
@@ -201,7 +201,7 @@ function treeRows(node, whole, depth) {
   const share = (node.duration_ns || 0) / whole;
   const bar = element("span", { class: "track" }, element("span", { class: "bar", style: `width:${(12 * share).toFixed(3)}rem` }));
   const name = "\u2003".repeat(depth) + node.name + (node.parallel ? " (parallel)" : "") + (node.redundant ? " (in what stands above)" : "");
-  const row = [name, duration(node.duration_ns || 0), (share * 100).toFixed(1) + " %", bar];
+  const row = [name, duration(node.duration_ns || 0), percent(share), bar];
   return [row, ...(node.components || []).flatMap((part) => treeRows(part, whole, depth + 1))];
 }
 

@@ -2,7 +2,8 @@
 // job. All data from kymod is set as text, never as markup.
 import { COLORS } from "./charts.js";
 import { byId, element, fold, table } from "./dom.js";
-import { bytes, duration, messageOf, written } from "./format.js";
+import { bytes, cores, duration, messageOf, percent, written } from "./format.js";
+import { ratePerSecond } from "./lines.js";
 import { kymod } from "./live/state.js";
 import { phaseBar } from "./phase_bar.js";
 import { verdictBox } from "./verdict.js";
@@ -39,12 +40,12 @@ const stateMark = (state) => element("span", { class: `state ${state}` }, state)
 const NOW_EVERY_MS = 2000;
 
 /**
- * How many cores were used; null: not known yet.
- * @type {(after: number, before: number | undefined, seconds: number) => number | null}
+ * How many cores were used: nanoseconds of CPU time per second. null: not known yet.
+ * @type {(after: number, before: number | undefined, passedNs: number) => number | null}
  */
-const coresOf = (after, before, seconds) => (before === undefined || seconds <= 0 ? null : Math.max(0, after - before) / 1e9 / seconds);
-/** @param {number | null} cores */
-const coresText = (cores) => (cores === null ? "…" : cores > 1.005 ? `${cores.toFixed(1)} cores` : `${(100 * cores).toFixed(0)} % of a core`);
+const coresOf = (after, before, passedNs) => (before === undefined || passedNs <= 0 ? null : ratePerSecond(Math.max(0, after - before), passedNs) / 1e9);
+/** @param {number | null} used */
+const coresText = (used) => (used === null ? "…" : cores(used) + (used > 1.005 ? "" : " of a core"));
 
 /**
  * Shows what the machine and the running jobs do, again and again, as long as `line` is on the page.
@@ -62,15 +63,15 @@ async function showNow(line, cells) {
     } catch {
       return; // what answers the page says so elsewhere
     }
-    const seconds = before ? (now.time_ns - before.time_ns) / 1e9 : 0;
+    const passedNs = before ? now.time_ns - before.time_ns : 0;
     const was = before;
-    const of = (/** @type {string} */ name) => coresOf(now.machine[name], was?.machine[name], seconds);
+    const of = (/** @type {string} */ name) => coresOf(now.machine[name], was?.machine[name], passedNs);
     const stolen = of("machine_steal_ns") ?? 0;
     line.textContent = `This machine now: ${of("machine_cpu_ns")?.toFixed(1) ?? "…"} of ${now.cpus} cores in use` + (stolen < 0.05 ? "" : `, ${stolen.toFixed(1)} stolen by the hypervisor`) +
       `; ${bytes(now.machine.machine_free_bytes)} of memory free; ${bytes(now.machine.machine_dirty_bytes + now.machine.machine_writeback_bytes)} not yet on a disk`;
     for (const [name, cell] of cells) {
       const job = now.jobs[name];
-      cell.textContent = !job ? "–" : `${job.stopped > 0 ? "stands still" : coresText(coresOf(job.cpu_ns, was?.jobs[name]?.cpu_ns, seconds))}, ${bytes(job.resident_bytes)}`;
+      cell.textContent = !job ? "–" : `${job.stopped > 0 ? "stands still" : coresText(coresOf(job.cpu_ns, was?.jobs[name]?.cpu_ns, passedNs))}, ${bytes(job.resident_bytes)}`;
     }
     before = now;
     await new Promise((done) => setTimeout(done, was ? NOW_EVERY_MS : 500));
@@ -163,7 +164,7 @@ function icicle(tree) {
 /** @param {LogPhases} phases */
 function phasesTable(phases) {
   /** @param {number} us */
-  const share = (us) => `${((100 * us) / (phases.total_us || 1)).toFixed(1)} %`;
+  const share = (us) => percent(us / (phases.total_us || 1));
   /** @param {number} us */
   const bar = (us) => element("span", { class: "track" }, element("span", { class: "bar", style: `width:${(12 * us) / (phases.total_us || 1)}rem` }));
   return table(["phase", "took", "share", ":", "evidence:"], phases.phases.map((one) => [
@@ -220,7 +221,7 @@ function memoryOf(stats) {
   mappings.sort((a, b) => b.pages - a.pages);
   const whole = mappings.reduce((sum, mapping) => sum + mapping.pages, 0) || 1;
   /** @type {(name: string, pages: number) => (Node | string)[]} */
-  const row = (name, pages) => [element("span", { class: "why" }, name), pages.toLocaleString("en"), `${((100 * pages) / whole).toFixed(1)} %`,
+  const row = (name, pages) => [element("span", { class: "why" }, name), pages.toLocaleString("en"), percent(pages / whole),
     element("span", { class: "track" }, element("span", { class: "bar", style: `width:${(12 * pages) / whole}rem` }))];
   const rest = mappings.slice(MOST_MAPPINGS);
   const rows = mappings.slice(0, MOST_MAPPINGS).map((mapping) => row(`${mapping.name || "no name"}, process ${mapping.pid}`, mapping.pages));
@@ -265,7 +266,7 @@ async function comparison(ids) {
   const value = (one, at) => (one[at] === null ? "–" : written(one[at], one.unit, one.per_second));
   const rows = differences.map((one) => {
     if (one.a === null || one.b === null) return [`${one.group}: ${one.name}`, value(one, "a"), value(one, "b"), one.a === null ? "only in B" : "only in A"];
-    const change = element("span", {}, (one.change > 0 ? "+" : "") + (one.share === null ? written(one.change, one.unit, one.per_second) : `${(one.share * 100).toFixed(1)} %`));
+    const change = element("span", {}, (one.change > 0 ? "+" : "") + (one.share === null ? written(one.change, one.unit, one.per_second) : percent(one.share)));
     return [`${one.group}: ${one.name}`, value(one, "a"), value(one, "b"), change];
   });
   return [section("Comparison, what changed most first", element("p", {}, "A ", link(before, part("checkpoint", before)), " · B ", link(after || "", part("checkpoint", after || ""))), verdictBox({ lines }) ?? "", ...notes.map((note) => element("p", {}, note)),

@@ -36,5 +36,14 @@ TEST(HumanNumbers, ScalesRates) {
   EXPECT_EQ(count_rate(45'600), "45.6 k/s");
 }
 
+TEST(HumanNumbers, WritesSharesAndChanges) {
+  EXPECT_EQ(percent(0.12345), "12.35 %");
+  EXPECT_EQ(whole_percent(0.475), "48 %");
+  EXPECT_EQ(whole_percent(1), "100 %");
+  EXPECT_EQ(signed_percent(0.1234), "+12.3 %");
+  EXPECT_EQ(signed_percent(-0.05), "-5.0 %");
+  EXPECT_EQ(signed_percent(0), "+0.0 %");
+}
+
 }  // namespace
 }  // namespace kymo::human

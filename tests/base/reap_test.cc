@@ -27,6 +27,32 @@ TEST(Reap, TellsHowAChildEnded) {
   EXPECT_EQ(waitpid(child, nullptr, WNOHANG), -1) << "the child must have been reaped already";
 }
 
+int go_on = -1;  // the end of a pipe for which a child waits
+
+// Before the fix, an interrupted wait was taken for the end of the child in some places.
+TEST(Reap, ASignalDoesNotEndTheWait) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  go_on = ends[1];
+  struct sigaction action {};
+  action.sa_handler = [](int) { static_cast<void>(!write(go_on, "g", 1)); };
+  struct sigaction before {};
+  ASSERT_EQ(sigaction(SIGUSR1, &action, &before), 0);  // without SA_RESTART
+  const pid_t parent = getpid();
+  const pid_t child = fork();
+  if (child == 0) {
+    char byte = 0;
+    kill(parent, SIGUSR1);
+    _exit(read(ends[0], &byte, 1) == 1 ? 3 : 4);
+  }
+  ASSERT_GT(child, 0);
+  EXPECT_EQ(reap(child), W_EXITCODE(3, 0));
+  EXPECT_EQ(waitpid(child, nullptr, WNOHANG), -1) << "the child must have been reaped already";
+  sigaction(SIGUSR1, &before, nullptr);
+  close(ends[0]);
+  close(ends[1]);
+}
+
 TEST(Reap, AChildThatDoesNotEndIsNotWaitedForAndReapedLater) {
   const pid_t child = child_that_waits();
   ASSERT_GT(child, 0);

@@ -133,7 +133,7 @@ TEST(StatsTest, ReadsAFileAndNamesOneThatCannotBeRead) {
 // A log of 5,000 s is longer than the 4,294.97 s that a figure of 32 bits can hold.
 TEST(StatsTest, ATimeThatWrappedIsRecognisedByTheSpanOfItsLog) {
   EXPECT_EQ(unwrapped_us(700'000'000, 5'000'000'000), 700'000'000U + (std::uint64_t{1} << 32U));
-  // With one more wrap it would be longer than the log.
+  // If the figure had wrapped once more, its time would be longer than the log.
   EXPECT_FALSE(unwrapped_us(800'000'000, 5'000'000'000));
   EXPECT_EQ(unwrapped_us(1'000'000, 10'000'000'000), 1'000'000U + (std::uint64_t{2} << 32U));
   EXPECT_FALSE(unwrapped_us(7, 0));

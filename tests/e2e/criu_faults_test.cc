@@ -36,7 +36,7 @@ struct Fault {
 };
 
 constexpr char kExits[] = "echo 'criu: out of order' >&2; exit 3";
-constexpr char kTooLate[] = "did not answer within 5000 ms and was killed";
+constexpr char kTooLate[] = "did not answer within 5 s and was killed";
 
 bool Fault::hangs() const {
   return says == kTooLate;

@@ -177,7 +177,7 @@ class KillsTest : public ::testing::Test {
     return phase;
   }
 
-  // Makes the request, and waits until CRIU is stopped at the begin of this phase. Then calls `deed`
+  // Makes the request, and waits until CRIU is stopped at the beginning of this phase. Then calls `deed`
   // with CRIU's pid.
   void attempt_and_kill_in(const Attempt& attempt, const Mark& phase,
                            const std::function<void(pid_t criu)>& deed) {

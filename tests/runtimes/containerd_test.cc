@@ -30,10 +30,7 @@ class ContainerdTest : public ServerRuntimeTest<test::Containerd> {
     RunSpec spec;
     spec.container = id;
     spec.command = {test::Containerd::image()};
-    for (const std::string& word : test::counting_command()) spec.command.push_back(word);
-    const Result<ProcessId> process = runtime_->run(spec);
-    EXPECT_TRUE(process.ok()) << (process ? "" : process.error().message);
-    return process ? *process : ProcessId{};
+    return run(std::move(spec), test::counting_command());
   }
 };
 

@@ -39,10 +39,7 @@ class DockerTest : public ServerRuntimeTest<test::Docker> {
     spec.container = name;
     spec.work_dir = folder_.path();
     spec.command = further;
-    for (const std::string& word : test::Docker::arguments()) spec.command.push_back(word);
-    const Result<ProcessId> process = runtime_->run(spec);
-    EXPECT_TRUE(process.ok()) << (process ? "" : process.error().message);
-    return process ? *process : ProcessId{};
+    return run(std::move(spec), test::Docker::arguments());
   }
   static RestoreSpec restore_of(const DumpSpec& dump) {
     return {dump.images_dir, dump.work_dir, dump.container};

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "runtime/runtime.h"
 #include "support/containers.h"
@@ -21,6 +22,13 @@ class ServerRuntimeTest : public testing::Test {
  protected:
   static bool counts_on(const ProcessId& process) {
     return test::counts_on("/proc/" + std::to_string(process.pid) + "/root");
+  }
+  // Runs a container. `words` come behind the command of `spec`.
+  ProcessId run(RunSpec spec, const std::vector<std::string>& words) {
+    spec.command.insert(spec.command.end(), words.begin(), words.end());
+    const Result<ProcessId> process = runtime_->run(spec);
+    EXPECT_TRUE(process.ok()) << (process ? "" : process.error().message);
+    return process ? *process : ProcessId{};
   }
   DumpSpec spec(const std::string& name, bool leave_running = false) {
     const Result<Container> found = runtime_->find(name);

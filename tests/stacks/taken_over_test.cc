@@ -90,7 +90,7 @@ TEST_F(NamingTest, AModuleThatEndsItsReaderLosesItsNamesAlone) {
     });
   };
   Result<std::string> named = read(true);
-  while (!named && plan.blame()) named = read(true);
+  while (!named && plan.read_less()) named = read(true);
   ASSERT_TRUE(named) << named.error().message;
   EXPECT_EQ(tries, 3);
   EXPECT_EQ(plan.of(good), NamingPlan::Detail::all);
@@ -101,9 +101,9 @@ TEST_F(NamingTest, AModuleThatEndsItsReaderLosesItsNamesAlone) {
   NamingPlan blind(profile);
   const Module other;
   blind.reads(&other);
-  EXPECT_TRUE(blind.blame());
+  EXPECT_TRUE(blind.read_less());
   EXPECT_EQ(blind.of(good), NamingPlan::Detail::nothing);
-  EXPECT_FALSE(blind.blame()) << "the reading must not be tried without end";
+  EXPECT_FALSE(blind.read_less()) << "the reading must not be tried without end";
 }
 
 }  // namespace

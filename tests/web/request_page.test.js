@@ -35,7 +35,7 @@ after(async () => {
 const laneOf = (page, title) => page.locator(`.lane[data-lane="${title}"]`);
 // The value in the text beside a part of a lane.
 const valueOf = (page, lane, part) => laneOf(page, lane).locator(`[data-part="${part}"] b`).textContent();
-// Moves the mouse over a lane to this time since the begin of the request.
+// Moves the mouse over a lane to this time since the beginning of the request.
 async function pointTo(page, lane, ms) {
   const [from, to] = await range(page);
   const box = await boxOf(laneOf(page, lane).locator(".plot"));
@@ -265,7 +265,7 @@ test("time per second is never a percentage above 100", async () => {
   const { written } = await load("format.js");
   assert.strictEqual(written(2.4e9, "nanoseconds", true), "2.40 s each second");
   assert.strictEqual(written(170_000, "microseconds", true), "17.0 % of the time");
-  const { cores } = await load("lanes.js");
+  const { cores } = await load("format.js");
   assert.deepStrictEqual([cores(0.17), cores(1), cores(2.13)], ["17 %", "100 %", "2.1 cores"]);
   const page = await open(browser, file, faults);
   for (const fold of await page.locator("details > summary:visible").all()) await fold.click();

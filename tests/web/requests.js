@@ -9,7 +9,7 @@ exports.MS = MS;
 exports.BEGAN_MS = 1000; // milliseconds after the start of the recording
 exports.START_NS = 5_000_000_000; // on the monotonic clock
 
-// In milliseconds since the begin of the request.
+// In milliseconds since the beginning of the request.
 exports.PHASES = [
   ["prepare", 0, 12, false], ["start CRIU", 12, 30, false], ["look at the kernel", 30, 90, false], ["freeze", 90, 100, true], ["collect", 100, 130, true],
   ["memory: finding pages", 130, 210, true], ["memory: writing pages", 210, 2500, true], ["processes and files", 2500, 2580, true],
@@ -33,7 +33,7 @@ const wave = (ms, k) => 0.5 + 0.5 * Math.sin(ms / (3 + k) + k) * Math.cos(ms / (
 const inside = (ms, from, to) => ms >= from && ms < to;
 
 // For each column: kind, unit, and for each millisecond how much a counter grows or the value of a gauge. `ms` counts from
-// the begin of the request.
+// the beginning of the request.
 const MIB = 1 << 20;
 const running = (ms) => (inside(ms, 12, 2670) ? (inside(ms, 210, 2500) ? 0.15 + 0.06 * wave(ms, 1) : 0.75 + 0.1 * wave(ms, 1)) : 0);
 const waiting = (ms) => (inside(ms, 210, 2500) ? 0.04 * wave(ms, 2) : 0.02);

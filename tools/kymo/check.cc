@@ -40,7 +40,7 @@ Result<v1::HealthResponse> health_of(const std::string& socket) {
   return client ? client->health() : client.error();
 }
 
-// Those of the kymod that runs, unless the user named one.
+// The CRIU programs of the kymod that runs, unless the user named one.
 Crius choose_crius(const Context& context, const CLI::App& verb, const std::string& criu,
                    const std::string& fallback) {
   Crius crius{criu, fallback, {}};

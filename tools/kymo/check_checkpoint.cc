@@ -21,7 +21,7 @@
 namespace kymo::cli {
 namespace {
 
-// Those of the programs that start.
+// Of these CRIU programs, the ones that can be started.
 std::optional<runtime::CriuChoice> crius_at(const std::vector<std::string>& names) {
   std::vector<runtime::CriuProgram> found;
   for (const std::string& name : names) {

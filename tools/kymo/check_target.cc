@@ -22,7 +22,7 @@ namespace kymo::cli {
 namespace {
 
 // What was found, and what the dump will probably take.
-struct Looked {
+struct TargetReport {
   preflight::Report report;
   v1::Forecast forecast;
   std::string no_forecast;  // why there is none
@@ -33,7 +33,7 @@ std::string times_text(const v1::Forecast::Range& range) {
          " to " + report::duration(range.high()) + ")";
 }
 
-std::string forecast_text(const Looked& looked) {
+std::string forecast_text(const TargetReport& looked) {
   const v1::Forecast& forecast = looked.forecast;
   if (!looked.no_forecast.empty()) return "not known: " + looked.no_forecast;
   if (forecast.dumps() == 0) return "not known: there is no earlier dump to compare with";
@@ -46,7 +46,7 @@ std::string forecast_text(const Looked& looked) {
          report::bytes(forecast.written_bytes().high());
 }
 
-void print_report(const Looked& looked) {
+void print_report(const TargetReport& looked) {
   const preflight::Report& report = looked.report;
   print_findings(report);
   std::cout << "to write: about " << report::bytes(report.memory_bytes) << " of memory of "
@@ -59,7 +59,7 @@ nlohmann::json json_of(const v1::Forecast::Range& range) {
   return {{"low", range.low()}, {"expected", range.expected()}, {"high", range.high()}};
 }
 
-nlohmann::json json_of(const Looked& looked) {
+nlohmann::json json_of(const TargetReport& looked) {
   nlohmann::json json = to_json(looked.report);
   const v1::Forecast& forecast = looked.forecast;
   json["forecast"] = {{"dumps", forecast.dumps()}};
@@ -81,22 +81,22 @@ v1::CheckRequest request_of(const v1::Target& target, const v1::CheckpointOption
 }
 
 // kymod knows the processes of a container, and may see them all.
-Result<Looked> ask_kymod(client::Client& client, const v1::Target& target,
-                         const v1::CheckpointOptions& asked) {
+Result<TargetReport> ask_kymod(client::Client& client, const v1::Target& target,
+                               const v1::CheckpointOptions& asked) {
   const Result<v1::CheckResponse> response = client.check(request_of(target, asked));
   if (!response) return response.error();
-  return Looked{preflight::report_of(*response), response->forecast(), ""};
+  return TargetReport{preflight::report_of(*response), response->forecast(), ""};
 }
 
 // A process is looked at by this program, which shows what its user may see. Only kymod knows
 // earlier dumps.
-Result<Looked> look_at_process(Result<client::Client>& client, const v1::Target& target, pid_t pid,
-                               const v1::CheckpointOptions& asked) {
+Result<TargetReport> look_at_process(Result<client::Client>& client, const v1::Target& target,
+                                     pid_t pid, const v1::CheckpointOptions& asked) {
   const char* const home = std::getenv("HOME");
   Result<preflight::Report> report = preflight::look_at(
       pid, preflight::options_of({.asked = asked, .home = home == nullptr ? "" : home}));
   if (!report) return report.error();
-  Looked looked{*std::move(report), {}, ""};
+  TargetReport looked{*std::move(report), {}, ""};
   const Result<v1::CheckResponse> known =
       client ? client->check(request_of(target, asked)) : Result<v1::CheckResponse>(client.error());
   if (known) {
@@ -107,8 +107,8 @@ Result<Looked> look_at_process(Result<client::Client>& client, const v1::Target&
   return looked;
 }
 
-Result<Looked> look(const Context& context, const v1::Target& target,
-                    const v1::CheckpointOptions& asked) {
+Result<TargetReport> look(const Context& context, const v1::Target& target,
+                          const v1::CheckpointOptions& asked) {
   Result<client::Client> client = client::Client::connect(context.socket);
   if (target.has_pid()) return look_at_process(client, target, target.pid(), asked);
   if (!client) return client.error();
@@ -154,7 +154,7 @@ void add_check_kind(CLI::App& check, Context& context, const TargetKind& kind) {
 
 void check_target(Context& context, const v1::Target& target,
                   const v1::CheckpointOptions& options) {
-  const Result<Looked> looked = look(context, target, options);
+  const Result<TargetReport> looked = look(context, target, options);
   if (!looked) return fail(context, looked.error());
   if (context.quiet) {
     // The exit code says it all.

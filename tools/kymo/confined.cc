@@ -39,7 +39,7 @@ std::string joined(const std::vector<std::string>& texts) {
 }
 
 // The texts in `all`. Those that do not fit are empty.
-std::vector<std::string> parted(const std::string& all, std::size_t count) {
+std::vector<std::string> split_texts(const std::string& all, std::size_t count) {
   std::vector<std::string> texts(count);
   const char* at = all.data();
   const char* const end = at + all.size();
@@ -83,7 +83,7 @@ std::vector<std::string> make_confined(
     return std::vector<std::string>(count);
   }
   context.exit_code = answer->exit_code;
-  return parted(answer->text, count);
+  return split_texts(answer->text, count);
 }
 
 std::vector<std::string> with_recordings(const std::vector<std::string>& paths) {

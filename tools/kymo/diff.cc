@@ -226,7 +226,7 @@ void print_diff(Context& context, const DiffArguments& arguments) {
   }
   if (context.quiet && !arguments.allowed_change && arguments.page.empty()) {
     throw CLI::ValidationError("--quiet",
-                               "without the comparison there is nothing to tell: use it together "
+                               "it hides the comparison, which is the only output: use it together "
                                "with --fail-on-change, --fail-on-increase or --html");
   }
   const analysis::DiffOptions& options = arguments.options;
@@ -244,11 +244,12 @@ void add_recording_options(CLI::App& diff, const std::shared_ptr<DiffArguments>&
       ->option_text("PATH ...");
   diff.add_option("--recording", arguments->recording,
                   "Recording of a checkpoint to compare: dump (default), restore, restore-2 ...");
-  diff.add_option("--align", arguments->options.align,
-                  "Compare only this phase, aligned at its begin (default: from the first to the "
-                  "last mark that all recordings have)");
+  diff.add_option(
+      "--align", arguments->options.align,
+      "Compare only this phase, aligned at its beginning (default: from the first to the "
+      "last mark that all recordings have)");
   diff.add_option("--from", arguments->options.from_s,
-                  "Begin of the range to compare, in seconds after the begin of the phase, or "
+                  "Start of the range to compare, in seconds after the beginning of the phase, or "
                   "after the first common mark");
   diff.add_option("--to", arguments->options.to_s,
                   "End of the range to compare, in seconds after the same point");

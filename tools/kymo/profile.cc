@@ -137,7 +137,7 @@ void print_and_write(const ProfileArguments& arguments, const stacks::Profile& p
     const int exit_code = context.exit_code;
     std::vector<std::string> made = make(arguments, profile, plan, context);
     if (!made[0].empty()) return finish(arguments, std::move(made), to, context);
-    if (!plan.blame()) return;
+    if (!plan.read_less()) return;
     context.exit_code = exit_code;
     say(plan.left_out());
   }

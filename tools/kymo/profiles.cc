@@ -45,7 +45,7 @@ struct ProfilesArguments {
   std::string directory;
   std::string from;
   std::string to;
-  std::string compared;  // "before", the begin of the other range, or a path; empty: none
+  std::string compared;  // "before", the beginning of the other range, or a path; empty: none
   bool off_cpu = false;
   std::string kind;
   std::string output;
@@ -360,7 +360,7 @@ void show(const ProfilesArguments& arguments, Context& context) {
   }
   if (context.quiet && arguments.output.empty()) {
     return refuse_profiles(context,
-                           "--quiet: without the profiles there is nothing to tell: use it "
+                           "--quiet hides the profiles, which are the only output: use it "
                            "together with --output");
   }
   if (!arguments.output.empty() && !arguments.compared.empty()) {
@@ -411,16 +411,16 @@ void add_profiles(CLI::App& app, Context& context) {
                    "its name alone (default: list the services)");
   verb->add_flag("-a,--all", arguments->all, "Show the functions of all services together");
   verb->add_option("--from", arguments->from,
-                   "Begin of the time that is shown: 2h (ago), 15:30, or \"2026-11-25 15:30\" "
+                   "Start of the time that is shown: 2h (ago), 15:30, or \"2026-11-25 15:30\" "
                    "(default: an hour before its end)")
       ->option_text("INSTANT");
   verb->add_option("--to", arguments->to, "End of the time that is shown (default: now)")
       ->option_text("INSTANT");
   verb->add_option(
           "--compare", arguments->compared,
-          "Find the functions whose share differs, beyond noise, from their share in: the time of "
-          "the same length just before (before), one that begins at INSTANT, a file (pprof or "
-          "folded), or the dump of a checkpoint (its directory)")
+          "Find the functions whose share differs beyond noise. Compare with: the time of the same "
+          "length just before (before), the time of that length that begins at INSTANT, a file "
+          "(pprof or folded), or the dump of a checkpoint (its directory)")
       ->option_text("before|INSTANT|FILE|DIRECTORY");
   verb->add_option("--kind", arguments->kind,
                    "Show these profiles: cpu, off-cpu, or those that programs of Go make, such as "

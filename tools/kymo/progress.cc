@@ -30,7 +30,7 @@ std::size_t width_of_stderr() {
   return known ? size.ws_col - 1U : kUsualWidth;  // text in the last column may wrap the line
 }
 
-std::string what_of(const v1::Progress& progress) {
+std::string request_text(const v1::Progress& progress) {
   std::string what = progress.kind() == v1::Progress::RESTORE ? "restore " : "dump ";
   if (!progress.job().empty()) return what + progress.job();
   if (progress.pid() != 0) return what + std::to_string(progress.pid());
@@ -40,7 +40,7 @@ std::string what_of(const v1::Progress& progress) {
 
 std::string line_of(const v1::Progress& progress, std::size_t width) {
   report::ProgressLine line;
-  line.what = what_of(progress);
+  line.what = request_text(progress);
   line.phase = progress.phase();
   line.done_bytes = progress.bytes_done();
   if (progress.has_bytes_total()) line.total_bytes = progress.bytes_total();
@@ -52,7 +52,7 @@ std::string line_of(const v1::Progress& progress, std::size_t width) {
 
 // The result of a finished request, for a person.
 std::string outcome_of(const v1::Progress& progress) {
-  std::string text = what_of(progress) + ": ";
+  std::string text = request_text(progress) + ": ";
   if (progress.state() != v1::Progress::SUCCEEDED) {
     return text + report::printable(progress.error());
   }

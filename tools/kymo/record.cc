@@ -69,7 +69,7 @@ void print_report(const std::string& recording, bool kept, Context& context) {
   std::fputs(text.c_str(), stderr);
 }
 
-Result<record::Outcome> record_it(const RecordArguments& arguments, record::Options options) {
+Result<record::Outcome> record_target(const RecordArguments& arguments, record::Options options) {
   if (arguments.pid == 0) return record::record_command(arguments.command, options);
   record::ProcessOptions process;
   process.recording = std::move(options);
@@ -111,7 +111,7 @@ void record_and_report(const RecordArguments& arguments, Context& context) {
   end_where_truncated(
       "the counter file was truncated while it was read; the rows until then are in " +
       options.output);
-  const Result<record::Outcome> outcome = record_it(arguments, options);
+  const Result<record::Outcome> outcome = record_target(arguments, options);
   if (!outcome) {
     fail(context, outcome.error());
     if (outcome.error().code == Code::invalid_argument) context.exit_code = kWrongUsage;

@@ -28,13 +28,13 @@ namespace {
 struct ReportArguments {
   std::vector<std::string> paths;
   std::string page;
-  double from_s = -1;  // begin of the samples that the page keeps; negative: not given
+  double from_s = -1;  // beginning of the samples that the page keeps; negative: not given
   double to_s = -1;
   std::uint64_t most_values = report::HtmlOptions().most_values;
   bool exact = false;
 };
 
-void complain(Context& context, const Error& error, int exit_code = 1) {
+void report_error(Context& context, const Error& error, int exit_code = 1) {
   say(error.message);
   context.exit_code = exit_code;
 }
@@ -48,7 +48,7 @@ std::vector<analysis::Summary> summarize_all(const std::vector<std::string>& pat
     if (summary) {
       summaries.push_back(std::move(summary).value());
     } else {
-      complain(context, summary.error());
+      report_error(context, summary.error());
     }
   }
   return summaries;
@@ -67,7 +67,7 @@ void print(const std::vector<analysis::Summary>& summaries, const ReportArgument
     }
   }
   if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {
-    complain(context, system_error("write the report to standard output", errno));
+    report_error(context, system_error("write the report to standard output", errno));
   }
 }
 
@@ -87,14 +87,16 @@ void make_data(const analysis::Summary& summary, const ReportArguments& argument
         arguments.to_s < 0 ? UINT64_MAX : static_cast<std::uint64_t>(arguments.to_s * 1e9)};
   }
   Result<std::string> made = report::report_data(summary, options);
-  if (!made) return complain(context, made.error());
+  if (!made) return report_error(context, made.error());
   data = std::move(made).value();
 }
 
 void write_page(const std::string& data, const std::string& path, Context& context) {
   const Result<std::string> page = report::report_page(data, "");
-  if (!page) return complain(context, page.error());
-  if (auto written = replace_file(path, *page); !written) return complain(context, written.error());
+  if (!page) return report_error(context, page.error());
+  if (auto written = replace_file(path, *page); !written) {
+    return report_error(context, written.error());
+  }
   if (!context.quiet) std::fprintf(stderr, "page written to %s\n", report::printable(path).c_str());
 }
 
@@ -130,12 +132,12 @@ void report_on(const ReportArguments& arguments, Context& context) {
   check_range(arguments);
   if (context.quiet && arguments.page.empty()) {
     throw CLI::ValidationError(
-        "--quiet", "without the report there is nothing to write: use it together with --html");
+        "--quiet", "it hides the report, which is the only output: use it together with --html");
   }
   const auto paths = analysis::find_all_recordings(arguments.paths);
-  if (!paths) return complain(context, paths.error());
+  if (!paths) return report_error(context, paths.error());
   const auto pages = outputs_if_asked(arguments.page, *paths);
-  if (!pages) return complain(context, pages.error(), kWrongUsage);
+  if (!pages) return report_error(context, pages.error(), kWrongUsage);
   const std::vector<std::string> made =
       make_confined(context, with_recordings(*paths), paths->size(),
                     [&](auto& texts) { look(*paths, arguments, texts, context); });
@@ -161,9 +163,10 @@ void add_report(CLI::App& app, Context& context) {
   verb->add_option(
       "--html", arguments->page,
       "Write to this file an HTML page with charts that can be zoomed; it works without a network");
-  verb->add_option("--from", arguments->from_s,
-                   "With --html, for a long recording: begin of the range of which the page keeps "
-                   "every sample, in seconds")
+  verb->add_option(
+          "--from", arguments->from_s,
+          "With --html, for a long recording: beginning of the range of which the page keeps "
+          "every sample, in seconds")
       ->check(CLI::NonNegativeNumber);
   verb->add_option("--to", arguments->to_s,
                    "With --html, for a long recording: end of that range, in seconds")

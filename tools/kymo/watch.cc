@@ -217,7 +217,7 @@ void print_live_row(const LiveRow& row, const std::map<std::string, double>& rat
   for (const std::string& line : table_lines(row, rates)) std::printf("%s\n", line.c_str());
 }
 
-bool is_lively(const WatchArguments& arguments, const Context& context) {
+bool redraws(const WatchArguments& arguments, const Context& context) {
   return ::isatty(STDOUT_FILENO) == 1 && !context.json && !arguments.once;
 }
 
@@ -228,7 +228,7 @@ Result<LiveRow> watch_on(LiveSource& source, const WatchArguments& arguments,
   sigaddset(&signals, SIGINT);
   sigaddset(&signals, SIGTERM);
   ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  const bool lively = is_lively(arguments, context);
+  const bool lively = redraws(arguments, context);
   const Screen screen(lively);
   LiveRow before;
   for (bool first = true;; first = false) {
@@ -262,7 +262,7 @@ void watch(const WatchArguments& arguments, Context& context) {
                                ? "the ring " + arguments.ring
                                : "the file of process " + std::to_string(arguments.pid);
   end_where_truncated(what + " was truncated while it was watched",
-                      is_lively(arguments, context) ? kScreenBack : "");
+                      redraws(arguments, context) ? kScreenBack : "");
   const Result<std::unique_ptr<LiveSource>> source = open_source(arguments, context);
   if (!source) return fail(context, source.error());
   const Result<LiveRow> last = watch_on(**source, arguments, context);

@@ -154,13 +154,13 @@ class StderrSink : public spdlog::sinks::sink {
       const bool written = write_to_stderr(line);
       lock.lock();
       if (!written) ++lost_;
-      if (written && lost_ != 0 && waiting_.empty()) tell_lost(lock);
+      if (written && lost_ != 0 && waiting_.empty()) report_lost_lines(lock);
       writing_ = false;
       if (waiting_.empty()) written_.notify_all();
     }
   }
 
-  void tell_lost(std::unique_lock<std::mutex>& lock) {
+  void report_lost_lines(std::unique_lock<std::mutex>& lock) {
     const std::size_t lost = std::exchange(lost_, 0);
     lock.unlock();
     std::array<char, 80> text{};  // needs no memory

@@ -80,7 +80,7 @@ void block_stop_signals() {
 int serve(Config config) {
   block_stop_signals();
   // The helper is forked first, while this process has read nothing and has no other thread.
-  const auto helper = kymo::confine::Helper::start(kymo::daemon::foreign_works());
+  const auto helper = kymo::confine::Helper::start(kymo::daemon::foreign_readers());
   if (!helper) return fail(helper.error());
   kymo::raise_file_limit();  // each request, client and page needs some
   const bool without_breakpoints = kymo::criu::avoid_broken_breakpoints();

@@ -153,8 +153,8 @@ Result<void> check_profiles(const Config& config) {
     }
     if (!config.profiles_pull_token.empty() && !config.profiles_pull.starts_with("https://")) {
       return invalid(
-          "--profiles-pull-token: a token would be readable by all on the way: give an address "
-          "with https://");
+          "--profiles-pull-token: http:// would send the token without encryption: give an "
+          "address with https://");
     }
   }
   // One minute of a machine with many programs must have room.

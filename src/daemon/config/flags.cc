@@ -90,7 +90,8 @@ std::vector<Flag> all_flags() {
        "images",
        "KYMO_CRIU_FALLBACK"},
       {"criu-timeout", &Config::criu_timeout,
-       "Kill the CRIU of a dump or restore after this many seconds (1 to 86400), because it hangs"},
+       "Kill a CRIU that has not finished its dump or restore after this many seconds (1 to "
+       "86400)"},
       {"runc-root", &Config::runc_root,
        "Directory in which runc keeps the state of its containers"},
       {"podman-flags", Flag::Converted{set_podman_flags, podman_flags_text},

@@ -23,12 +23,17 @@ constexpr std::array<TotalRow, 10> kTotals{{
     {"otlp_spans_sent", Unit::count, "Spans of requests that the OpenTelemetry collector took"},
     {"otlp_spans_dropped", Unit::count, "Spans of requests that did not reach the collector"},
     {"profile_samples", Unit::count, "Samples of the stack profiles that are kept (--profiles)"},
-    {"profile_samples_lost", Unit::count, "Samples that such a profile lacks"},
-    {"profile_failures", Unit::count, "How often such profiles could not be taken or kept"},
-    {"profile_pulls", Unit::count, "How often a program of Go was asked for its profiles"},
-    {"profile_pulls_failed", Unit::count, "How often one did not give all of them"},
-    {"profile_pulls_timed_out", Unit::count, "How often one of these did not answer in time"},
-    {"profile_pulled_bytes", Unit::bytes, "Bytes of the profiles that such programs gave"},
+    {"profile_samples_lost", Unit::count,
+     "Samples that are missing from the stack profiles that are kept"},
+    {"profile_failures", Unit::count, "Failures to take or keep stack profiles (--profiles)"},
+    {"profile_pulls", Unit::count,
+     "Attempts to pull the profiles of a Go program (--profiles-pull)"},
+    {"profile_pulls_failed", Unit::count,
+     "Attempts to pull that did not get all profiles of the program"},
+    {"profile_pulls_timed_out", Unit::count,
+     "Attempts to pull that failed because the program did not answer in time"},
+    {"profile_pulled_bytes", Unit::bytes,
+     "Bytes of the profiles that were pulled from Go programs"},
 }};
 
 template <std::size_t N>

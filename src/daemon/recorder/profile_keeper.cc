@@ -23,7 +23,7 @@ constexpr std::uint64_t kMaxPauseNs = 600 * kNanosPerSecond;
 constexpr std::uint64_t kReadyWithinNs = 10 * kNanosPerSecond;
 constexpr int kWaitAtEndMs = 10'000;
 
-// The number at the begin of a text; moves the text behind it and the space that follows.
+// The number at the beginning of a text; moves the text behind it and the space that follows.
 std::uint64_t take_number(std::string_view& text) {
   const std::string digits(text.substr(0, text.find(' ')));
   text.remove_prefix(std::min(digits.size() + 1, text.size()));

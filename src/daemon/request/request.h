@@ -89,7 +89,7 @@ struct Request {
   Result<runtime::Observer> runtime_called();
   // A step begins. The same errors.
   [[nodiscard]] Result<void> may_go_on() const { return handover.may_go_on(); }
-  // Where the time went from the begin of the request until now.
+  // Where the time went from the beginning of the request until now.
   [[nodiscard]] std::vector<diagnosis::Phase> phases() const;
   // Says why a request that has succeeded took so long. `facts` has what only a dump or only a
   // restore knows.

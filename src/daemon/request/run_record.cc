@@ -8,6 +8,7 @@
 
 #include "base/json_object.h"
 #include "base/json_text.h"
+#include "base/rate.h"
 #include "daemon/state/stats_json.h"
 #include "diagnosis/change.h"
 #include "diagnosis/verdict.h"
@@ -56,7 +57,7 @@ std::optional<diagnosis::WriteRates> write_rates_of(
   constexpr std::size_t kMinRates = 5;
   constexpr std::uint64_t kMinPages = 8192;
   constexpr double kPageBytes = 4096;
-  constexpr double kMicrosInASecond = 1e6;
+  constexpr std::uint64_t kNanosInAMicro = 1000;
   std::vector<double> rates;
   for (auto one = checkpoints.rbegin(); one != checkpoints.rend() && rates.size() < kMaxRates;
        ++one) {
@@ -68,7 +69,8 @@ std::optional<diagnosis::WriteRates> write_rates_of(
         !time_us->is_number_unsigned() || *pages < kMinPages || *time_us == 0) {
       continue;
     }
-    rates.push_back(pages->get<double>() * kPageBytes * kMicrosInASecond / time_us->get<double>());
+    rates.push_back(rate_per_second(pages->get<double>() * kPageBytes,
+                                    time_us->get<std::uint64_t>() * kNanosInAMicro));
   }
   if (rates.size() < kMinRates) return std::nullopt;
   std::sort(rates.begin(), rates.end());

@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/helper_process.h"
+#include "base/human.h"
 #include "base/line_reader.h"
 #include "probe/process.h"
 
@@ -102,7 +103,7 @@ Result<void> StackCollectors::Running::wait_until_ready() {
     return Error{Code::failed_precondition, line.substr(std::string_view(stacks::kFailed).size())};
   }
   return Error{Code::unavailable, open ? "the process that takes stacks was not ready within " +
-                                             std::to_string(kReadyWithin.count() / 1000) + " s"
+                                             human::duration(kReadyWithin)
                                        : "the process that takes stacks ended"};
 }
 

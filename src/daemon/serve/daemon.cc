@@ -49,7 +49,7 @@ constexpr timespec kLookAfterJobs{1, 0};
 constexpr auto kFirstLooks = std::chrono::seconds(15);
 
 // When gRPC cancels the calls that still run at the stop, such as one whose client does not read.
-std::chrono::system_clock::time_point soon() {
+std::chrono::system_clock::time_point end_of_calls() {
   return std::chrono::system_clock::now() + std::chrono::milliseconds(300);
 }
 
@@ -70,7 +70,7 @@ struct Api {
   Result<void> start(const Parts& parts, OtlpExporter* spans, const http::Server& http,
                      Callers callers);
   void stop() {
-    if (server != nullptr) server->Shutdown(soon());
+    if (server != nullptr) server->Shutdown(end_of_calls());
   }
 };
 
@@ -125,9 +125,9 @@ struct Daemon::State {
   void keep_profiles();
   void say_troubles() const;
   void snapshot_for_signal() const;
-  void keep_house();
+  void delete_old_checkpoints();
 
-  std::uint64_t house_kept = 0;
+  std::uint64_t looks = 0;
   std::string no_room;  // the last logged reason why no room could be made
 };
 
@@ -331,13 +331,13 @@ void Daemon::State::say_troubles() const {
 }
 
 // Waits for the disks of the state directory and of checkpoints.
-void Daemon::State::keep_house() {
+void Daemon::State::delete_old_checkpoints() {
   jobs->retry_unstored();
   bound_job_outputs(parts());
   constexpr std::uint64_t kLooksAMinute = 60;
   // Without a bound, only failed checkpoints are removed. To look for them once a minute is enough.
   const bool bounded = config.keep_bytes != 0 || config.keep_count != 0;
-  if (!bounded && house_kept++ % kLooksAMinute != 0) return;
+  if (!bounded && looks++ % kLooksAMinute != 0) return;
   std::string trouble = make_room(parts());
   if (!trouble.empty() && trouble != no_room) spdlog::warn("{}", trouble);
   no_room = std::move(trouble);
@@ -417,7 +417,7 @@ Result<std::unique_ptr<Daemon>> Daemon::start(Config config, const confine::Help
 Result<void> Daemon::run() {
   State& state = *state_;
   const sigset_t signals = stop_signals();
-  Housekeeping housekeeping([&state] { state.keep_house(); });
+  Housekeeping housekeeping([&state] { state.delete_old_checkpoints(); });
   int got = 0;
   while (got <= 0) {
     got = sigtimedwait(&signals, nullptr, &kLookAfterJobs);

@@ -17,7 +17,7 @@ namespace kymo::daemon {
 // Errors:    if start() fails, it stops what it had started.
 class Daemon {
  public:
-  // `helper` was started with foreign_works(), and must outlive the daemon.
+  // `helper` was started with foreign_readers(), and must outlive the daemon.
   static Result<std::unique_ptr<Daemon>> start(Config config, const confine::Helper& helper);
   ~Daemon();
   Daemon(const Daemon&) = delete;

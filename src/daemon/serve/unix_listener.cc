@@ -39,7 +39,7 @@ const sockaddr* generic(const sockaddr_un& address) {
 }
 
 // Makes `path` free for a new socket: removes a stale socket. Anything else at `path` is an error.
-Result<void> clear_the_way(const std::string& path) {
+Result<void> remove_stale_socket(const std::string& path) {
   struct stat info {};
   if (lstat(path.c_str(), &info) != 0) {
     if (errno == ENOENT) return {};
@@ -129,7 +129,7 @@ Result<std::unique_ptr<UnixListener>> UnixListener::bind(std::string path,
   if (!lock.valid()) return system_error("open the socket's folder " + folder.string(), errno);
   // Any user may open the folder and hold its lock. So kymod starts without the lock after a while.
   static_cast<void>(lock_within(lock.get(), kLockPatience));
-  if (Result<void> clear = clear_the_way(path); !clear) return clear.error();
+  if (Result<void> clear = remove_stale_socket(path); !clear) return clear.error();
 
   FileDescriptor fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd.valid()) return system_error("make the socket " + path, errno);

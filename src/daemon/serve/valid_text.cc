@@ -17,7 +17,7 @@ bool is_ascii(const std::string& text) {
   return std::all_of(text.begin(), text.end(), [](char c) { return (c & 0x80) == 0; });
 }
 
-void mend_texts(Message& message, const Reflection& fields, const FieldDescriptor* field) {
+void make_texts_valid(Message& message, const Reflection& fields, const FieldDescriptor* field) {
   if (!field->is_repeated()) {
     const std::string text = fields.GetString(message, field);
     if (!is_ascii(text)) fields.SetString(&message, field, valid_utf8(text));
@@ -29,7 +29,7 @@ void mend_texts(Message& message, const Reflection& fields, const FieldDescripto
   }
 }
 
-void mend_messages(Message& message, const Reflection& fields, const FieldDescriptor* field) {
+void make_messages_valid(Message& message, const Reflection& fields, const FieldDescriptor* field) {
   if (!field->is_repeated()) return make_valid_utf8(*fields.MutableMessage(&message, field));
   for (int i = 0; i < fields.FieldSize(message, field); ++i) {
     make_valid_utf8(*fields.MutableRepeatedMessage(&message, field, i));
@@ -44,9 +44,9 @@ void make_valid_utf8(Message& message) {  // NOLINT(misc-no-recursion): as deep 
   fields.ListFields(message, &present);
   for (const FieldDescriptor* field : present) {
     if (field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
-      mend_messages(message, fields, field);
+      make_messages_valid(message, fields, field);
     } else if (field->type() == FieldDescriptor::TYPE_STRING) {
-      mend_texts(message, fields, field);
+      make_texts_valid(message, fields, field);
     }
   }
 }

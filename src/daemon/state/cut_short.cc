@@ -162,7 +162,7 @@ std::optional<store::Job> job_of_dumped(store::Store& store, const CutShortDump&
   return dump.job ? job_with(store, dump.job->id, dump.spec.process) : std::nullopt;
 }
 
-// The begin of a message: why the outcome was not known at once. `stopped`: what that was if kymod
+// The beginning of a message: why the outcome was not known at once. `stopped`: what that was if kymod
 // has stopped.
 std::string why_open(const CutShortDump& dump, const char* stopped) {
   return dump.checkpoint.state == store::CheckpointState::unconfirmed
@@ -288,7 +288,7 @@ std::string why_unsure(const CutShortDump& dump) {
 std::string why_locked(const CutShortDump& dump) {
   const std::string pid = std::to_string(dump.checkpoint.pid);
   return "process " + pid + " is being dumped again, or a program has locked /proc/" + pid +
-         "/mem, and kymod looks at it when that ends";
+         "/mem; kymod checks the process again when that ends";
 }
 
 // What is known of a dump whose disk does not answer.

@@ -177,7 +177,7 @@ confine::Bounds reading_beside(const std::string& recording) {
 
 }  // namespace
 
-confine::Works foreign_works() {
+confine::WorkByName foreign_readers() {
   return {{"look at images", look},
           {"look at the shape of memory", look_at_shape},
           {"read a record", read_a_record},

@@ -18,7 +18,7 @@
 namespace kymo::daemon {
 
 // The functions that kymod's helper process offers, for confine::Helper::start().
-confine::Works foreign_works();
+confine::WorkByName foreign_readers();
 
 // What was found in the images of a checkpoint.
 struct ImagesSeen {

@@ -40,7 +40,7 @@ Result<std::optional<probe::Process>> writer_of(const std::string& path) {
 // Whether `is_good` returns true for every entry of a folder. False if `folder` is no folder or
 // cannot be read.
 template <class IsGood>
-bool all_in(const fs::path& folder, IsGood is_good) {
+bool all_entries(const fs::path& folder, IsGood is_good) {
   std::error_code error;
   if (fs::symlink_status(folder, error).type() != fs::file_type::directory) return false;
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
@@ -59,10 +59,10 @@ bool is_unbegun(const CheckpointDir& dir) {
     return file.path().filename().string().starts_with("dump.") &&
            file.symlink_status(error).type() == fs::file_type::regular;
   };
-  return all_in(dir.path(), [&](const fs::directory_entry& entry) {
-    if (entry.path() == dir.recordings()) return all_in(entry.path(), of_recording);
+  return all_entries(dir.path(), [&](const fs::directory_entry& entry) {
+    if (entry.path() == dir.recordings()) return all_entries(entry.path(), of_recording);
     return (entry.path() == dir.partial_images() || entry.path() == dir.work()) &&
-           all_in(entry.path(), none);
+           all_entries(entry.path(), none);
   });
 }
 

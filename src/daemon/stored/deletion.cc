@@ -318,7 +318,7 @@ Result<v1::DeleteResponse> delete_job(Deleting& deleting, const std::string& id,
     return Error{refused->code, tried + "it stays in the list: " + refused->message,
                  refused->errno_value};
   }
-  // It may have had no checkpoint.
+  // If the job had no checkpoint, nothing has called this yet.
   if (Result<void> may = deleting.handover.enter_runtime(); !may) return may.error();
   if (Result<void> ok = parts.jobs.remove(job); !ok) {
     return Error{ok.error().code, tried + "it stays in the list: " + ok.error().message};

@@ -136,7 +136,7 @@ class Samples {
     const RecorderRun* const run = request_.run.get();
     nlohmann::json samples = envelope_.take(false);
     samples["now_ns"] = run == nullptr ? 0 : run->end_ns();
-    // These show the page when its information about the recorder is out of date.
+    // From these, the page finds out that its information about the recorder is out of date.
     samples["start_unix_ns"] = run == nullptr ? 0 : run->info().start_unix_ns;
     samples["running"] = run != nullptr && run->running();
     samples["gaps"] = run == nullptr ? nlohmann::json::array() : gaps_json(*run, request_.from_ns);

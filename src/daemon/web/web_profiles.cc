@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/human.h"
 #include "base/json_text.h"
 #include "base/patience.h"
 #include "base/turns.h"
@@ -281,8 +282,8 @@ Result<http::Reply> answer_in_turn(const Config& config, const MakeAnswer& make,
   if (reply) return *std::move(reply);
   return Error{Code::deadline_exceeded,
                "cannot read the profiles in " + directory + " within " +
-                   std::to_string(kReadPatience.count()) +
-                   " s: choose a shorter range or one service, or look whether the disk answers"};
+                   human::duration(kReadPatience) +
+                   ": choose a shorter range or one service, or check whether the disk answers"};
 }
 
 // What a request names beside the store is read before: that needs the daemon.

@@ -161,8 +161,9 @@ Result<void> DockerClient::post(const std::string& path) const {
   return answer ? Result<void>() : answer.error();
 }
 
-Result<CommandOutcome> DockerClient::post_long(const std::string& path, const std::string& body,
-                                               const Command& limits) const {
+Result<CommandOutcome> DockerClient::post_within_limits(const std::string& path,
+                                                        const std::string& body,
+                                                        const Command& limits) const {
   httplib::Client client(socket_);
   const auto call = [&]() -> Result<void> {
     const Result<Answer> answer = ask({"POST", path, body, kForever, &client});
@@ -229,12 +230,13 @@ Result<CommandOutcome> DockerClient::checkpoint(const std::string& id, const std
                                                 const std::string& name,
                                                 const Command& limits) const {
   const json options{{"CheckpointID", name}, {"CheckpointDir", folder}, {"Exit", false}};
-  return post_long(path_of_container(id, "checkpoints"), json_text(options), limits);
+  return post_within_limits(path_of_container(id, "checkpoints"), json_text(options), limits);
 }
 
 Result<CommandOutcome> DockerClient::start(const std::string& id, const std::string& name,
                                            const Command& limits) const {
-  return post_long(path_of_container(id, "start?checkpoint=" + in_query(name)), "", limits);
+  return post_within_limits(path_of_container(id, "start?checkpoint=" + in_query(name)), "",
+                            limits);
 }
 
 }  // namespace kymo::runtime

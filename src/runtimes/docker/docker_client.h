@@ -73,8 +73,9 @@ class DockerClient {
   [[nodiscard]] Result<nlohmann::json> get(const std::string& path,
                                            std::chrono::milliseconds patience) const;
   [[nodiscard]] Result<void> post(const std::string& path) const;
-  [[nodiscard]] Result<CommandOutcome> post_long(const std::string& path, const std::string& body,
-                                                 const Command& limits) const;
+  [[nodiscard]] Result<CommandOutcome> post_within_limits(const std::string& path,
+                                                          const std::string& body,
+                                                          const Command& limits) const;
 
   std::string socket_;   // empty: DOCKER_HOST does not name a unix socket
   std::string refused_;  // why

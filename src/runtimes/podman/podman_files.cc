@@ -18,7 +18,7 @@ bool move_file(const std::string& from, const std::string& to) {
   return false;
 }
 
-bool copy_on_a_disk_that_answers(const std::string& from, const std::string& to) {
+bool copy_if_disks_answer(const std::string& from, const std::string& to) {
   constexpr std::uint64_t kBytesPerMs = (std::uint64_t{4} << 20U) / 1000;
   const auto size = within(kDiskPatience, [from] {
     std::error_code missing;

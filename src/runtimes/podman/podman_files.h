@@ -64,14 +64,14 @@ class PreCheckpointLinks {
   PreCheckpointLinks(const std::string& userdata, const std::string& images_dir)
       : images_dir_(images_dir),
         podmans_(userdata + kPreCheckpoint, round_of(images_dir)),
-        ours_(beside(images_dir), round_of(images_dir)) {}
+        ours_(pre_checkpoint_beside(images_dir), round_of(images_dir)) {}
 
   [[nodiscard]] Result<void> made() const {
     const Result<void> podmans = podmans_.made();
     return podmans ? ours_.made() : podmans;
   }
   // Changes the link to the parent images, so that it leads to the round inside our images.
-  [[nodiscard]] Result<void> tell_images() const {
+  [[nodiscard]] Result<void> link_images_to_round() const {
     const std::string parent = images_dir_ + "/parent";
     std::error_code error;
     std::filesystem::remove(parent, error);
@@ -81,13 +81,13 @@ class PreCheckpointLinks {
   }
   static void undo(const std::string& userdata, const std::string& images_dir) {
     CheckpointLink::undo(userdata + kPreCheckpoint, round_of(images_dir));
-    CheckpointLink::undo(beside(images_dir), round_of(images_dir));
+    CheckpointLink::undo(pre_checkpoint_beside(images_dir), round_of(images_dir));
   }
 
  private:
   static constexpr char kPreCheckpoint[] = "/pre-checkpoint";
   static std::string round_of(const std::string& images_dir) { return images_dir + "/pre-1"; }
-  static std::string beside(const std::string& images_dir) {
+  static std::string pre_checkpoint_beside(const std::string& images_dir) {
     return std::filesystem::path(images_dir).parent_path().string() + kPreCheckpoint;
   }
 
@@ -101,6 +101,6 @@ class PreCheckpointLinks {
 bool move_file(const std::string& from, const std::string& to);
 
 // Copies a file, which may be missing. Returns false if the disk does not answer, or takes less than 4 MiB a second.
-bool copy_on_a_disk_that_answers(const std::string& from, const std::string& to);
+bool copy_if_disks_answer(const std::string& from, const std::string& to);
 
 }  // namespace kymo::runtime

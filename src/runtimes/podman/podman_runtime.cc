@@ -352,7 +352,7 @@ Result<DumpOutcome> PodmanRuntime::dump(const DumpSpec& spec, const Observer& ob
   at_most.pre_dumps = std::min(spec.pre_dumps, std::uint32_t{1});
   Result<DumpOutcome> outcome = dump_container(at_most, std::move(checkpoint), observer);
   if (outcome && rounds) {
-    if (Result<void> told = rounds->tell_images(); !told) {
+    if (Result<void> told = rounds->link_images_to_round(); !told) {
       outcome->warnings.push_back(told.error().message);
     }
   }
@@ -443,7 +443,7 @@ Result<RestoreOutcome> PodmanRuntime::restore(const RestoreSpec& spec, const Obs
   if (Result<void> made = link.made(); !made) {
     return made.error();
   }
-  if (!copy_on_a_disk_that_answers(spec.work_dir + kSharedMemory, userdata + kSharedMemory)) {
+  if (!copy_if_disks_answer(spec.work_dir + kSharedMemory, userdata + kSharedMemory)) {
     return Error{Code::unavailable, "restore container " + name_of_container(spec) +
                                         ": the disk of " + spec.work_dir +
                                         " does not answer; nothing was restored"};

@@ -67,7 +67,7 @@ Result<void> move_tree(pid_t root, const std::string& folder, const std::string&
 
 // Moves the processes of the cgroup to the cgroup above, and removes it. A process that is just
 // being created or ends keeps the cgroup busy for a moment, so it tries again for up to a second.
-Result<void> dissolve(const std::string& folder) {
+Result<void> remove_cgroup(const std::string& folder) {
   constexpr std::chrono::seconds kBusyFor{1};
   const std::string above = std::filesystem::path(folder).parent_path();
   for (const auto until = std::chrono::steady_clock::now() + kBusyFor;;) {
@@ -113,13 +113,13 @@ Result<std::string> freeze_by_own_freezer(pid_t root, const std::string& outer,
   }
   if (!done) {
     static_cast<void>(own.set(false).ok());
-    static_cast<void>(dissolve(folder).ok());
+    static_cast<void>(remove_cgroup(folder).ok());
     return done.error();
   }
   return "frozen by the freezer of cgroup version 1, " + folder;
 }
 
-bool alone_in(const Freezer& freezer, pid_t root, const std::string& proc) {
+bool has_only_tree_of(const Freezer& freezer, pid_t root, const std::string& proc) {
   const std::vector<pid_t> tree = probe::process_tree(root, proc);
   const std::vector<pid_t> members = members_of(freezer.folder());
   return !members.empty() && std::all_of(members.begin(), members.end(), [&](pid_t member) {
@@ -171,7 +171,7 @@ Result<std::string> freeze_process(const ProcessId& process, const std::string& 
     Result<std::string> how = freeze_by_own_freezer(process.pid, outer, proc);
     return how ? how : Error{how.error().code, tried + ": " + how.error().message};
   }
-  if (freezer && alone_in(*freezer, process.pid, proc)) {
+  if (freezer && has_only_tree_of(*freezer, process.pid, proc)) {
     if (Result<void> done = freezer->set(true); !done) {
       static_cast<void>(freezer->set(false).ok());
       return Error{done.error().code, tried + ": " + done.error().message};
@@ -197,7 +197,7 @@ Result<std::string> unfreeze_process(const ProcessId& process, const std::string
   if (freezer && freezer->frozen()) {
     Result<void> done = freezer->set(false);
     if (done && is_own(freezer->folder())) {
-      done = dissolve(freezer->folder());
+      done = remove_cgroup(freezer->folder());
     }
     return done ? Result<std::string>("thawed " + freezer->folder())
                 : Error{done.error().code, tried + ": " + done.error().message};

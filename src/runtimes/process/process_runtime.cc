@@ -2,7 +2,6 @@
 
 #include <signal.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -192,8 +191,7 @@ Result<ProcessId> ProcessRuntime::run(const RunSpec& spec) {
   const ProcessId process = identify(*pid);
   if (Result<void> watched = (*reaper_)->watch(process); !watched) {
     kill(*pid, SIGKILL);
-    while (waitpid(*pid, nullptr, 0) < 0 && errno == EINTR) {
-    }
+    reap(*pid);
     return watched.error();
   }
   return process;
@@ -304,7 +302,8 @@ Result<DumpOutcome> ProcessRuntime::dump(const DumpSpec& spec, const Observer& o
     return outcome;
   }
   if (!spec.leave_running) {
-    if (Result<void> gone = wait_gone({before->process.pid, before->process.start_ticks}); !gone) {
+    if (Result<void> gone = wait_until_gone({before->process.pid, before->process.start_ticks});
+        !gone) {
       outcome.warnings.push_back(gone.error().message);
     }
     (*reaper_)->wait_reaped(before->process.pid, kGoneWithin);

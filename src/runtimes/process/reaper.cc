@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/reap.h"
 #include "probe/process.h"
 
 namespace kymo::runtime {
@@ -74,7 +75,7 @@ struct Reaper::State {
 
   // Reaps the process after `ended` has returned. While `ended` runs, the process is still a zombie
   // and still watched, so other threads see that its end is not handled yet.
-  void reap(pid_t pid) {
+  void report_and_reap(pid_t pid) {
     siginfo_t info{};
     int error = 0;
     do {
@@ -86,8 +87,7 @@ struct Reaper::State {
     if (ended) {
       ended(id_of(pid), error == 0 ? wait_status_of(info) : 0);
     }
-    while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
-    }
+    reap(pid);
     {
       const std::lock_guard lock(mutex);
       const auto it = children.find(pid);
@@ -110,7 +110,7 @@ struct Reaper::State {
       }
       for (std::size_t i = 1; i < fds.size(); ++i) {
         if (fds[i].revents != 0) {
-          reap(pids[i]);
+          report_and_reap(pids[i]);
         }
       }
     }

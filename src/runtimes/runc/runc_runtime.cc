@@ -188,7 +188,7 @@ class RuncRuntime : public Runtime {
   void remove_left_over(const std::string& id);
   void try_again_to_remove(const std::string& id);
   [[nodiscard]] bool is_half_restored(const std::string& id) const;
-  [[nodiscard]] bool goes_on(const RestoreSpec& spec) const;
+  [[nodiscard]] bool restore_runs(const RestoreSpec& spec) const;
   Result<void> remove_half_restored(const RestoreSpec& spec);
 
   const RuncRuntimeOptions options_;
@@ -341,7 +341,7 @@ bool RuncRuntime::is_half_restored(const std::string& id) const {
 }
 
 // Whether a runc restores the container, with or without its kymod.
-bool RuncRuntime::goes_on(const RestoreSpec& spec) const {
+bool RuncRuntime::restore_runs(const RestoreSpec& spec) const {
   const std::vector<pid_t> all = probe::all_processes();
   return std::any_of(all.begin(), all.end(),
                      [&](pid_t one) { return restores(one, spec, options_.program); });
@@ -353,7 +353,7 @@ bool RuncRuntime::goes_on(const RestoreSpec& spec) const {
 // made may wait for it for ever.
 Result<void> RuncRuntime::remove_half_restored(const RestoreSpec& spec) {
   const std::string& id = spec.container;
-  if (!is_half_restored(id) || goes_on(spec)) return {};
+  if (!is_half_restored(id) || restore_runs(spec)) return {};
   Result<void> done = criu::end_leftover_restore(spec.work_dir + kRestoreLog, {});
   if (!done) return done;
   const Result<std::string> config = read_file(spec.bundle + "/config.json");
@@ -523,7 +523,8 @@ Result<RestoreOutcome> RuncRuntime::restore(const RestoreSpec& spec, const Obser
 
 Result<bool> RuncRuntime::settle_restore(const RestoreSpec& spec, std::int64_t began_unix_ns) {
   if (!is_container_id(spec.container)) return true;
-  for (const auto until = std::chrono::steady_clock::now() + kEndsAloneWithin; goes_on(spec);) {
+  for (const auto until = std::chrono::steady_clock::now() + kEndsAloneWithin;
+       restore_runs(spec);) {
     if (std::chrono::steady_clock::now() > until) return false;
     std::this_thread::sleep_for(kLookAloneEvery);
   }

@@ -19,7 +19,7 @@ std::vector<RecorderMetric> recorder_metrics() {
                Unit::count),
        [](C c) { return c.collected.backoffs.get(); }},
       {counter("profiler_timing_error_ns",
-               "Time from the tick to the begin of its sample, summed over all rows",
+               "Time from the tick to the beginning of its sample, summed over all rows",
                Unit::nanoseconds),
        [](C c) { return c.collected.timing_error_ns.get(); }},
       {counter("profiler_written_bytes", "Bytes of recording that the sink accepted", Unit::bytes),

@@ -32,7 +32,7 @@ std::uint64_t size_of(const std::string& path) {
   return error ? 0 : size;
 }
 
-Error contradiction(const std::string& path, const TsvOptions& options) {
+Error refuse_rotation(const std::string& path, const TsvOptions& options) {
   return Error{Code::invalid_argument,
                "cannot record to " + path + ": a part may have at most half of the " +
                    std::to_string(options.keep_bytes) + " bytes that are kept, not " +
@@ -65,7 +65,7 @@ Result<RecordingParts> RecordingParts::create(const std::string& path, TsvOption
     options.rotate_bytes = options.keep_bytes / kPartsKept;
   }
   if (options.keep_bytes != 0 && options.rotate_bytes > options.keep_bytes / 2) {
-    return contradiction(path, options);
+    return refuse_rotation(path, options);
   }
   Result<RecordingFiles> files = RecordingFiles::create(path, info, nlohmann::json::object());
   if (!files) {

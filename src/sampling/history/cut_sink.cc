@@ -14,6 +14,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/human.h"
 #include "sampling/files/sink_in_use.h"
 #include "sampling/history/cut_files.h"
 #include "sampling/history/row_history.h"
@@ -345,8 +346,8 @@ Result<void> CutSink::wait_created(CutId cut, std::chrono::milliseconds timeout)
   };
   if (!state_->progress.wait_for(lock, timeout, is_created)) {
     return Error{Code::deadline_exceeded,
-                 "the recording was not begun within " + std::to_string(timeout.count()) +
-                     " ms: its disk does not answer",
+                 "the recording was not begun within " + human::duration(timeout) +
+                     ": its disk does not answer",
                  0};
   }
   const auto over = s.outcomes.find(cut);
@@ -358,8 +359,7 @@ Result<void> CutSink::wait(CutId cut, std::chrono::milliseconds timeout) {
   const auto is_over = [&] { return state_->outcomes.contains(cut); };
   if (!state_->progress.wait_for(lock, timeout, is_over)) {
     return Error{Code::deadline_exceeded,
-                 "the recording was not finished within " + std::to_string(timeout.count()) + " ms",
-                 0};
+                 "the recording was not finished within " + human::duration(timeout), 0};
   }
   return state_->outcomes.at(cut);
 }

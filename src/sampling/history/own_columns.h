@@ -35,8 +35,8 @@ class OwnColumns {
   void add(std::size_t column, std::uint64_t n);
   [[nodiscard]] std::uint64_t value(std::size_t column) const;
 
-  // The columns of a recording that is cut from a stream with these columns: those that the stream
-  // has, too, and those that no stream has.
+  // The columns of a recording that is cut from a stream with these columns: all that extend() has
+  // added, and of the others those that this stream has, too.
   struct Chosen {
     std::vector<Column> columns;
     std::vector<std::size_t> indexes;  // of set()

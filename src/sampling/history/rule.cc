@@ -105,7 +105,7 @@ class RuleParser {
   std::string_view text_;
   Rule rule_;
   std::size_t at_ = 0;
-  std::size_t last_ = 0;  // begin of the last word that was taken
+  std::size_t last_ = 0;  // beginning of the last word that was taken
 };
 
 namespace {

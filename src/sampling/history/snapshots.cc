@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/foreign_call.h"
+#include "base/human.h"
 
 namespace kymo {
 namespace {
@@ -37,12 +38,6 @@ std::string utc_now() {
   ::gmtime_r(&seconds, &parts);
   std::array<char, 32> text{};
   ::strftime(text.data(), text.size(), "%Y%m%dT%H%M%SZ", &parts);
-  return text.data();
-}
-
-std::string in_seconds(std::chrono::nanoseconds time) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%g s", std::chrono::duration<double>(time).count());
   return text.data();
 }
 
@@ -185,8 +180,8 @@ void Snapshots::fire(const Rule& rule, std::uint64_t at_ns) {
 Result<std::string> Snapshots::snapshot(const SnapshotRequest& request, bool wait) {
   if (request.before.count() < 0 || request.after.count() < 0 || request.after > kMaxAfter) {
     return Error{Code::invalid_argument,
-                 "cannot take a snapshot from " + in_seconds(request.before) + " before to " +
-                     in_seconds(request.after) +
+                 "cannot take a snapshot from " + human::duration(request.before) + " before to " +
+                     human::duration(request.after) +
                      " after: must be 0 s or more before, and 0 to 600 s after",
                  0};
   }

@@ -23,6 +23,7 @@
 #include "base/clock.h"
 #include "base/event.h"
 #include "base/foreign_call.h"
+#include "base/human.h"
 #include "base/json_text.h"
 #include "kymo/recover.h"
 #include "metrics/exposition_name.h"
@@ -411,14 +412,13 @@ Result<void> Profiler::State::begin(std::unique_ptr<Sampler> sampler) {
 
 void Profiler::State::warn_of_short_interval(std::uint64_t sample_ns, double spin_limit) {
   if (sample_ns > to_nanos(options.interval)) {
-    warn({"an interval of " + std::to_string(options.interval.count()) +
-          " ns is too short: a sample of " + std::to_string(run->sampler->columns().size()) +
-          " columns takes " + std::to_string(sample_ns) +
-          " ns here; ticks that are missed will be counted and listed"});
+    warn({"an interval of " + human::duration(options.interval) + " is too short: a sample of " +
+          std::to_string(run->sampler->columns().size()) + " columns takes " +
+          human::duration(sample_ns) + " here; ticks that are missed will be counted and listed"});
   }
   if (options.pace == Pace::precise && spin_limit > options.max_spin_share) {
-    warn({"an interval of " + std::to_string(options.interval.count()) +
-          " ns is too short for the max spin share: the collector may spin up to " +
+    warn({"an interval of " + human::duration(options.interval) +
+          " is too short for the max spin share: the collector may spin up to " +
           std::to_string(std::llround(100 * spin_limit)) + " % of the time"});
   }
 }

@@ -42,7 +42,7 @@ constexpr std::size_t kMaxBeside = std::size_t{1} << 30U;
 constexpr auto kCauses = {MissCause::late, MissCause::ring_full, MissCause::sink_error,
                           MissCause::frozen};
 
-struct Left {
+struct OpenedRing {
   std::unique_ptr<RingMemory> ring;
   RingDescription description;
   std::vector<LeftSlot> slots;
@@ -74,7 +74,7 @@ Error in_use(const std::string& ring_path, std::uint32_t pid) {
       0};
 }
 
-Result<Left> open_left(const std::string& ring_path) {
+Result<OpenedRing> open_left(const std::string& ring_path) {
   Result<RingFile> file = RingFile::open(ring_path);
   if (!file) {
     return file.error();
@@ -100,13 +100,13 @@ Result<Left> open_left(const std::string& ring_path) {
   if (!description) {
     return description.error();
   }
-  Left left{*std::move(ring), *std::move(description), {}};
+  OpenedRing left{*std::move(ring), *std::move(description), {}};
   left.slots = left_slots(*left.ring);
   return left;
 }
 
 // The size of the longest text that is appended at once.
-std::size_t longest_append(const Left& left) {
+std::size_t longest_append(const OpenedRing& left) {
   return static_cast<std::size_t>(left.ring->header().stride) * kRowsAtOnce * kMaxNumberChars;
 }
 
@@ -114,7 +114,8 @@ std::size_t longest_append(const Left& left) {
 using Append = std::function<int(std::string_view)>;
 
 // Appends the rows of the ring. Returns their number.
-Result<std::uint64_t> append_rows(const Left& left, const Append& append, const std::string& path) {
+Result<std::uint64_t> append_rows(const OpenedRing& left, const Append& append,
+                                  const std::string& path) {
   TsvFormatter formatter(left.ring->header().stride, kRowsAtOnce);
   std::uint64_t rows = 0;
   for (const LeftSlot& slot : left.slots) {
@@ -191,7 +192,7 @@ Result<Contents> contents_of(const std::string& tsv) {
   }
   Contents contents;
   std::vector<char> piece(kPieceBytes);
-  std::string line;  // the begin of a line whose end is in the next piece
+  std::string line;  // the beginning of a line whose end is in the next piece
   for (std::uint64_t lines = 0;;) {
     const Result<std::size_t> size = file->read(piece.data(), piece.size());
     if (!size) {
@@ -232,7 +233,7 @@ std::string text_beside(const std::string& path) {
 struct ListedGaps {
   std::map<std::string, std::uint64_t> missed;  // ticks, by the name of the count in the metadata
   std::uint64_t ticks = 0;
-  std::uint64_t first_ns = UINT64_MAX;  // begin of the first gap
+  std::uint64_t first_ns = UINT64_MAX;  // beginning of the first gap
 };
 
 ListedGaps listed_gaps(const std::string& tsv) {
@@ -261,7 +262,7 @@ nlohmann::json metadata_of(const std::string& tsv) {
 // Marks the recording as recovered, with counts taken from the files. Ticks between the first row
 // or gap and the last row that are neither a row nor in a gap count as late: the recorder was
 // killed before it could list them.
-Result<void> mark_recovered(const Left& left, const std::string& tsv) {
+Result<void> mark_recovered(const OpenedRing& left, const std::string& tsv) {
   nlohmann::json metadata = metadata_of(tsv);
   if (!metadata.is_object()) {
     metadata = *left.description.recording;
@@ -304,7 +305,7 @@ Result<void> mark_recovered(const Left& left, const std::string& tsv) {
 }
 
 // Whether the recorder had begun, or was just beginning, `tsv` as the part after the accepted one.
-bool is_part_after(const Left& left, const std::string& tsv, const std::string& accepted) {
+bool is_part_after(const OpenedRing& left, const std::string& tsv, const std::string& accepted) {
   const nlohmann::json metadata = metadata_of(tsv);
   if (!metadata.is_object()) {
     const Result<Contents> contents = contents_of(tsv);
@@ -317,7 +318,7 @@ bool is_part_after(const Left& left, const std::string& tsv, const std::string& 
 
 // Removes the next part if the recorder was killed just after it had begun it. The rows of this
 // part are in the ring, too.
-void remove_part_after(const Left& left, std::uint64_t number, const std::string& accepted) {
+void remove_part_after(const OpenedRing& left, std::uint64_t number, const std::string& accepted) {
   for (std::string tsv;
        std::filesystem::exists(tsv = part_path(left.description.output, ++number));) {
     if (is_part_after(left, tsv, accepted)) {
@@ -330,7 +331,7 @@ void remove_part_after(const Left& left, std::uint64_t number, const std::string
   }
 }
 
-Result<Recovery> recover_into_recording(const Left& left) {
+Result<Recovery> recover_into_recording(const OpenedRing& left) {
   const OutputPosition accepted(left.ring->header().accepted.load(std::memory_order_acquire));
   const std::string output = part_path(left.description.output, accepted.file());
   const auto choose_another = [](Error error) {
@@ -375,7 +376,7 @@ Result<Recovery> recover_into_recording(const Left& left) {
   return Recovery{output, *rows, static_cast<std::uint64_t>(status.st_size) - accepted.bytes()};
 }
 
-Result<Recovery> recover_into_new(const Left& left, const std::string& output) {
+Result<Recovery> recover_into_new(const OpenedRing& left, const std::string& output) {
   if (Result<void> named = check_recording_name(output); !named) {
     return named.error();
   }
@@ -403,7 +404,7 @@ Result<Recovery> recover_into_new(const Left& left, const std::string& output) {
 
 Result<Recovery> recover_ring(const std::string& ring_path,
                               const std::optional<std::string>& output) {
-  Result<Left> left = open_left(ring_path);
+  Result<OpenedRing> left = open_left(ring_path);
   if (!left) {
     return left.error();
   }

@@ -14,7 +14,7 @@ const option = (value, text) => element("option", { value }, text);
  * @param {string} service
  */
 export function showOthers({ checkpoints, files }, compared, service) {
-  // Those of the job that is shown come first.
+  // The checkpoints of the job that is shown come first.
   const own = checkpoints.filter((one) => service === `job:${one.job}`);
   const sorted = [...own, ...checkpoints.filter((one) => !own.includes(one))];
   const options = {

@@ -2,9 +2,9 @@
 
 /**
  * @typedef {{ service: string, type: string, from: number, to: number, compared: string, search: string, inverted: boolean, colour: string,
- *   zoom: string[], around: string }} Place `service` is empty: all. `from` and `to`: minutes since 1970. `compared`: with
- *   the time "before", that a "day" or a "week" earlier, that which begins at an instant, "checkpoint:ID/RECORDING" or "file:NAME"; empty: with nothing.
- *   `colour` is empty: what fits
+ *   zoom: string[], around: string }} Place `service` is empty: all. `from` and `to`: minutes since 1970. `compared`: what
+ *   the profile is compared with: "before" (the time of the same length before), "day" or "week" (the same time a day or a week earlier), the instant at
+ *   which another time begins, "checkpoint:ID/RECORDING", "file:NAME", or empty (nothing). `colour` is empty: the usual one for this profile
  */
 
 export const MINUTE_MS = 60_000;

@@ -26,10 +26,10 @@ export function linesOf(totals) {
 }
 
 /**
- * The steps in which nothing was taken, those beside each other as one.
+ * The gaps: steps in which nothing was taken. Adjacent steps are one gap.
  * @param {ProfileTotals} totals
- * @param {number} first the time of which something is known: nothing is kept from before it,
- * @param {number} last and what is after it may not be written yet
+ * @param {number} first nothing is kept from before this time
+ * @param {number} last what was taken after this time may not be written yet
  */
 export function gapsOf(totals, first, last) {
   /** @type {Gap[]} */

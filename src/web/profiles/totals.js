@@ -7,7 +7,7 @@ import { gapsOf, linesOf } from "./steps.js";
 /** @import { Column, DrawnLines, Gap, KeptProfiles, ProfileTotals, Source } from "../types.d.ts" */
 /** @import { Place } from "./place.js" */
 
-const WRITTEN_MS = 3 * MINUTE_MS; // so long after its begin, a minute is written
+const WRITTEN_MS = 3 * MINUTE_MS; // so long after its beginning, a minute is written
 const QUIET_MS = 300; // so long after the last turn of the wheel, the range is taken
 const HOUR_MS = 60 * MINUTE_MS;
 const STEPS = [1, 2, 5, 10, 15, 30].map((n) => n * MINUTE_MS).concat([1, 2, 3, 6, 12, 24, 48, 168].map((n) => n * HOUR_MS));

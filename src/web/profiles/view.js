@@ -180,7 +180,7 @@ class View {
   showKinds(kept, place) {
     const box = byId("profiles-kinds");
     const focused = box.contains(document.activeElement);
-    // Those of this range, and what kymod always takes.
+    // The types of profiles in this range, and the type that kymod always takes.
     const seen = kept.types.filter(({ type }) => type === "cpu" || type === place.type || kept.services.some((one) => one.type === type));
     box.replaceChildren(...seen.map(({ type, title }) =>
       element("button", { type: "button", "aria-pressed": String(type === place.type), onclick: () => this.go({ type, zoom: [], around: "" }) }, title)));

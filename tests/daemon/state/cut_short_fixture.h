@@ -84,7 +84,7 @@ class CutShort : public ::testing::Test {
   }
   // Real images would need a dump. `look` stands in for the process that reads them.
   void read_images_by(confine::Work look) {
-    confine::Works works = foreign_works();
+    confine::WorkByName works = foreign_readers();
     works.at("look at images") = look;
     helper_ = confine::Helper::start(std::move(works)).value();
   }
@@ -102,7 +102,7 @@ class CutShort : public ::testing::Test {
   }
 
   test::TemporaryDirectory folder_;
-  std::unique_ptr<confine::Helper> helper_ = confine::Helper::start(foreign_works()).value();
+  std::unique_ptr<confine::Helper> helper_ = confine::Helper::start(foreign_readers()).value();
   std::unique_ptr<store::Store> store_;
   store::Job job_;
   CheckpointDir dir_{folder_.path() + "/c"};

@@ -36,7 +36,7 @@ TEST(ForeignFilesTest, AReaderThatLiesIsNotBelieved) {
 
 TEST(ForeignFilesTest, ARecordIsReadByTheReader) {
   const test::TemporaryDirectory folder;
-  const auto helper = confine::Helper::start(foreign_works()).value();
+  const auto helper = confine::Helper::start(foreign_readers()).value();
   const ForeignFiles files(*helper);
   const CheckpointDir dir(folder.path());
   EXPECT_EQ(files.record(dir).error().code, Code::not_found);
@@ -53,7 +53,7 @@ TEST(ForeignFilesTest, ARecordIsReadByTheReader) {
 
 TEST(ForeignFilesTest, AStackProfileIsReadByTheReader) {
   const test::TemporaryDirectory folder;
-  const auto helper = confine::Helper::start(foreign_works()).value();
+  const auto helper = confine::Helper::start(foreign_readers()).value();
   const ForeignFiles files(*helper);
   const auto read = [&](const std::string& name) {
     return files.stacks(folder.path(), name, stacks::Quantity::cpu);

@@ -54,7 +54,8 @@ class DeletionTest : public ::testing::Test {
 
   test::TemporaryDirectory folder_;
   const std::string state_ = folder_.path() + "/state";
-  const std::unique_ptr<confine::Helper> helper_ = confine::Helper::start(foreign_works()).value();
+  const std::unique_ptr<confine::Helper> helper_ =
+      confine::Helper::start(foreign_readers()).value();
   const ForeignFiles foreign_{*helper_};
   std::unique_ptr<store::Store> store_;
   Claims<std::string> claims_;

@@ -98,8 +98,9 @@ TEST_F(RecordingPartsTest, APartThatIsLargeEnoughIsFollowedByTheNext) {
   EXPECT_EQ(due, rows + 2) << "the gap must be counted in only one part";
 }
 
-// Before the fix, a part could have more rows on time than rows, and more late ticks explained than
-// were late: those that the recorder had counted while the part was written, up to a slot before.
+// The recorder counts a tick up to a slot before its row is written. Before the fix, a part had the
+// figures that the recorder had counted while the part was written. So a part could have more rows on
+// time than rows, and more causes of late ticks than late ticks.
 TEST_F(RecordingPartsTest, APartHasNoFiguresOfTheTicksOfOtherParts) {
   RecordingParts parts =
       RecordingParts::create(path_, {.rotate_after = std::chrono::nanoseconds(50)}, info_).value();

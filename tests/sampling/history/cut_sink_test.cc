@@ -288,7 +288,7 @@ TEST_F(CutSinkTest, ACommandLineThatIsNotUtf8DoesNotEndTheProgram) {
   EXPECT_EQ(metadata("dump")["about"]["command"], "a\xef\xbf\xbd");
 }
 
-// Those that the stream has, too, and those that no stream has; not what the stream has besides.
+// The recording has its own columns, and none of the stream that it has no own column for.
 TEST_F(CutSinkTest, OwnColumnsStandInPlaceOfTheStreams) {
   const Column tick = columns_of({"tick", "Tick", Kind::counter, Unit::count, {}}).front();
   const Column other = columns_of({"other", "Other", Kind::counter, Unit::count, {}}).front();

@@ -174,7 +174,7 @@ TEST_F(FlightRecorderTest, RefusesASnapshotOfNothingAndOneThatIsTooLong) {
   const Error too_long = recorder.snapshot(request, false).error();
   EXPECT_EQ(too_long.code, Code::invalid_argument);
   EXPECT_EQ(too_long.message,
-            "cannot take a snapshot from 5 s before to 3600 s after: must be 0 s or more before, "
+            "cannot take a snapshot from 5 s before to 1.00 h after: must be 0 s or more before, "
             "and 0 to 600 s after");
   request = {};
   request.directory = in_folder("nowhere");

@@ -247,7 +247,7 @@ TEST_F(ProfilerTest, SaysWhatItWentOnWithout) {
   ASSERT_TRUE(profiler.start());
   const std::vector<std::string> warnings = profiler.warnings();
   ASSERT_EQ(warnings.size(), 2U);
-  EXPECT_NE(warnings[0].find("an interval of 10000 ns is too short"), std::string::npos);
+  EXPECT_NE(warnings[0].find("an interval of 10 µs is too short"), std::string::npos);
   EXPECT_NE(warnings[1].find("not pinned to CPU 1023"), std::string::npos);
   while (profiler.stats().missed_late == 0) {  // the first warning predicts missed ticks
     std::this_thread::yield();
@@ -455,14 +455,12 @@ TEST_F(ProfilerTest, AMaxSpinShareThatCannotHoldIsAWarning) {
   };
   EXPECT_EQ(warned(Pace::precise, 0.15, 1000), "");
   EXPECT_EQ(warned(Pace::precise, 0.6, 100), "");
-  EXPECT_EQ(
-      warned(Pace::precise, 0.15, 100),
-      "an interval of 100000 ns is too short for the max spin share: the collector may spin up "
-      "to 50 % of the time");
-  EXPECT_EQ(
-      warned(Pace::precise, 0.1, 40),
-      "an interval of 40000 ns is too short for the max spin share: the collector may spin up "
-      "to 100 % of the time");
+  EXPECT_EQ(warned(Pace::precise, 0.15, 100),
+            "an interval of 100 µs is too short for the max spin share: the collector may spin up "
+            "to 50 % of the time");
+  EXPECT_EQ(warned(Pace::precise, 0.1, 40),
+            "an interval of 40 µs is too short for the max spin share: the collector may spin up "
+            "to 100 % of the time");
   EXPECT_EQ(warned(Pace::thrifty, 0.1, 40), "");
 }
 
