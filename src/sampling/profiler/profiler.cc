@@ -200,11 +200,10 @@ class LeftRing {
   std::string aside_;
 };
 
-// The outcome of a recording: that of closing its sink, and what could not be kept.
-Result<void> with_losses(Result<void> closed, const ProfilerStats& stats,
-                         const std::string& sink_error) {
+// The ticks that could not be kept; empty: none.
+std::string lacking_ticks(const ProfilerStats& stats, const std::string& sink_error) {
   if (stats.missed_sink_error == 0 && stats.missed_ring_full == 0) {
-    return closed;
+    return {};
   }
   std::string lost = "the recording lacks " +
                      std::to_string(stats.missed_sink_error + stats.missed_ring_full) + " of " +
@@ -218,12 +217,43 @@ Result<void> with_losses(Result<void> closed, const ProfilerStats& stats,
             std::to_string(stats.missed_ring_full) +
             " ticks the ring was full, because the disk or sink was too slow";
   }
-  if (!closed) {
-    Error error = closed.error();
-    error.message += "; " + lost;
-    return error;
+  return lost;
+}
+
+// The first metric whose callback has thrown, and how many more there are; empty: none has.
+std::string stale_columns(const std::vector<CallbackError>& errors) {
+  std::string text;
+  std::size_t more = 0;
+  for (const CallbackError& error : errors) {
+    if (error.negative) {
+      continue;
+    }
+    if (text.empty()) {
+      text = text_of(error);
+    } else {
+      ++more;
+    }
   }
-  return Error{Code::data_loss, std::move(lost), 0};
+  return more == 0 ? text : text + " (" + std::to_string(more) + " more: see warnings())";
+}
+
+// The outcome of a recording: that of closing its sink, and each line of `losses` that is not empty.
+Result<void> with_losses(Result<void> closed, const std::vector<std::string>& losses) {
+  std::optional<Error> error;
+  if (!closed) {
+    error = closed.error();
+  }
+  for (const std::string& loss : losses) {
+    if (loss.empty()) {
+      continue;
+    }
+    if (error) {
+      error->message += "; " + loss;
+    } else {
+      error = Error{Code::data_loss, loss, 0};
+    }
+  }
+  return error ? Result<void>(*std::move(error)) : Result<void>();
 }
 
 }  // namespace
@@ -479,7 +509,8 @@ Result<void> Profiler::State::stop() {
   }
   options.sink->in_use_.store(false, std::memory_order_release);
   callback_errors->finish();
-  return with_losses(std::move(closed), final, sink_error.get());
+  return with_losses(std::move(closed), {lacking_ticks(final, sink_error.refusal()),
+                                         stale_columns(callback_errors->get())});
 }
 
 Profiler::Profiler(const Registry& registry, ProfilerOptions options)
@@ -538,7 +569,11 @@ std::vector<std::string> Profiler::warnings() const {
 }
 
 std::string Profiler::last_sink_error() const {
-  return running() ? state_->sink_error.get() : std::string();
+  return running() ? state_->sink_error.latest() : std::string();
+}
+
+LostRows Profiler::lost_rows() const {
+  return state_->is_forked_copy() ? LostRows() : state_->sink_error.lost();
 }
 
 std::vector<std::uint64_t> Profiler::newest_rows(std::size_t most) const {
