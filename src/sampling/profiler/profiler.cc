@@ -34,6 +34,7 @@
 #include "sampling/files/metadata.h"
 #include "sampling/files/sink_in_use.h"
 #include "sampling/profiler/callback_errors.h"
+#include "sampling/profiler/losses.h"
 #include "sampling/ring/gap_queue.h"
 #include "sampling/ring/ring.h"
 #include "sampling/ring/ring_memory.h"
@@ -199,62 +200,6 @@ class LeftRing {
   std::string path_;
   std::string aside_;
 };
-
-// The ticks that could not be kept; empty: none.
-std::string lacking_ticks(const ProfilerStats& stats, const std::string& sink_error) {
-  if (stats.missed_sink_error == 0 && stats.missed_ring_full == 0) {
-    return {};
-  }
-  std::string lost = "the recording lacks " +
-                     std::to_string(stats.missed_sink_error + stats.missed_ring_full) + " of " +
-                     std::to_string(stats.ticks_due) + " ticks: ";
-  if (stats.missed_sink_error != 0) {
-    lost +=
-        std::to_string(stats.missed_sink_error) + " rows could not be kept (" + sink_error + ')';
-  }
-  if (stats.missed_ring_full != 0) {
-    lost += (stats.missed_sink_error != 0 ? ", and for " : "for ") +
-            std::to_string(stats.missed_ring_full) +
-            " ticks the ring was full, because the disk or sink was too slow";
-  }
-  return lost;
-}
-
-// The first metric whose callback has thrown, and how many more there are; empty: none has.
-std::string stale_columns(const std::vector<CallbackError>& errors) {
-  std::string text;
-  std::size_t more = 0;
-  for (const CallbackError& error : errors) {
-    if (error.negative) {
-      continue;
-    }
-    if (text.empty()) {
-      text = text_of(error);
-    } else {
-      ++more;
-    }
-  }
-  return more == 0 ? text : text + " (" + std::to_string(more) + " more: see warnings())";
-}
-
-// The outcome of a recording: that of closing its sink, and each line of `losses` that is not empty.
-Result<void> with_losses(Result<void> closed, const std::vector<std::string>& losses) {
-  std::optional<Error> error;
-  if (!closed) {
-    error = closed.error();
-  }
-  for (const std::string& loss : losses) {
-    if (loss.empty()) {
-      continue;
-    }
-    if (error) {
-      error->message += "; " + loss;
-    } else {
-      error = Error{Code::data_loss, loss, 0};
-    }
-  }
-  return error ? Result<void>(*std::move(error)) : Result<void>();
-}
 
 }  // namespace
 
@@ -509,8 +454,7 @@ Result<void> Profiler::State::stop() {
   }
   options.sink->in_use_.store(false, std::memory_order_release);
   callback_errors->finish();
-  return with_losses(std::move(closed), {lacking_ticks(final, sink_error.refusal()),
-                                         stale_columns(callback_errors->get())});
+  return with_losses(std::move(closed), final, sink_error.refusal(), callback_errors->get());
 }
 
 Profiler::Profiler(const Registry& registry, ProfilerOptions options)

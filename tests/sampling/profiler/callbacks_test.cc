@@ -95,7 +95,9 @@ TEST_F(CallbacksTest, StopNamesTheFirstThatThrowsAndHowManyMore) {
 
 // Before, only the documentation said that such a value is recorded as 1.8e19.
 TEST_F(CallbacksTest, OneThatReturnsANegativeValueIsNamedByTheWarningsAndTheMetadata) {
-  ASSERT_TRUE(registry_.callback(gauge("level"), []() -> std::uint64_t { return -5; }));
+  const int level = -5;
+  ASSERT_TRUE(registry_.callback(
+      gauge("level"), [=]() -> std::uint64_t { return static_cast<std::uint64_t>(level); }));
   ProfilerOptions options;
   options.sink = make_tsv_sink(in_folder("run.tsv"));
   Profiler profiler(registry_, options);
