@@ -250,9 +250,8 @@ void add_recording_options(CLI::App& diff, const std::shared_ptr<DiffArguments>&
   diff.add_option("--to", arguments->options.to_s,
                   "End of the range to compare, in seconds after the same point");
   diff.add_option("--metric", arguments->options.metrics,
-                  "Compare only this metric, column or \"phase: NAME\" (may be repeated); fewer "
-                  "metrics need "
-                  "fewer runs")
+                  "Compare only this metric, column, \"phase: NAME\" or quantile of a histogram "
+                  "(\"NAME p99\"; may be repeated); fewer metrics need fewer runs")
       ->allow_extra_args(false);
   diff.add_option_function<std::string>(
           "--margin",
