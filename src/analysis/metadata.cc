@@ -129,6 +129,10 @@ Result<Metadata> parse_metadata(const std::string& text, const std::string& name
   if (member(json, "stats").is_object()) {
     metadata.stats = stats_of(member(json, "stats"));
   }
+  const Json& part = member(json, "part");
+  metadata.part = number_of(part, "number");
+  metadata.previous_part = text_of(part, "previous");
+  metadata.next_part = text_of(part, "next");
   const Json& about = member(json, "about");
   if (about.is_object()) metadata.about = std::make_shared<const Json>(about);
   read_lists(json, metadata);

@@ -162,6 +162,11 @@ Result<void> add_run(const DiffRun& run, std::size_t side, std::uint64_t block_n
   if (!recording.metadata && !recording.notes.empty()) {
     notes.push_back(recording.path + ": " + recording.notes.front());
   }
+  if (recording.metadata) {
+    if (const std::string part = part_sentence(*recording.metadata); !part.empty()) {
+      notes.push_back(recording.path + ": " + part + "; it is compared as a run of its own");
+    }
+  }
   return {};
 }
 

@@ -188,6 +188,22 @@ TEST_F(HistogramDiffTest, AQuantileAHistogramOrABucketCanBeAskedFor) {
       << refused.error().message;
 }
 
+// Before, a folder with the parts of one recording was compared as if each were a run, and nothing
+// said so.
+TEST_F(HistogramDiffTest, ThePartsOfARecordingAreSaidToBeComparedAsRuns) {
+  const std::string before = record("before", {.rows = 100});
+  const std::string after = record("after", {.rows = 100});
+  static_cast<void>(folder_.file("after.meta.json",
+                                 R"({"format_version":1,"state":"ended",
+                                     "part":{"number":0,"next":"after.1.tsv"}})"));
+  const RecordingDiff made = diff({before}, {after});
+  EXPECT_TRUE(std::any_of(made.notes.begin(), made.notes.end(), [&](const std::string& note) {
+    return note == after +
+                       ": it is only part 0 of a longer recording: the rows after are in "
+                       "\"after.1.tsv\"; it is compared as a run of its own";
+  }));
+}
+
 TEST(QuantileBlocks, APieceHasAsManyValuesAsItsQuantileNeeds) {
   EXPECT_EQ(values_needed(0.5), 20U);
   EXPECT_EQ(values_needed(0.99), 1000U);
