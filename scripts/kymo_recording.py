@@ -212,6 +212,7 @@ def load(path, rows=True):
     metadata = _load_metadata(path.with_name(stem + ".meta.json"), notes)
     if metadata is not None and metadata.get("state") == "running":
         notes.append("unfinished: it does not say that it has ended; its last rows and totals may be missing")
+    notes.extend(_part_notes(metadata))
     rows = _load_rows(path, notes) if rows else _no_rows(path, metadata)
     gaps = _load_gaps(path.with_name(stem + ".gaps.tsv"), notes)
     if metadata is not None:
@@ -346,6 +347,16 @@ def _load_metadata(path, notes):
             "the newest that this module reads; use a newer one"
         )
     return metadata
+
+
+def _part_notes(metadata):
+    """Says it if this is one part of a longer recording."""
+    part = (metadata or {}).get("part")
+    if not isinstance(part, dict):
+        return
+    for key, where in (("previous", "before"), ("next", "after")):
+        if isinstance(part.get(key), str):
+            yield f"it is only part {part.get('number', 0)} of a longer recording: the rows {where} are in {part[key]}"
 
 
 def _load_rows(path, notes):

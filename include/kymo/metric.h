@@ -42,11 +42,14 @@ struct Metric {
   std::vector<std::uint64_t> bounds{};
 };
 
-// What the callback of a metric has thrown.
+// What the callback of a metric has thrown, or that it has returned values that are probably
+// negative numbers.
 struct CallbackError {
   std::string metric;
-  std::uint64_t count = 0;  // how many calls threw
-  std::string what;         // what() of the last exception, in one line
+  std::uint64_t count = 0;  // how many calls threw, or returned such a value
+  std::string what;         // what() of the last exception, or the last such value, in one line
+  // Nothing was thrown: the values were 2^63 or more. They are recorded as they are.
+  bool negative = false;
 };
 
 // One column of a recording: a metric and one value for each of its fields.

@@ -99,7 +99,8 @@ class KYMO_API Profiler {
   // Errors: those of the sink's close(). data_loss if ticks could not be kept: the sink refused
   //         their rows, or was too slow. The message says how many of how many, and why. The
   //         recording is complete apart from these ticks. (Ticks that the collector was late for,
-  //         or at which the program stood still, are no error: see stats().)
+  //         or at which the program stood still, are no error: see stats().) Also data_loss if the
+  //         callback of a recorded metric has thrown, because its columns kept their last values.
   //         deadline_exceeded if a callback of a metric has not returned for
   //         five seconds. Recording has then not stopped: call stop() again when the callback has
   //         returned. The destructor waits just as long, and then leaves the recorder's memory to
@@ -119,11 +120,16 @@ class KYMO_API Profiler {
   // One line for each thing that start() could not do as asked: a priority or a CPU that the system
   // refused, an interval that is shorter than a sample takes on this machine, or a ring that had to
   // be moved aside. The recording runs without it. Also contains a real-time priority that the
-  // collector has given up since, and each recorded metric whose callback has thrown.
+  // collector has given up since, and each recorded metric whose callback has thrown or has returned
+  // values that are probably negative.
   [[nodiscard]] std::vector<std::string> warnings() const;
-  // Why the sink refused rows the last time that it began to refuse them. Empty if it never has, or
-  // if the profiler is not running. TroubleWatch (kymo/trouble.h) makes messages of it.
+  // Why the sink refused rows the last time that it began to refuse them, or what somebody else has
+  // taken away of the rows that it had kept, whichever was noticed last. Empty if there was neither,
+  // or if the profiler is not running. TroubleWatch (kymo/trouble.h) makes messages of it.
   [[nodiscard]] std::string last_sink_error() const;
+  // The rows that somebody else has taken away since the start, such as with the file of a .tsv that
+  // was removed. They count as written in stats(). Looked at every half second while recording.
+  [[nodiscard]] LostRows lost_rows() const;
   // The size of the ring in bytes; 0 before start().
   [[nodiscard]] std::size_t ring_bytes() const;
 

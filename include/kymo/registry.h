@@ -92,7 +92,10 @@ class KYMO_API Registry {
   // `read` must be quick and must not block. Metric::kind says whether the metric is a gauge or a
   // counter.
   // If `read` throws, the exception is caught and counted, and the column keeps its last value.
-  // callback_errors(), Profiler::warnings() and the metadata of the recording name the metric.
+  // callback_errors(), Profiler::warnings() and the metadata of the recording name the metric, and
+  // Profiler::stop() fails.
+  // A value of 2^63 or more is recorded, and named in the same places, except by stop(): it is
+  // probably a negative number that was converted.
   template <class F>
   Result<void> callback(Metric metric, F read) {
     constexpr bool kFits = detail::returns_unsigned<F>();
@@ -113,8 +116,8 @@ class KYMO_API Registry {
   // callback().
   Result<void> callback_family(Metric metric, FamilyCallback read);
 
-  // What callbacks have thrown since they were registered, in a sample or a scrape. Empty if none
-  // has thrown.
+  // What callbacks have thrown since they were registered, in a sample or a scrape, and which have
+  // returned values of 2^63 or more. A metric can be in the list twice. Empty if there is nothing.
   [[nodiscard]] std::vector<CallbackError> callback_errors() const;
 
   // Every column, in the order of registration.

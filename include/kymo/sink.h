@@ -128,6 +128,12 @@ struct ProfilerStats {
   }
 };
 
+// Rows that a sink had accepted, and that something else has taken away since.
+struct LostRows {
+  std::uint64_t rows = 0;
+  std::string text;  // what happened, in one line for a person; empty: nothing is lost
+};
+
 // The end of a sink's output: the number of its file (rotation numbers files from 0), and the bytes
 // in this file.
 struct OutputPlace {
@@ -168,6 +174,10 @@ class KYMO_API Sink {
   // writes no file need not override this. Recovery then finds only the rows that are still in the
   // ring.
   [[nodiscard]] virtual OutputPlace output_place() const { return {}; }
+  // What something else has taken away of the rows that write() had accepted, such as a program
+  // that removed the file. Called at least once a second while recording, so that the program is
+  // told before the end: Profiler::last_sink_error(), TroubleWatch.
+  [[nodiscard]] virtual LostRows lost_rows() const { return {}; }
 
  private:
   friend class Profiler;
@@ -192,7 +202,8 @@ struct TsvOptions {
 // exist yet; its folder must. If PATH ends in `.tsv.zst`, the rows are compressed, if this build
 // has zstd.
 // If somebody removes the file while it is recorded, or cuts it off, the recording goes on in the
-// next part, and close() fails with data_loss. If somebody moves the file, the rows follow it.
+// next part, Profiler::last_sink_error() says so within a second, and close() fails with data_loss.
+// If somebody moves the file, the rows follow it.
 KYMO_API std::shared_ptr<Sink> make_tsv_sink(std::string path, TsvOptions options = {});
 
 // The format of gVisor's profiling file, for its tools (docs/annotated-format.md).

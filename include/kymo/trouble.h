@@ -10,7 +10,8 @@
 
 namespace kymo {
 
-// The begin or the end of an episode in which a recorder could not keep its rows.
+// The begin or the end of an episode in which a recorder could not keep its rows; or rows that it
+// had kept, and that somebody else has taken away (sink_error, never over).
 struct Trouble {
   MissCause cause = MissCause::sink_error;  // or ring_full: the sink is too slow or blocked
   bool over = false;
@@ -19,7 +20,8 @@ struct Trouble {
 };
 
 // Reports once that a recorder has begun to lose rows because of its sink, and once that this is
-// over, however often the sink fails in between. Call look() about once a second, from any thread
+// over, however often the sink fails in between. Also reports once each time that somebody has
+// removed or cut off the file. Call look() about once a second, from any thread
 // except the sink's: a sink that is blocked cannot report itself.
 //
 // Threads:   one at a time.
@@ -48,6 +50,7 @@ class KYMO_API TroubleWatch {
   const Profiler* profiler_;
   Episode sink_error_;
   Episode ring_full_;
+  LostRows told_;  // the rows that were taken away, at the last report
 };
 
 }  // namespace kymo

@@ -61,6 +61,7 @@ class BlockColumn {
         blocks_.values.push_back(sum_ / static_cast<double>(rows_));
       } else if (last_ns_ > block_begin_ns_) {
         blocks_.values.push_back(rate_per_second(grown_, last_ns_ - block_begin_ns_));
+        blocks_.growths.push_back(grown_);
       }
     }
     all_grown_ += grown_;

@@ -17,10 +17,11 @@ struct TimeWindow {
 // A column, cut into blocks of equal time. The value of a block is the growth per second of a
 // counter, or the mean of a gauge.
 struct ColumnBlocks {
-  std::vector<double> values;  // one for each block that has rows, without a partial last block
-  double mean = 0;             // over the whole window
-  double growth = 0;           // of a counter, in the whole window
-  std::uint64_t rises = 0;     // rows that are higher than the row before
+  std::vector<double> values;   // one for each block that has rows, without a partial last block
+  std::vector<double> growths;  // of a counter: by how much it grew in each of these blocks
+  double mean = 0;              // over the whole window
+  double growth = 0;            // of a counter, in the whole window
+  std::uint64_t rises = 0;      // rows that are higher than the row before
 };
 
 // Reads the blocks of all columns. Growth of a counter across a gap counts at the end of the gap.

@@ -84,8 +84,9 @@ void read_lists(const Json& json, Metadata& metadata) {
   }
   for (const Json& error : member(json, "callback_errors")) {
     if (number_of(error, "count") == 0) continue;
-    metadata.callback_errors.push_back(
-        {text_of(error, "metric"), number_of(error, "count"), text_of(error, "what")});
+    metadata.callback_errors.push_back({text_of(error, "metric"), number_of(error, "count"),
+                                        text_of(error, "what"),
+                                        member(error, "negative") == Json(true)});
   }
   std::stable_sort(metadata.marks.begin(), metadata.marks.end(),
                    [](const Mark& a, const Mark& b) { return a.at_ns < b.at_ns; });
@@ -128,6 +129,10 @@ Result<Metadata> parse_metadata(const std::string& text, const std::string& name
   if (member(json, "stats").is_object()) {
     metadata.stats = stats_of(member(json, "stats"));
   }
+  const Json& part = member(json, "part");
+  metadata.part = number_of(part, "number");
+  metadata.previous_part = text_of(part, "previous");
+  metadata.next_part = text_of(part, "next");
   const Json& about = member(json, "about");
   if (about.is_object()) metadata.about = std::make_shared<const Json>(about);
   read_lists(json, metadata);

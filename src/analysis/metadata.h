@@ -57,8 +57,13 @@ struct Metadata {  // NOLINT(bugprone-exception-escape): moving its json does no
   std::vector<ColumnInfo> columns;
   std::optional<ProfilerStats> stats;
   std::vector<Gap> longest_gaps;
-  std::vector<Mark> marks;                     // by time
-  std::vector<CallbackError> callback_errors;  // whose columns kept their last values meanwhile
+  std::vector<Mark> marks;  // by time
+  std::vector<CallbackError> callback_errors;
+  // If this is one part of a recording: its number, and the file names of its neighbours. A name is
+  // empty if there is none.
+  std::uint64_t part = 0;
+  std::string previous_part;
+  std::string next_part;
   // A JSON object with the request, job, target and outcome. The pointer is never null.
   std::shared_ptr<const nlohmann::json> about = no_about();
 };

@@ -76,21 +76,28 @@ void judge_stats(const Metadata& metadata, std::vector<Verdict>& verdicts) {
   }
 }
 
-// A few of the metrics whose callback has thrown, and how many more there are.
+std::string callback_text(const CallbackError& error) {
+  constexpr std::size_t kLength = 200;
+  const std::string times =
+      std::to_string(error.count) + (error.count == 1 ? " time" : " times") +
+      (error.what.empty() ? "" : " (last: " + error.what.substr(0, kLength) + ")");
+  return error.negative
+             ? "values of " + error.metric +
+                   " are probably negative: its callback has returned 2^63 or more " + times
+             : "the callback of " + error.metric + " has thrown " + times +
+                   ": its columns kept their last values meanwhile";
+}
+
+// A few of the callbacks that have thrown or returned negative values, and how many more there are.
 void judge_callbacks(const Metadata& metadata, std::vector<Verdict>& verdicts) {
   constexpr std::size_t kShown = 5;
-  constexpr std::size_t kLength = 200;
   const std::size_t all = metadata.callback_errors.size();
   for (std::size_t i = 0; i < std::min(all, kShown); ++i) {
-    const CallbackError& errors = metadata.callback_errors[i];
-    std::string text = "the callback of " + errors.metric + " has thrown " +
-                       std::to_string(errors.count) + (errors.count == 1 ? " time" : " times");
-    if (!errors.what.empty()) text += " (last: " + errors.what.substr(0, kLength) + ")";
+    std::string text = callback_text(metadata.callback_errors[i]);
     if (i + 1 == kShown && all > kShown) {
-      text += ", and those of " + std::to_string(all - kShown) + " more metrics";
+      text += "; callback_errors in the metadata has " + std::to_string(all - kShown) + " more";
     }
-    verdicts.push_back(
-        {Verdict::Level::warning, text + ": the columns kept their last values meanwhile"});
+    verdicts.push_back({Verdict::Level::warning, std::move(text)});
   }
 }
 

@@ -68,6 +68,9 @@ Result<void> join_metadata(const std::string& path, Recording& recording) {
   if (metadata) {
     recording.metadata = std::move(metadata).value();
     recording.finish = finish_of(*recording.metadata);
+    if (std::string sentence = part_sentence(*recording.metadata); !sentence.empty()) {
+      recording.notes.push_back(std::move(sentence));
+    }
     return {};
   }
   if (metadata.error().code == Code::failed_precondition) {
@@ -101,6 +104,24 @@ void join_gaps(const std::string& path, Recording& recording) {
 }
 
 }  // namespace
+
+std::string part_sentence(const Metadata& metadata) {
+  const bool first = metadata.previous_part.empty();
+  const bool last = metadata.next_part.empty();
+  if (first && last) {
+    return {};
+  }
+  std::string sentence =
+      "it is only part " + std::to_string(metadata.part) + " of a longer recording: ";
+  if (!first) {
+    sentence += "the rows before are in " + in_quotes(metadata.previous_part, 64);
+  }
+  if (!last) {
+    sentence += (first ? "the rows after are in " : ", those after in ") +
+                in_quotes(metadata.next_part, 64);
+  }
+  return sentence;
+}
 
 Result<Recording> open_recording(const std::string& path) {
   auto reader = TsvReader::open(path);

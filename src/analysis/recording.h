@@ -28,6 +28,10 @@ struct Recording {
 //         become notes.
 Result<Recording> open_recording(const std::string& path);
 
+// A sentence if the recording is one part of a longer one: it has not all of its rows. Otherwise
+// empty.
+std::string part_sentence(const Metadata& metadata);
+
 using kymo::recording_stem;
 
 }  // namespace kymo::analysis

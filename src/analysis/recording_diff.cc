@@ -5,10 +5,12 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <set>
 #include <utility>
 
 #include "analysis/diff_windows.h"
+#include "analysis/quantile_blocks.h"
 #include "analysis/robust.h"
 #include "base/holm.h"
 #include "base/near_names.h"
@@ -32,6 +34,7 @@ constexpr double kLengthsABlock = 4;
 // The values of one metric, or of one phase's duration, on both sides.
 struct Values {
   bool phase = false;
+  double quantile = 0;  // of a histogram; 0: it is none
   Kind kind = Kind::gauge;
   Unit unit = Unit::count;
   std::array<std::vector<double>, 2> means;    // one for each run
@@ -46,10 +49,15 @@ bool is_named(const DiffOptions& options, const std::string& name) {
   return std::find(options.metrics.begin(), options.metrics.end(), name) != options.metrics.end();
 }
 
-bool is_wanted(const ColumnInfo& column, const DiffOptions& options) {
+// `inner`: it is a bucket or the sum of a histogram, of which the quantiles are compared.
+bool is_wanted(const ColumnInfo& column, bool inner, const DiffOptions& options) {
   constexpr const char* kRecordersOwn = "profiler_";
-  if (options.metrics.empty()) return column.name.rfind(kRecordersOwn, 0) != 0;
-  return is_named(options, column.name) || is_named(options, column.metric);
+  if (options.metrics.empty()) return !inner && column.name.rfind(kRecordersOwn, 0) != 0;
+  return is_named(options, column.name) || (!inner && is_named(options, column.metric));
+}
+
+std::string quantile_name(const HistogramColumns& histogram, const QuantileName& quantile) {
+  return histogram.metric + ' ' + quantile.name;
 }
 
 std::uint64_t block_length(const std::vector<DiffRun*>& runs) {
@@ -81,13 +89,49 @@ void add_phases(const DiffRun& run, std::size_t side, const DiffOptions& options
   }
 }
 
+void add_histograms(const std::vector<HistogramBlocks>& histograms, std::size_t side,
+                    const DiffOptions& options, AllValues& all) {
+  for (const HistogramBlocks& histogram : histograms) {
+    const std::uint64_t count =
+        std::accumulate(histogram.all.begin(), histogram.all.end(), std::uint64_t{0});
+    for (const QuantileName& compared : kComparedQuantiles) {
+      const std::string name = quantile_name(histogram.columns, compared);
+      if (!options.metrics.empty() && !is_named(options, name) &&
+          !is_named(options, histogram.columns.metric)) {
+        continue;
+      }
+      Values& values = all[{false, name}];
+      values.quantile = compared.share;
+      values.unit = histogram.columns.unit;
+      values.blocks.at(side) = quantiles_of_pieces(histogram, compared.share);
+      if (count == 0) continue;  // no quantile
+      values.means.at(side).push_back(
+          quantile(histogram.columns.bounds, histogram.all, compared.share));
+    }
+  }
+}
+
+// Whether each column is a bucket or the sum of a histogram.
+std::vector<bool> inner_columns(const std::vector<HistogramBlocks>& histograms,
+                                std::size_t columns) {
+  std::vector<bool> inner(columns);
+  for (const HistogramBlocks& histogram : histograms) {
+    for (const std::size_t bucket : histogram.columns.buckets) inner[bucket] = true;
+    inner[histogram.columns.sum] = true;
+  }
+  return inner;
+}
+
 Result<void> add_run(const DiffRun& run, std::size_t side, std::uint64_t block_ns,
                      const DiffOptions& options, AllValues& all, std::vector<std::string>& notes) {
   auto blocks = read_blocks(run.summary, run.window, block_ns);
   if (!blocks) return blocks.error();
+  const std::vector<HistogramBlocks> histograms = histogram_blocks(run.summary.columns, *blocks);
+  add_histograms(histograms, side, options, all);
+  const std::vector<bool> inner = inner_columns(histograms, blocks->size());
   for (std::size_t i = 0; i < run.summary.columns.size(); ++i) {
     const ColumnInfo& info = run.summary.columns[i].info;
-    if (!is_wanted(info, options)) continue;
+    if (!is_wanted(info, inner[i], options)) continue;
     const auto [found, made] = all.try_emplace({false, info.name});
     Values& values = found->second;
     if (made) {
@@ -117,6 +161,11 @@ Result<void> add_run(const DiffRun& run, std::size_t side, std::uint64_t block_n
   const Recording& recording = run.summary.recording;
   if (!recording.metadata && !recording.notes.empty()) {
     notes.push_back(recording.path + ": " + recording.notes.front());
+  }
+  if (recording.metadata) {
+    if (const std::string part = part_sentence(*recording.metadata); !part.empty()) {
+      notes.push_back(recording.path + ": " + part + "; it is compared as a run of its own");
+    }
   }
   return {};
 }
@@ -165,6 +214,13 @@ void test_blocks(const Values& values, std::uint64_t block_ns, double margin, Me
     diff.reason = "one run on each side";
     return;
   }
+  if (values.quantile != 0 && std::min(before.size(), after.size()) < kMinBlocks) {
+    diff.verdict = diff.before == diff.after ? DiffVerdict::the_same : DiffVerdict::not_told;
+    diff.reason = "too few values: " + std::to_string(before.size()) + " and " +
+                  std::to_string(after.size()) + " of " + std::to_string(kMinBlocks) +
+                  " blocks of " + std::to_string(values_needed(values.quantile)) + " values";
+    return;
+  }
   const std::optional<double> length_before = correlation_length(before);
   const std::optional<double> length_after = correlation_length(after);
   if (!length_before && !length_after) {
@@ -201,7 +257,7 @@ void test_blocks(const Values& values, std::uint64_t block_ns, double margin, Me
     diff.tells_nothing = true;
     return;
   }
-  diff.block_ns = neighbours * block_ns;
+  if (values.quantile == 0) diff.block_ns = neighbours * block_ns;
   test(a, b, margin, diff);
 }
 
@@ -265,12 +321,15 @@ void limit_to_all(double before, Shift& shift) {
 
 void compare_all(AllValues& all, std::uint64_t block_ns, RecordingDiff& diff) {
   for (auto& [key, values] : all) {
+    // A histogram without a value has no quantile.
+    if (values.means[0].empty() && values.means[1].empty()) continue;
     MetricDiff metric;
     // The rate of an event that happens only a few times means nothing: compare its growth.
     metric.events = !values.phase && values.kind == Kind::counter && values.most_rises != 0 &&
                     values.most_rises < kMinMoves;
     if (metric.events) values.means = values.growths;
     metric.phase = values.phase;
+    metric.quantile = values.quantile != 0;
     metric.name = key.second;
     metric.kind = values.kind;
     metric.unit = values.unit;
@@ -323,8 +382,16 @@ Result<std::vector<DiffRun>> read_runs(const std::vector<std::string>& paths) {
 Result<void> find_all_named(const std::vector<DiffRun*>& runs, const DiffOptions& options) {
   std::set<std::string> names;
   for (const DiffRun* run : runs) {
+    std::vector<ColumnInfo> infos;
     for (const ColumnSummary& column : run->summary.columns) {
       names.insert({column.info.name, column.info.metric});
+      infos.push_back(column.info);
+    }
+    for (const HistogramColumns& histogram : find_histograms(infos)) {
+      names.insert(histogram.metric);
+      for (const QuantileName& compared : kComparedQuantiles) {
+        names.insert(quantile_name(histogram, compared));
+      }
     }
     if (!run->summary.recording.metadata) continue;
     for (const Mark& mark : run->summary.recording.metadata->marks) {

@@ -24,7 +24,8 @@ struct DiffOptions {
   // Ignore changes up to this share. The default is 5 % between two recordings, which do not show
   // how much runs differ from each other, and 0 between sets, which do.
   std::optional<double> margin = std::nullopt;
-  // Compare only these metrics, columns and phases ("phase: NAME"). If empty: all.
+  // Compare only these metrics, columns, phases ("phase: NAME") and quantiles of histograms
+  // ("wait_us p99"). If empty: all, but of a histogram only its quantiles and its count.
   std::vector<std::string> metrics = {};
 };
 
@@ -46,17 +47,20 @@ struct MetricDiff {
   };
 
   std::string name;
-  bool phase = false;  // the duration of a phase
+  bool phase = false;     // the duration of a phase
+  bool quantile = false;  // of a histogram
   Kind kind = Kind::gauge;
   Unit unit = Unit::count;
   bool events = false;  // a counter that grows in only a few rows: its growth is compared
   // The rate per second (or the growth) of a counter, the mean of a gauge, the nanoseconds of a
-  // phase. With several runs, it is their median.
+  // phase, a quantile. With several runs, it is their median.
   std::optional<double> before;
   std::optional<double> after;
   std::size_t samples_before = 0;  // number of independent values in the test: blocks or runs
   std::size_t samples_after = 0;
-  std::uint64_t block_ns = 0;  // the length of a block; 0 if each run is one value
+  // The length of a block; 0 if each run is one value, or if a block has a number of values of a
+  // histogram instead.
+  std::uint64_t block_ns = 0;
   Shift shift;
   double p = 1;
   double adjusted_p = 1;

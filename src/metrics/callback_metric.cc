@@ -9,13 +9,22 @@ namespace kymo {
 namespace {
 
 constexpr std::size_t kMaxWhat = 200;  // an exception's text goes into one line of a warning
+// From here on a value is a negative number if it is read with a sign.
+constexpr std::uint64_t kFirstNegative = std::uint64_t{1} << 63;
 
 }  // namespace
 
 void CallbackMetric::read(std::uint64_t* out) noexcept {
   try {
     read_(out);
-    std::copy_n(out, last_.size(), last_.begin());
+    std::uint64_t all_bits = 0;
+    for (std::size_t i = 0; i < last_.size(); ++i) {
+      all_bits |= last_[i] = out[i];
+    }
+    if (all_bits >= kFirstNegative) {
+      note_negative(*std::find_if(last_.begin(), last_.end(),
+                                  [](std::uint64_t value) { return value >= kFirstNegative; }));
+    }
     return;
   } catch (const std::exception& error) {
     note(error.what());
@@ -41,9 +50,25 @@ void CallbackMetric::note(const char* what) noexcept {
   }
 }
 
-CallbackError CallbackMetric::error() const {
+void CallbackMetric::note_negative(std::uint64_t value) noexcept {
   const std::lock_guard lock(mutex_);
-  return {name_, errors_, what_};
+  ++negatives_;
+  last_negative_ = value;
+  all_errors_->fetch_add(1, std::memory_order_relaxed);
+}
+
+void CallbackMetric::add_errors(std::vector<CallbackError>* errors) const {
+  const std::lock_guard lock(mutex_);
+  if (errors_ != 0) {
+    errors->push_back({name_, errors_, what_, false});
+  }
+  if (negatives_ != 0) {
+    errors->push_back({name_, negatives_,
+                       std::to_string(last_negative_) + ", which is " +
+                           std::to_string(static_cast<std::int64_t>(last_negative_)) +
+                           " as a number with a sign",
+                       true});
+  }
 }
 
 }  // namespace kymo

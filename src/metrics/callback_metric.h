@@ -15,7 +15,7 @@ namespace kymo {
 
 // A metric that a callback reads, and what became of it.
 //
-// Threads: read() and keep() by the thread that has the registry's CallbackTurn; error() by any.
+// Threads: read() and keep() by the thread that has the registry's CallbackTurn; add_errors() by any.
 class CallbackMetric {
  public:
   // Each error is counted in `all_errors`, too.
@@ -31,19 +31,23 @@ class CallbackMetric {
   void read(std::uint64_t* out) noexcept;
   // Stores the values that the callback gave last.
   void keep(std::uint64_t* out) const noexcept;
-  // What the callback has thrown; its count is 0 if it never threw.
-  [[nodiscard]] CallbackError error() const;
+  // Appends what the callback has thrown, and the values of it that are probably negative. Appends
+  // nothing if there was neither.
+  void add_errors(std::vector<CallbackError>* errors) const;
 
  private:
   void note(const char* what) noexcept;
+  void note_negative(std::uint64_t value) noexcept;
 
   const std::string name_;
   const Registry::FamilyCallback read_;
   const std::shared_ptr<std::atomic<std::uint64_t>> all_errors_;
   std::vector<std::uint64_t> last_;
-  mutable std::mutex mutex_;  // guards the next two
+  mutable std::mutex mutex_;  // guards the members below
   std::uint64_t errors_ = 0;
   std::string what_;
+  std::uint64_t negatives_ = 0;
+  std::uint64_t last_negative_ = 0;
 };
 
 }  // namespace kymo

@@ -32,7 +32,7 @@ struct Registry::State {
   mutable std::mutex mutex;
   std::vector<Entry> entries;  // guarded by mutex
   CallbackTurn turn;
-  // How often callbacks have thrown. Whoever asks for their errors looks here first: a mutex that
+  // How often callbacks have made an error. Whoever asks for the errors looks here first: a mutex that
   // is held often is likely to be held at a fork, too, and is never free again in the child.
   const std::shared_ptr<std::atomic<std::uint64_t>> callback_errors =
       std::make_shared<std::atomic<std::uint64_t>>(0);
@@ -239,11 +239,8 @@ std::vector<CallbackError> Registry::callback_errors() const {
   const std::lock_guard lock(state_->mutex);
   std::vector<CallbackError> errors;
   for (const Entry& entry : state_->entries) {
-    if (entry.callback == nullptr) {
-      continue;
-    }
-    if (CallbackError error = entry.callback->error(); error.count != 0) {
-      errors.push_back(std::move(error));
+    if (entry.callback != nullptr) {
+      entry.callback->add_errors(&errors);
     }
   }
   return errors;

@@ -273,6 +273,7 @@ nlohmann::json or_null(const std::optional<double>& number) {
 nlohmann::json metric_json(const MetricDiff& metric) {
   nlohmann::json json{{"name", metric.name},
                       {"what", metric.phase      ? "phase duration"
+                               : metric.quantile ? "quantile"
                                : metric.events   ? "growth"
                                : is_rate(metric) ? "rate per second"
                                                  : "mean"},

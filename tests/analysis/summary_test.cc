@@ -34,6 +34,32 @@ Summary summarize_ok(const std::string& path) {
   return summary.ok() ? std::move(*summary) : Summary{};
 }
 
+// Before, a report of the first part of a rotated recording did not say that there are more.
+TEST(Summary, APartOfALongerRecordingIsSaid) {
+  const tests::TempFolder folder;
+  const auto note = [&](const std::string& part) {
+    static_cast<void>(folder.file(
+        "a.meta.json",
+        R"({"format_version":1,"state":"ended","columns":[{"name":"n","metric":"n","kind":"counter"}],
+           "part":)" +
+            part + "}"));
+    static_cast<void>(folder.file("a.gaps.tsv", kGapsHeader));
+    const Summary summary = summarize_ok(folder.file("a.tsv", "Time (ns)\tn\n0\t1\n1000\t2\n"));
+    return summary.recording.notes.empty() ? "" : summary.recording.notes.front();
+  };
+  EXPECT_EQ(
+      note(R"({"number":1,"previous":"a.tsv","next":"a.2.tsv"})"),
+      "it is only part 1 of a longer recording: the rows before are in \"a.tsv\", those after "
+      "in \"a.2.tsv\"");
+  EXPECT_EQ(note(R"({"number":0,"next":"a.1.tsv"})"),
+            "it is only part 0 of a longer recording: the rows after are in \"a.1.tsv\"");
+  EXPECT_EQ(note(R"({"number":7,"previous":"a.6.tsv"})"),
+            "it is only part 7 of a longer recording: the rows before are in \"a.6.tsv\"");
+  for (const char* none : {R"({"number":0})", "null", "7", R"({"next":7})"}) {
+    EXPECT_EQ(note(none), "") << none;
+  }
+}
+
 TEST(Summary, CountersHaveRatesAndGaugesHaveMeans) {
   const tests::TempFolder folder;
   std::string rows = "Time (ns)\tn_bytes\tlevel\n";

@@ -29,6 +29,30 @@ setup() {
   [ -s run.csv ]
 }
 
+# Before, it had no diff, although a program that embeds libkymo wants to compare its runs.
+@test "it compares recordings, and says which kymo compares checkpoints" {
+  cd "$BATS_TEST_TMPDIR"
+  for run in a b; do
+    printf 'Time (ns)\tn\n' >$run.tsv
+    for i in $(seq 0 400); do printf '%d\t%d\n' "$((i * 1000000))" "$((i * i))" >>$run.tsv; done
+  done
+  diff <("$kymo" diff a.tsv b.tsv) <("$reader" diff a.tsv b.tsv)
+  run -0 "$reader" diff --base a.tsv --new b.tsv --fail-on-change 10% --html page.html
+  [ -s page.html ]
+  mkdir one two
+  run --separate-stderr "$reader" diff one two
+  echo "$output $stderr"
+  [ "$status" -eq 1 ]
+  [[ "$stderr" == *"cannot compare one with two: not both have a recording"*"KYMO_BUILD_PROGRAMS"* ]]
+  for given in "a.tsv missing.tsv" "missing.tsv missing-2.tsv"; do
+    # shellcheck disable=SC2086  # two words
+    run --separate-stderr "$reader" diff $given
+    echo "$stderr"
+    [ "$status" -eq 1 ]
+    [[ "$stderr" == *"missing.tsv"* && "$stderr" != *gRPC* ]]
+  done
+}
+
 @test "each verb of the whole kymo is here or says what it needs" {
   verbs=$("$kymo" --help | sed -n '/^Subcommands/,$s/^  \([a-z]\+\) .*/\1/p')
   [ "$(wc -w <<<"$verbs")" -gt 30 ]
@@ -45,7 +69,7 @@ setup() {
     fi
   done
   echo "here: $here"
-  [ "$here" = " report export record recover" ]
+  [ "$here" = " report export diff record recover" ]
   run "$reader" --help
   [[ "$output" == *"built without gRPC"* ]]
   [[ "$output" != *"  dump "* ]]

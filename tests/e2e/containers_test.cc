@@ -6,8 +6,10 @@
 #include <signal.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <memory>
 #include <thread>
 
@@ -16,6 +18,7 @@
 #include "support/containerd.h"
 #include "support/docker.h"
 #include "support/real_criu.h"
+#include "support/stop_points.h"
 
 namespace kymo::test {
 namespace {
@@ -66,6 +69,51 @@ TEST(ContainersTest, ARuncContainerIsDumpedRestoredAndCountsOn) {
   EXPECT_GT(restored["stats"]["pages_restored"].get<int>(), 0);
   EXPECT_TRUE(counts_on(bundle + "/rootfs"));
   EXPECT_GE(std::stoi(read_file(bundle + "/rootfs/count")), std::stoi(count));
+}
+
+// Two processes, each of which writes the longest time between two looks at the clock into /gap-1 or
+// /gap-2, in hundredths of a second.
+constexpr char kLoops[] =
+    R"(loop() { most=-1; last=; while true; do read now rest </proc/uptime; now=${now%.*}${now#*.};
+  gap=$((now-${last:-$now})); last=$now; if [ $gap -gt $most ]; then most=$gap; echo $most 1<>/gap-$1; fi;
+  sleep 0.01; done; }; loop 1 & loop 2)";
+
+// Before the fix, kymo showed 150 ms where a loop in the container saw 250 ms: the time in which CRIU
+// stops one process after the other was not counted. Here CRIU is held in the middle of it.
+TEST(ContainersTest, AStandstillThatItsProcessesSeeWhileTheyAreBeingFrozenIsCounted) {
+  KYMO_NEEDS_RUNC();
+  const RuncFolder runc;
+  const std::string bundle = make_bundle(runc.folder(), "loops", {"/bin/sh", "-c", kLoops});
+  ASSERT_TRUE(runc.runc("run -d --bundle '" + bundle + "' kymo-web"));
+  const auto gap_ms = [&](int loop) {
+    const std::string file = bundle + "/rootfs/gap-" + std::to_string(loop);
+    return fs::exists(file) ? 10 * std::atol(read_file(file).c_str()) : -1;
+  };
+  ASSERT_TRUE(eventually([&] { return gap_ms(1) >= 0 && gap_ms(2) >= 0; }));
+  const BreakableCriu criu;
+  Kymod kymod({"--runc-root", runc.path(), "--criu", criu.path()});
+  kymod.start();
+  criu.break_at("Seized task", SIGSTOP);
+  auto dump = std::async(std::launch::async, [&] {
+    return kymod.kymo_json(
+        {"dump", "runc", "kymo-web", "--leave-running", "--dir", kymod.path("one")});
+  });
+  const pid_t stopped = criu.stopped_unless([&] { return has_ended(dump); });
+  ASSERT_NE(stopped, 0) << kymod.log();
+  // Both loops stand still from before this until after it. The pause is the time that is measured.
+  const std::uint64_t begin_ns = monotonic_ns();
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  const std::uint64_t held_ns = monotonic_ns() - begin_ns;
+  criu.mend();
+  ::kill(stopped, SIGCONT);
+  const nlohmann::json made = dump.get();
+  EXPECT_GE(made["stood_still_ns"].get<std::uint64_t>(), held_ns) << made["stats"];
+  EXPECT_LE(made["stood_still_ns"].get<std::uint64_t>(), made["duration_ns"].get<std::uint64_t>());
+  const auto held_ms = static_cast<long>(held_ns / 1'000'000);
+  for (const int loop : {1, 2}) {
+    EXPECT_TRUE(eventually([&] { return gap_ms(loop) + 10 >= held_ms; }))
+        << "loop " << loop << " saw at most " << gap_ms(loop) << " ms, not " << held_ms;
+  }
 }
 
 TEST(ContainersTest, ADumpOfARuncContainerHasItsRecordingAndItsTree) {

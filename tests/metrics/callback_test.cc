@@ -51,6 +51,35 @@ TEST(Callback, OneThatThrowsIsCountedAndItsColumnKeepsItsLastValue) {
   EXPECT_EQ(errors[0].what, "no queue") << "one line";
 }
 
+TEST(Callback, ValuesThatAreProbablyNegativeAreCountedAndRecordedAsTheyAre) {
+  Registry registry;
+  std::uint64_t value = INT64_MAX;
+  bool fails = false;
+  ASSERT_TRUE(registry.callback_family(gauge("levels", {{"side", {"left", "right"}}}),
+                                       [&](std::uint64_t* out) {
+                                         if (fails) throw 5;
+                                         out[0] = 1;
+                                         out[1] = value;
+                                       }));
+  const auto sampler = registry.sampler({}).value();
+  EXPECT_EQ(sample(*sampler), (Row{1, INT64_MAX}));
+  EXPECT_TRUE(registry.callback_errors().empty());
+  ++value;
+  EXPECT_EQ(sample(*sampler), (Row{1, value}));
+  std::vector<CallbackError> errors = registry.callback_errors();
+  ASSERT_EQ(errors.size(), 1U);
+  EXPECT_TRUE(errors[0].negative);
+  EXPECT_EQ(errors[0].count, 1U);
+  EXPECT_EQ(errors[0].what,
+            "9223372036854775808, which is -9223372036854775808 as a number with a sign");
+  fails = true;
+  EXPECT_EQ(sample(*sampler), (Row{1, value})) << "the last values, which count no more";
+  errors = registry.callback_errors();
+  ASSERT_EQ(errors.size(), 2U);
+  EXPECT_FALSE(errors[0].negative);
+  EXPECT_EQ(errors[1].count, 1U);
+}
+
 TEST(Callback, AFamilyThatThrowsHalfwayKeepsAllItsValues) {
   Registry registry;
   std::uint64_t value = 1;

@@ -69,12 +69,17 @@ TEST_F(Report, CallbacksThatHaveThrownAreAWarning) {
       "interval_ns":1000000,
       "columns":[{"name":"queued","metric":"queued","kind":"gauge","unit":"count"}],
       "stats":{"ticks_due":2,"rows_captured":2,"rows_written":2},
-      "callback_errors":[{"metric":"queued","count":12,"what":"no \u001b[31mqueue"}, 7]})"));
+      "callback_errors":[{"metric":"queued","count":12,"what":"no \u001b[31mqueue"}, 7,
+      {"metric":"queued","count":1,"what":"18446744073709551611, which is -5","negative":true}]})"));
   const std::string text = named_report(*analysis::summarize(path));
   EXPECT_NE(text.find("quality     warning: the callback of queued has thrown 12 times (last: no "),
             std::string::npos)
       << text;
-  EXPECT_NE(text.find("): the columns kept their last values meanwhile\n"), std::string::npos);
+  EXPECT_NE(text.find("): its columns kept their last values meanwhile\n"), std::string::npos);
+  EXPECT_NE(text.find("warning: values of queued are probably negative: its callback has returned "
+                      "2^63 or more 1 time (last: 18446744073709551611, which is -5)\n"),
+            std::string::npos)
+      << text;
   EXPECT_EQ(text.find('\x1b'), std::string::npos) << "a control code reached the report";
   EXPECT_EQ(text.find("no problem was found"), std::string::npos);
 }

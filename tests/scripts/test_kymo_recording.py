@@ -199,6 +199,16 @@ class DamagedRecording(unittest.TestCase):
         self.assertTrue(any("a.meta.json" in note for note in run.notes))
 
 
+    def test_a_part_of_a_longer_recording_is_said(self):
+        self.load("Time (ns)\tup\n1\t1\n2\t2\n")
+        self.path.with_name("a.meta.json").write_text(json.dumps(
+            {"format_version": 1, "columns": [{"name": "up", "kind": "counter"}],
+             "part": {"number": 1, "previous": "a.tsv", "next": "a.2.tsv"}}))
+        notes = [note for note in kymo_recording.load(self.path).notes if "only part" in note]
+        self.assertEqual(notes, ["it is only part 1 of a longer recording: the rows before are in a.tsv",
+                                 "it is only part 1 of a longer recording: the rows after are in a.2.tsv"])
+
+
 class CompressedRecording(unittest.TestCase):
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory()

@@ -11,12 +11,12 @@
 #include "analysis/find_recordings.h"
 #include "base/file.h"
 #include "checkpoint_named.h"
+#include "checkpoint_pair.h"
 #include "confined.h"
 #include "diff_profiles.h"
 #include "print.h"
 #include "profile_file.h"
 #include "recordings.h"
-#include "report/checkpoint_diff.h"
 #include "report/diff_page.h"
 #include "report/flame_page.h"
 #include "report/html_report.h"
@@ -146,9 +146,9 @@ void compare_two(Context& context, const DiffArguments& arguments, std::string& 
       analysis::recordings_to_compare(arguments.before, arguments.recording);
   const auto recordings_after =
       analysis::recordings_to_compare(arguments.after, arguments.recording);
-  const auto before = report::read_checkpoint_stats(arguments.before);
-  const auto after = report::read_checkpoint_stats(arguments.after);
-  if (!before || !after) {
+  Result<CheckpointPair> pair =
+      compare_checkpoints(arguments.before, arguments.after, arguments.rows, context.json);
+  if (!pair) {
     if (recordings_before && recordings_after) {
       return compare_recordings(context, arguments, *recordings_before, *recordings_after, nullptr,
                                 "", data);
@@ -156,24 +156,21 @@ void compare_two(Context& context, const DiffArguments& arguments, std::string& 
     // If one is a recording and the other a checkpoint without recordings, report the checkpoint.
     if (recordings_before) return fail(context, recordings_after.error());
     if (recordings_after) return fail(context, recordings_before.error());
-    return fail(context, !before ? before.error() : after.error());
+    return fail(context, pair.error());
   }
   // If the recording that the user named does not exist, it must be an error.
   if (!arguments.recording.empty() && !(recordings_before && recordings_after)) {
     return fail(context, !recordings_before ? recordings_before.error() : recordings_after.error());
   }
-  const report::CheckpointDiff diff = report::diff_of(*before, *after);
-  nlohmann::json json = report::json_of(diff);
-  std::string text = context.json ? "" : report::text_of(diff, arguments.rows);
   if (recordings_before && recordings_after) {
     return compare_recordings(context, arguments, *recordings_before, *recordings_after,
-                              std::move(json), std::move(text), data);
+                              std::move(pair->json), std::move(pair->text), data);
   }
   if (arguments.allowed_change || !arguments.options.align.empty() || !arguments.page.empty()) {
     return fail(context, !recordings_before ? recordings_before.error() : recordings_after.error());
   }
-  if (context.json) return print_json(json);
-  std::cout << text;
+  if (context.json) return print_json(pair->json);
+  std::cout << pair->text;
 }
 
 void write_page(Context& context, const DiffArguments& arguments, const Result<std::string>& page) {
@@ -254,9 +251,8 @@ void add_recording_options(CLI::App& diff, const std::shared_ptr<DiffArguments>&
   diff.add_option("--to", arguments->options.to_s,
                   "End of the range to compare, in seconds after the same point");
   diff.add_option("--metric", arguments->options.metrics,
-                  "Compare only this metric, column or \"phase: NAME\" (may be repeated); fewer "
-                  "metrics need "
-                  "fewer runs")
+                  "Compare only this metric, column, \"phase: NAME\" or quantile of a histogram "
+                  "(\"NAME p99\"; may be repeated); fewer metrics need fewer runs")
       ->allow_extra_args(false);
   diff.add_option_function<std::string>(
           "--margin",

@@ -1,12 +1,18 @@
-// The verbs of a kymo without gRPC, which reads and takes recordings and needs no kymod.
+// The verbs of a kymo without gRPC, which reads, compares and takes recordings and needs no kymod.
 
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
+
+#include "checkpoint_named.h"
+#include "checkpoint_pair.h"
 #include "print.h"
 #include "verbs.h"
 
 namespace kymo::cli {
 namespace {
 
-constexpr char kHere[] = "report, export, record, recover, view";
+constexpr char kHere[] = "report, diff, export, record, recover, view";
 
 // Verbs that need kymod, CRIU's images or stack profiles: each says what is missing.
 void add_missing(CLI::App& app, Context& context);
@@ -19,7 +25,7 @@ constexpr Verb kVerbs[] = {
     {"unfreeze", add_missing}, {"ps", add_missing},          {"attach", add_missing},
     {"kill", add_missing},     {"checkpoints", add_missing}, {"inspect", add_missing},
     {"verify", add_missing},   {"delete", add_missing},      {"history", add_missing},
-    {"metrics", add_missing},  {"check", add_missing},       {"diff", add_missing},
+    {"metrics", add_missing},  {"check", add_missing},       {"diff", add_diff},
     {"explain", add_missing},  {"stats", add_missing},       {"profile", add_missing},
     {"profiles", add_missing}, {"watch", add_missing},       {"recorder", add_missing},
     {"snapshot", add_missing}, {"progress", add_missing},    {"web", add_missing},
@@ -54,10 +60,29 @@ Result<std::unique_ptr<inside::Source>> bpf_source_of(int /*pid*/) {
                "-DKYMO_BUILD_PROGRAMS=ON"};
 }
 
+// Without kymod, a name is a path.
+std::string checkpoint_named(const Context& /*context*/, const std::string& name) {
+  return name;
+}
+
+Result<CheckpointPair> compare_checkpoints(const std::string& before, const std::string& after,
+                                           std::size_t /*rows*/, bool /*json*/) {
+  for (const std::string& path : {before, after}) {
+    std::error_code unknown;
+    if (!std::filesystem::exists(path, unknown)) {
+      return system_error("cannot compare " + path, ENOENT);
+    }
+  }
+  return Error{Code::unimplemented,
+               "cannot compare " + before + " with " + after +
+                   ": not both have a recording; only a kymo with gRPC compares what CRIU left in "
+                   "checkpoints: build Kymograph with -DKYMO_BUILD_PROGRAMS=ON"};
+}
+
 void add_common_options(CLI::App& app, Context& /*context*/) {
   app.footer(
       "This kymo was built without gRPC (KYMO_BUILD_TOOLS). A build with KYMO_BUILD_PROGRAMS also "
-      "dumps, restores and compares.");
+      "dumps, restores and compares checkpoints.");
 }
 
 }  // namespace kymo::cli

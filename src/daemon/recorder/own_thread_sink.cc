@@ -53,6 +53,7 @@ struct OwnThreadSink::State {
   bool ended = false;
   std::uint64_t bytes = 0;
   OutputPlace place;
+  LostRows gone;  // what the other sink said
 
   void run();
   Result<void> make(const Call& call);
@@ -86,9 +87,9 @@ void OwnThreadSink::State::note_loss(const Call& call, const Error& why) {
   const std::uint64_t last_ns = call.words[call.words.size() - call.stride];
   if (lost_rows == 0) first_loss = why.message;
   lost_rows += rows;
-  auto lost = std::make_shared<Call>();
-  lost->gap = Gap{call.words.front(), last_ns + interval_ns, rows, MissCause::sink_error};
-  queue.push_front(std::move(lost));
+  auto gap = std::make_shared<Call>();
+  gap->gap = Gap{call.words.front(), last_ns + interval_ns, rows, MissCause::sink_error};
+  queue.push_front(std::move(gap));
 }
 
 void OwnThreadSink::State::run() {
@@ -100,7 +101,11 @@ void OwnThreadSink::State::run() {
     Result<void> result = make(*call);
     const std::uint64_t bytes_now = other->bytes_written();
     OutputPlace place_now = other->output_place();
+    // Only here, because it costs a system call. After close() nobody asks for it.
+    std::optional<LostRows> lost_now;
+    if (call->stats && !call->last) lost_now = other->lost_rows();
     lock.lock();
+    if (lost_now) gone = *std::move(lost_now);
     bytes = bytes_now;
     place = std::move(place_now);
     queue.pop_front();
@@ -232,6 +237,11 @@ std::uint64_t OwnThreadSink::bytes_written() const {
 OutputPlace OwnThreadSink::output_place() const {
   const std::lock_guard lock(state_->mutex);
   return state_->place;
+}
+
+LostRows OwnThreadSink::lost_rows() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->gone;
 }
 
 }  // namespace kymo::daemon

@@ -31,6 +31,7 @@ class OwnThreadSink : public Sink {
   // As they were when the other sink last returned.
   [[nodiscard]] std::uint64_t bytes_written() const override;
   [[nodiscard]] OutputPlace output_place() const override;
+  [[nodiscard]] LostRows lost_rows() const override;
 
  private:
   struct State;

@@ -54,6 +54,7 @@ void Writer::run() {
       }
       keep_error(call_foreign(kSink, [this]() -> Result<void> {
         sink_.progress(stats_());
+        sink_error_.set_lost(sink_.lost_rows());
         return {};
       }));
       next_progress_ns = now_ns + kProgressNs;
@@ -115,7 +116,7 @@ void Writer::refuse(std::uint64_t first, std::uint64_t last, std::size_t rows,
   counts_.missed_sink_error.add(rows);
   if (!refused_) {
     refused_ = Gap{first * interval_ns_, 0, 0, MissCause::sink_error};
-    sink_error_.set(why);
+    sink_error_.set_refusal(why);
   }
   refused_->end_ns = (last + 1) * interval_ns_;
   refused_->ticks += rows;

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "base/event.h"
 #include "kymo/sink.h"
@@ -18,22 +19,42 @@ namespace kymo {
 
 OutputPosition position_of(const OutputPlace& place);
 
-// What the sink said the last time that it began to refuse rows.
+// What the sink said the last time that it began to refuse rows, and what it has lost since it
+// accepted them.
 // Threads: any; no thread waits while it holds the mutex.
 class SinkError {
  public:
-  void set(const std::string& why) {
+  void set_refusal(const std::string& why) {
     const std::lock_guard lock(mutex_);
-    text_ = why;
+    refusal_ = why;
+    latest_ = why;
   }
-  [[nodiscard]] std::string get() const {
+  void set_lost(LostRows lost) {
     const std::lock_guard lock(mutex_);
-    return text_;
+    if (lost.text != lost_.text) {
+      latest_ = lost.text;
+    }
+    lost_ = std::move(lost);
+  }
+  [[nodiscard]] std::string refusal() const {
+    const std::lock_guard lock(mutex_);
+    return refusal_;
+  }
+  [[nodiscard]] LostRows lost() const {
+    const std::lock_guard lock(mutex_);
+    return lost_;
+  }
+  // The newer one of both.
+  [[nodiscard]] std::string latest() const {
+    const std::lock_guard lock(mutex_);
+    return latest_;
   }
 
  private:
-  mutable std::mutex mutex_;
-  std::string text_;  // guarded by mutex_
+  mutable std::mutex mutex_;  // guards all members
+  std::string refusal_;
+  LostRows lost_;
+  std::string latest_;
 };
 
 // The body of the writer thread: passes the contents of the ring and the gap queue to the sink.

@@ -227,8 +227,11 @@ Result<void> RecordingFiles::replace_metadata(const ProfilerStats& stats, const 
   }
   if (info_.callback_errors) {
     for (const CallbackError& error : info_.callback_errors()) {
-      metadata["callback_errors"].push_back(
-          {{"metric", error.metric}, {"count", error.count}, {"what", error.what}});
+      nlohmann::json one = {{"metric", error.metric}, {"count", error.count}, {"what", error.what}};
+      if (error.negative) {
+        one["negative"] = true;
+      }
+      metadata["callback_errors"].push_back(std::move(one));
     }
   }
   return replace_file(metadata_path_, json_text(metadata, 1) + '\n');

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -160,7 +161,7 @@ void RecordingParts::end_part(const std::string& next_path) {
   if (change == FileChange::none) {
     static_cast<void>(files_.write_metadata(stats_of_part(), "ended"));
   } else if (loss_of(change) != nullptr) {
-    counted_.missed_sink_error += std::exchange(counted_.rows_written, 0);  // as in kept()
+    counted_.missed_sink_error += std::exchange(counted_.rows_written, 0);  // as in lost_rows()
     files_.end_without_rows(stats_of_part());
   }
   // Otherwise another process has written to the file, and the metadata, too. Leave them.
@@ -172,29 +173,25 @@ void RecordingParts::end_part(const std::string& next_path) {
   first_row_ns_.reset();
 }
 
-std::optional<RecordingParts::Lost> RecordingParts::with_present_part(
-    std::optional<Lost> lost) const {
+LostRows RecordingParts::with_present_part(LostRows lost) const {
   if (const char* loss = loss_of(files_.change()); loss != nullptr && counted_.rows_written != 0) {
-    if (!lost) {
-      lost = Lost{};
-      lost->what = files_.path() + ' ' + loss;
+    if (lost.rows == 0) {
+      lost.text = files_.path() + ' ' + loss;
     }
-    lost->rows += counted_.rows_written;
+    lost.rows += counted_.rows_written;
   }
   return lost;
 }
 
-Result<void> RecordingParts::kept() const {
-  const std::optional<Lost> lost = with_present_part(lost_);
-  if (!lost) {
-    return {};
+LostRows RecordingParts::lost_rows(const char* verb) const {
+  LostRows lost = with_present_part(lost_);
+  if (lost.rows != 0) {
+    lost.text += ": of the rows that were written, " + std::to_string(lost.rows) + " are gone";
+    if (number_ != 0) {
+      lost.text += std::string("; the recording ") + verb + " in " + files_.path();
+    }
   }
-  std::string message =
-      lost->what + ": of the rows that were written, " + std::to_string(lost->rows) + " are gone";
-  if (number_ != 0) {
-    message += "; the recording ends in " + files_.path();
-  }
-  return Error{Code::data_loss, std::move(message), 0};
+  return lost;
 }
 
 void RecordingParts::remove_oldest() {
@@ -234,8 +231,13 @@ ProfilerStats RecordingParts::stats_of_part() const {
 
 Result<void> RecordingParts::write_metadata(const ProfilerStats& stats, const char* state) {
   latest_ = stats;
-  if (files_.change() != FileChange::none) {
-    return {};  // the next rows begin a new part
+  if (const FileChange change = files_.change(); change != FileChange::none) {
+    // Begin the new part at once if rows are gone, so that what is said about it does not change.
+    // Otherwise, or if this fails, it begins with the next rows.
+    if (loss_of(change) != nullptr && std::string_view(state) == "running") {
+      static_cast<void>(begin_next_part());
+    }
+    return {};
   }
   return files_.write_metadata(number_ == 0 ? stats : stats_of_part(), state);
 }

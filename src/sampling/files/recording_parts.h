@@ -21,7 +21,7 @@ std::string part_path(const std::string& path, std::uint64_t number);
 //
 // A part also ends if somebody else has changed its file. This happens if this process was restored
 // from an image that is older than the file, or if somebody removes the file. The file then stays
-// as it is, and a new part follows.
+// as it is, and a new part follows: with the next rows, or with the next metadata if rows are gone.
 //
 // Threads: one at a time.
 // Errors:  write() keeps all rows or none. If the next part cannot be begun, this is tried again
@@ -42,8 +42,10 @@ class RecordingParts {
   // `stats` are those of the whole recording.
   Result<void> write_metadata(const ProfilerStats& stats, const char* state);
 
-  // data_loss if somebody else has removed rows that write() had accepted.
-  [[nodiscard]] Result<void> kept() const;
+  // What somebody else has removed of the rows that write() had accepted. `verb`: what the recording
+  // does in its newest part: "goes on" or "ends".
+  // Cost: one fstat(2).
+  [[nodiscard]] LostRows lost_rows(const char* verb) const;
 
   [[nodiscard]] std::uint64_t bytes_written() const { return closed_bytes_ + files_.bytes(); }
   [[nodiscard]] OutputPlace place() const { return {path_, number_, files_.bytes()}; }
@@ -61,12 +63,9 @@ class RecordingParts {
   [[nodiscard]] ProfilerStats stats_of_part() const;
   Result<void> begin_next_part();
   void end_part(const std::string& next_path);
-  struct Lost {
-    std::string what;  // the first file, and what happened to it
-    std::uint64_t rows = 0;
-  };
-  // `lost`, and the present part if its rows are gone.
-  [[nodiscard]] std::optional<Lost> with_present_part(std::optional<Lost> lost) const;
+  // `lost`, and the present part if its rows are gone. The text is only the first file and what
+  // happened to it.
+  [[nodiscard]] LostRows with_present_part(LostRows lost) const;
   void remove_oldest();
 
   std::string path_;
@@ -77,7 +76,7 @@ class RecordingParts {
   std::optional<std::string> previous_;  // file name of the part before
   std::deque<Closed> closed_;            // parts that are still kept, oldest first, with `earlier`
   std::uint64_t closed_bytes_ = 0;       // row bytes of all parts before, also of removed ones
-  std::optional<Lost> lost_;             // in the parts before
+  LostRows lost_;                        // in the parts before
   ProfilerStats latest_;                 // of the whole recording
   // Of the present part:
   ProfilerStats at_begin_;  // of the whole recording when it began

@@ -41,16 +41,20 @@ class TsvSink final : public Sink {
 
   Result<void> close(const ProfilerStats& stats) override {
     Result<void> ended = parts_->write_metadata(stats, "ended");
-    Result<void> kept = parts_->kept();
+    LostRows lost = parts_->lost_rows("ends");
     open_.store(false, std::memory_order_release);
     if (!ended) {
       return unfinished(ended.error(), stats);
     }
-    return kept;
+    return lost.text.empty() ? Result<void>() : Error{Code::data_loss, std::move(lost.text), 0};
   }
 
   [[nodiscard]] std::uint64_t bytes_written() const override {
     return parts_ ? parts_->bytes_written() : 0;
+  }
+
+  [[nodiscard]] LostRows lost_rows() const override {
+    return parts_ ? parts_->lost_rows("goes on") : LostRows();
   }
 
   [[nodiscard]] OutputPlace output_place() const override {

@@ -5,21 +5,21 @@
 namespace kymo {
 
 CallbackErrors::CallbackErrors(const Registry& registry, const std::vector<Column>& columns)
-    : thrown_(RegistryAccess::errors_of_callbacks(registry)),
-      thrown_before_(thrown_->load(std::memory_order_relaxed)),
+    : all_(RegistryAccess::errors_of_callbacks(registry)),
+      all_before_(all_->load(std::memory_order_relaxed)),
       registry_(registry) {
   for (const Column& column : columns) {
     recorded_.insert(column.metric->name);
   }
   for (const CallbackError& error : registry.callback_errors()) {
-    before_[error.metric] = error.count;
+    before_[{error.metric, error.negative}] = error.count;
   }
 }
 
 std::vector<CallbackError> CallbackErrors::since_begin(const Registry& registry) const {
   std::vector<CallbackError> errors = registry.callback_errors();
   for (CallbackError& error : errors) {
-    const auto earlier = before_.find(error.metric);
+    const auto earlier = before_.find({error.metric, error.negative});
     error.count -= earlier == before_.end() ? 0 : earlier->second;
   }
   std::erase_if(errors, [this](const CallbackError& error) {
@@ -29,7 +29,7 @@ std::vector<CallbackError> CallbackErrors::since_begin(const Registry& registry)
 }
 
 std::vector<CallbackError> CallbackErrors::get() const {
-  if (thrown_->load(std::memory_order_relaxed) == thrown_before_) {
+  if (all_->load(std::memory_order_relaxed) == all_before_) {
     return {};
   }
   const std::lock_guard lock(mutex_);
@@ -45,8 +45,14 @@ void CallbackErrors::finish() {
 }
 
 std::string text_of(const CallbackError& error) {
-  return "metric '" + error.metric + "': its callback has thrown " + std::to_string(error.count) +
-         (error.count == 1 ? " time" : " times") + ", the last time: " + error.what +
+  const std::string times =
+      std::to_string(error.count) + (error.count == 1 ? " time" : " times") + ", the last time: ";
+  if (error.negative) {
+    return "values of metric '" + error.metric +
+           "' are probably negative: its callback has returned 2^63 or more " + times + error.what +
+           "; for a value below zero, record its distance from a fixed lowest value";
+  }
+  return "metric '" + error.metric + "': its callback has thrown " + times + error.what +
          "; its columns kept their last values meanwhile";
 }
 

@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kymo/metric.h"
@@ -15,7 +16,8 @@
 
 namespace kymo {
 
-// What callbacks of recorded metrics have thrown during a recording.
+// What callbacks of recorded metrics have thrown during a recording, and which of them returned
+// values that are probably negative.
 //
 // Threads:   any.
 // Ownership: has a copy of the registry until finish(). Sinks keep this for longer, and must not
@@ -32,14 +34,14 @@ class CallbackErrors {
  private:
   [[nodiscard]] std::vector<CallbackError> since_begin(const Registry& registry) const;
 
-  // How often callbacks have thrown, and how often before this was made. While both are the same,
-  // nobody takes the mutex: one that is held often is likely to be held at a fork, too.
-  std::shared_ptr<const std::atomic<std::uint64_t>> thrown_;
-  std::uint64_t thrown_before_;
+  // The errors of all callbacks, and those before this was made. While both are the same, nobody
+  // takes the mutex: one that is held often is likely to be held at a fork, too.
+  std::shared_ptr<const std::atomic<std::uint64_t>> all_;
+  std::uint64_t all_before_;
   std::set<std::string> recorded_;
-  std::map<std::string, std::uint64_t> before_;
-  mutable std::mutex mutex_;          // guards the next two
-  std::optional<Registry> registry_;  // until finish()
+  std::map<std::pair<std::string, bool>, std::uint64_t> before_;  // by metric and `negative`
+  mutable std::mutex mutex_;                                      // guards the next two
+  std::optional<Registry> registry_;                              // until finish()
   std::vector<CallbackError> final_;
 };
 

@@ -35,6 +35,7 @@
 #include "sampling/files/metadata.h"
 #include "sampling/files/sink_in_use.h"
 #include "sampling/profiler/callback_errors.h"
+#include "sampling/profiler/losses.h"
 #include "sampling/ring/gap_queue.h"
 #include "sampling/ring/ring.h"
 #include "sampling/ring/ring_memory.h"
@@ -200,32 +201,6 @@ class LeftRing {
   std::string path_;
   std::string aside_;
 };
-
-// The outcome of a recording: that of closing its sink, and what could not be kept.
-Result<void> with_losses(Result<void> closed, const ProfilerStats& stats,
-                         const std::string& sink_error) {
-  if (stats.missed_sink_error == 0 && stats.missed_ring_full == 0) {
-    return closed;
-  }
-  std::string lost = "the recording lacks " +
-                     std::to_string(stats.missed_sink_error + stats.missed_ring_full) + " of " +
-                     std::to_string(stats.ticks_due) + " ticks: ";
-  if (stats.missed_sink_error != 0) {
-    lost +=
-        std::to_string(stats.missed_sink_error) + " rows could not be kept (" + sink_error + ')';
-  }
-  if (stats.missed_ring_full != 0) {
-    lost += (stats.missed_sink_error != 0 ? ", and for " : "for ") +
-            std::to_string(stats.missed_ring_full) +
-            " ticks the ring was full, because the disk or sink was too slow";
-  }
-  if (!closed) {
-    Error error = closed.error();
-    error.message += "; " + lost;
-    return error;
-  }
-  return Error{Code::data_loss, std::move(lost), 0};
-}
 
 }  // namespace
 
@@ -479,7 +454,7 @@ Result<void> Profiler::State::stop() {
   }
   options.sink->in_use_.store(false, std::memory_order_release);
   callback_errors->finish();
-  return with_losses(std::move(closed), final, sink_error.get());
+  return with_losses(std::move(closed), final, sink_error.refusal(), callback_errors->get());
 }
 
 Profiler::Profiler(const Registry& registry, ProfilerOptions options)
@@ -538,7 +513,11 @@ std::vector<std::string> Profiler::warnings() const {
 }
 
 std::string Profiler::last_sink_error() const {
-  return running() ? state_->sink_error.get() : std::string();
+  return running() ? state_->sink_error.latest() : std::string();
+}
+
+LostRows Profiler::lost_rows() const {
+  return state_->is_forked_copy() ? LostRows() : state_->sink_error.lost();
 }
 
 std::vector<std::uint64_t> Profiler::newest_rows(std::size_t most) const {

@@ -6,6 +6,7 @@
 #include <condition_variable>
 #include <mutex>
 #include <optional>
+#include <thread>
 #include <vector>
 
 namespace kymo::daemon {
@@ -38,6 +39,7 @@ class DiskSink : public Sink {
     return {};
   }
   [[nodiscard]] OutputPlace output_place() const override { return {"/disk/log.tsv"}; }
+  [[nodiscard]] LostRows lost_rows() const override { return {3, "log.tsv was removed"}; }
 
   void be(bool stalls, bool fails = false) {
     const std::lock_guard lock(mutex_);
@@ -99,6 +101,14 @@ TEST_F(OwnThreadSinkTest, WhileTheDiskAnswersAWriteHasItsResult) {
   EXPECT_EQ(disk->closed()->rows_written, 2U);
   EXPECT_EQ(disk->closed()->missed_sink_error, 1U)
       << "the caller has already counted the refused row";
+}
+
+TEST_F(OwnThreadSinkTest, WhatTheOtherSinkHasLostIsSaid) {
+  EXPECT_TRUE(sink.lost_rows().text.empty()) << "it was not asked yet";
+  sink.progress({});
+  while (sink.lost_rows().text.empty()) std::this_thread::yield();
+  EXPECT_EQ(sink.lost_rows().rows, 3U);
+  EXPECT_EQ(sink.lost_rows().text, "log.tsv was removed");
 }
 
 // Before the fix, a stalled disk also blocked the history, and with it snapshots and the recordings

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <filesystem>
@@ -91,6 +92,22 @@ TEST_F(RecorderTest, RowsThatWereLostAreNoFailureOfAStop) {
   lose_rows();
   EXPECT_TRUE(recorder->stop());
   EXPECT_FALSE(recorder->recording());
+}
+
+// Before, the log of kymod said it only when the recorder stopped.
+TEST_F(RecorderTest, AFileThatIsRemovedIsSaidWhileItIsRecorded) {
+  make();
+  ASSERT_TRUE(recorder->start());
+  while (lines("all") < 2) std::this_thread::yield();
+  ASSERT_TRUE(fs::remove(recorder->running()->log_path()));
+  const auto is_said = [](const std::string& text) {
+    return text.find("/all.tsv was removed or replaced by another program") != std::string::npos;
+  };
+  while (!is_said(recorder->running()->profiler().lost_rows().text)) std::this_thread::yield();
+  const std::vector<Trouble> troubles = recorder->troubles();
+  EXPECT_TRUE(std::any_of(troubles.begin(), troubles.end(),
+                          [&](const Trouble& trouble) { return is_said(trouble.text); }));
+  EXPECT_TRUE(recorder->stop());
 }
 
 // The warning about the second metric comes first in the list. Before the fix, kymod printed the other warning again, and

@@ -242,7 +242,7 @@ TEST_F(RecordingPartsTest, APartWhoseRowsAreGoneEndsAndNamesTheNext) {
     }
     ASSERT_TRUE(write(parts, 3));
     ASSERT_TRUE(parts.write_metadata({}, "ended"));
-    EXPECT_EQ(parts.kept().error().code, Code::data_loss);
+    EXPECT_EQ(parts.lost_rows("ends").rows, 2U);
     const nlohmann::json gone = metadata(name);
     EXPECT_EQ(gone["state"], "ended");
     EXPECT_EQ(gone["part"]["next"], name + ".1.tsv");
@@ -252,6 +252,23 @@ TEST_F(RecordingPartsTest, APartWhoseRowsAreGoneEndsAndNamesTheNext) {
     EXPECT_EQ(metadata(name + ".1")["part"]["previous"], name + ".tsv");
     EXPECT_EQ(metadata(name + ".1")["stats"]["rows_written"], 3);
   }
+}
+
+TEST_F(RecordingPartsTest, RowsThatAreGoneAreSaidAlthoughNoRowFollows) {
+  RecordingParts parts = RecordingParts::create(path_, {}, info_).value();
+  ASSERT_TRUE(write(parts, 2));
+  EXPECT_TRUE(parts.lost_rows("goes on").text.empty());
+  std::filesystem::remove(path_);
+  ASSERT_TRUE(parts.write_metadata({}, "running"));
+  const LostRows lost = parts.lost_rows("goes on");
+  EXPECT_EQ(lost.rows, 2U);
+  EXPECT_EQ(lost.text, path_ +
+                           " was removed or replaced by another program while it was recorded: of "
+                           "the rows that were written, 2 are gone; the recording goes on in " +
+                           in_folder("run.1.tsv"));
+  ASSERT_TRUE(write(parts, 3));
+  EXPECT_EQ(parts.lost_rows("goes on").text, lost.text) << "the same words while it goes on";
+  EXPECT_EQ(metadata("run")["state"], "ended");
 }
 
 TEST_F(RecordingPartsTest, MetadataThatWereRemovedWithTheirRowsDoNotComeBack) {

@@ -55,8 +55,12 @@ TEST_F(CallbacksTest, OneThatThrowsIsNamedByTheWarningsAndTheMetadata) {
   wait_for_rows(profiler, 3);
   fails = true;
   wait_for_rows(profiler, profiler.stats().rows_captured + 3);
-  ASSERT_TRUE(profiler.stop());
+  const Result<void> stopped = profiler.stop();
   const std::vector<CallbackError> errors = registry_.callback_errors();
+  ASSERT_FALSE(stopped) << "a program as README shows it looks at nothing else";
+  EXPECT_EQ(stopped.error().code, Code::data_loss);
+  EXPECT_EQ(stopped.error().message, profiler.warnings()[0]);
+  EXPECT_TRUE(profiler.stop());
   ASSERT_EQ(errors.size(), 1U);
   ASSERT_EQ(profiler.warnings().size(), 1U);
   EXPECT_EQ(profiler.warnings()[0],
@@ -71,6 +75,47 @@ TEST_F(CallbacksTest, OneThatThrowsIsNamedByTheWarningsAndTheMetadata) {
   for (const std::string& line : lines(in_folder("run.tsv"))) {
     EXPECT_TRUE(line.ends_with("\tqueued\tsteady") || line.ends_with("\t7\t3")) << line;
   }
+}
+
+TEST_F(CallbacksTest, StopNamesTheFirstThatThrowsAndHowManyMore) {
+  for (const char* name : {"one", "two", "three"}) {
+    ASSERT_TRUE(registry_.callback(gauge(name), []() -> std::uint64_t { throw 5; }));
+  }
+  ProfilerOptions options;
+  options.sink = std::make_shared<KeepingSink>();
+  Profiler profiler(registry_, options);
+  ASSERT_TRUE(profiler.start());
+  const Result<void> stopped = profiler.stop();
+  ASSERT_FALSE(stopped);
+  EXPECT_TRUE(stopped.error().message.starts_with("metric 'one': its callback has thrown "))
+      << stopped.error().message;
+  EXPECT_TRUE(stopped.error().message.ends_with(" meanwhile (2 more: see warnings())"))
+      << stopped.error().message;
+}
+
+// Before, only the documentation said that such a value is recorded as 1.8e19.
+TEST_F(CallbacksTest, OneThatReturnsANegativeValueIsNamedByTheWarningsAndTheMetadata) {
+  const int level = -5;
+  ASSERT_TRUE(registry_.callback(
+      gauge("level"), [=]() -> std::uint64_t { return static_cast<std::uint64_t>(level); }));
+  ProfilerOptions options;
+  options.sink = make_tsv_sink(in_folder("run.tsv"));
+  Profiler profiler(registry_, options);
+  ASSERT_TRUE(profiler.start());
+  wait_for_rows(profiler, 3);
+  EXPECT_TRUE(profiler.stop()) << "the value may be meant, such as RLIM_INFINITY";
+  const std::vector<CallbackError> errors = registry_.callback_errors();
+  ASSERT_EQ(errors.size(), 1U);
+  ASSERT_EQ(profiler.warnings().size(), 1U);
+  EXPECT_EQ(
+      profiler.warnings()[0],
+      "values of metric 'level' are probably negative: its callback has returned 2^63 or more " +
+          std::to_string(errors[0].count) +
+          " times, the last time: 18446744073709551611, which is -5 as a number with a sign; "
+          "for a value below zero, record its distance from a fixed lowest value");
+  const auto metadata = nlohmann::json::parse(content(in_folder("run.meta.json")));
+  EXPECT_EQ(metadata["callback_errors"][0]["negative"], true);
+  EXPECT_EQ(metadata["callback_errors"][0]["count"], errors[0].count);
 }
 
 TEST_F(CallbacksTest, WhatWasThrownBeforeTheStartOrByOtherMetricsIsNotSaid) {

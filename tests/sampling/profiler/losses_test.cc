@@ -15,6 +15,7 @@
 
 #include "kymo/profiler.h"
 #include "kymo/registry.h"
+#include "kymo/trouble.h"
 #include "support/temporary_folder.h"
 #include "support/test_sinks.h"
 
@@ -178,6 +179,7 @@ TEST_F(LossesTest, WhatTheSinkThrowsElsewhereIsTheResultOfStop) {
 TEST_F(LossesTest, ATsvThatWasRemovedIsSaidAndTheRecordingGoesOnInTheNextPart) {
   options_.sink = make_tsv_sink(in_folder("run.tsv"));
   Profiler profiler(registry_, options_);
+  TroubleWatch watch(profiler);
   ASSERT_TRUE(profiler.start());
   wait_for_rows(profiler, 5);
   for (const char* ending : {".tsv", ".gaps.tsv", ".meta.json"}) {
@@ -187,6 +189,23 @@ TEST_F(LossesTest, ATsvThatWasRemovedIsSaidAndTheRecordingGoesOnInTheNextPart) {
     std::this_thread::yield();
   }
   wait_for_rows(profiler, 5);
+  // Before, only stop() said it.
+  while (profiler.last_sink_error().empty()) {
+    std::this_thread::yield();
+  }
+  const std::string gone =
+      in_folder("run.tsv") +
+      " was removed or replaced by another program while it was recorded: of the rows that were "
+      "written, " +
+      std::to_string(profiler.lost_rows().rows) + " are gone; the recording goes on in " +
+      in_folder("run.1.tsv");
+  EXPECT_EQ(profiler.last_sink_error(), gone);
+  const std::vector<Trouble> news = watch.look();
+  ASSERT_EQ(news.size(), 1U);
+  EXPECT_EQ(news[0].text, gone);
+  EXPECT_FALSE(news[0].over);
+  EXPECT_EQ(news[0].ticks, profiler.lost_rows().rows);
+  EXPECT_TRUE(watch.look().empty());
   const Result<void> stopped = profiler.stop();
   ASSERT_FALSE(stopped);
   EXPECT_EQ(stopped.error().code, Code::data_loss);

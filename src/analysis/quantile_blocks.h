@@ -1,0 +1,42 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "analysis/block_values.h"
+#include "analysis/histograms.h"
+#include "analysis/summary.h"
+
+namespace kymo::analysis {
+
+// The quantiles of histograms that are compared.
+struct QuantileName {
+  double share;
+  const char* name;
+};
+inline constexpr std::array<QuantileName, 3> kComparedQuantiles = {
+    {{0.5, "p50"}, {0.9, "p90"}, {0.99, "p99"}}};
+
+// With fewer values, a quantile says more about how many values there were than about them.
+std::size_t values_needed(double share);
+
+// The values of one histogram in one recording, by blocks of time.
+struct HistogramBlocks {
+  HistogramColumns columns;
+  std::vector<std::uint64_t> all;                  // in the whole window, for each bucket
+  std::vector<std::vector<std::uint64_t>> blocks;  // for each block: for each bucket
+};
+
+// The histograms of a recording. `blocks` are those of all its columns.
+std::vector<HistogramBlocks> histogram_blocks(const std::vector<ColumnSummary>& columns,
+                                              const std::vector<ColumnBlocks>& blocks);
+
+// The quantile in consecutive pieces of time. Blocks are joined until a piece has as many values as
+// the quantile needs, so the pieces of two recordings have about as many values as each other, even
+// if one of them recorded more. Blocks that are left at the end are not used.
+std::vector<double> quantiles_of_pieces(const HistogramBlocks& histogram, double share);
+
+}  // namespace kymo::analysis

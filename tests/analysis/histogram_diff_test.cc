@@ -1,0 +1,219 @@
+// How kymo diff compares histograms: by their quantiles.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "analysis/quantile_blocks.h"
+#include "analysis/recording_diff.h"
+#include "temp_folder.h"
+
+namespace kymo::analysis {
+namespace {
+
+using DiffVerdict = MetricDiff::Verdict;
+
+class HistogramDiffTest : public ::testing::Test {
+ protected:
+  struct Shape {
+    std::size_t rows = 12'000;
+    std::size_t values_a_row = 1;
+    double longest = 1000;  // the values are spread evenly from 1 to this
+  };
+
+  // Records a histogram with eight buckets in each doubling, and a counter.
+  std::string record(const std::string& name, const Shape& shape) {
+    std::vector<std::uint64_t> bounds;
+    for (std::uint64_t from = 64; from < 4096; from *= 2) {
+      for (std::uint64_t i = from == 64 ? 0 : 1; i <= 8; ++i) bounds.push_back(from + i * from / 8);
+    }
+    std::string text = "Time (ns)\tcalls";
+    std::uint64_t from = 0;
+    for (const std::uint64_t bound : bounds) {
+      text += "\twait_us[" + std::to_string(from) + '-' + std::to_string(bound) + ']';
+      from = bound + 1;
+    }
+    text += "\twait_us[" + std::to_string(from) + "-inf]\twait_us_sum\twait_us_count\n";
+    std::vector<std::uint64_t> counts(bounds.size() + 1);
+    std::uint64_t sum = 0;
+    std::uint64_t count = 0;
+    std::uniform_real_distribution<double> drawn(1, shape.longest);
+    for (std::size_t row = 0; row < shape.rows; ++row) {
+      text += std::to_string(row * 1'000'000) + '\t' + std::to_string(row);
+      for (const std::uint64_t bucket : counts) text += '\t' + std::to_string(bucket);
+      text += '\t' + std::to_string(sum) + '\t' + std::to_string(count) + '\n';
+      for (std::size_t i = 0; i < shape.values_a_row; ++i) {
+        const auto value = static_cast<std::uint64_t>(drawn(random_));
+        const auto bucket = std::lower_bound(bounds.begin(), bounds.end(), value) - bounds.begin();
+        ++counts[static_cast<std::size_t>(bucket)];
+        sum += value;
+        ++count;
+      }
+    }
+    return folder_.file(name + ".tsv", text);
+  }
+
+  static RecordingDiff diff(const std::vector<std::string>& before,
+                            const std::vector<std::string>& after,
+                            const DiffOptions& options = {}) {
+    auto made = diff_recordings(before, after, options);
+    EXPECT_TRUE(made.ok()) << (made ? "" : made.error().message);
+    return made ? std::move(*made) : RecordingDiff();
+  }
+
+  static std::vector<std::string> names(const RecordingDiff& diff) {
+    std::vector<std::string> names;
+    for (const MetricDiff& metric : diff.metrics) names.push_back(metric.name);
+    std::sort(names.begin(), names.end());
+    return names;
+  }
+
+  static const MetricDiff& metric(const RecordingDiff& diff, const std::string& name) {
+    for (const MetricDiff& metric : diff.metrics) {
+      if (metric.name == name) return metric;
+    }
+    ADD_FAILURE() << "no metric " << name;
+    static const MetricDiff kNone;
+    return kNone;
+  }
+
+  std::mt19937_64 random_{2026};
+  tests::TempFolder folder_;
+};
+
+using Names = std::vector<std::string>;
+
+// Before, each of its buckets was compared by its rate: a line for each, and none for the histogram.
+TEST_F(HistogramDiffTest, OfAHistogramTheQuantilesAreCompared) {
+  const RecordingDiff made = diff({record("before", {.values_a_row = 20})},
+                                  {record("after", {.values_a_row = 20, .longest = 1200})});
+  EXPECT_EQ(names(made),
+            (Names{"calls", "wait_us p50", "wait_us p90", "wait_us p99", "wait_us_count"}));
+  for (const auto& [name, before] :
+       {std::pair("wait_us p50", 500.0), {"wait_us p90", 900.0}, {"wait_us p99", 990.0}}) {
+    const MetricDiff& quantile = metric(made, name);
+    EXPECT_EQ(quantile.verdict, DiffVerdict::changed) << name << ": " << quantile.reason;
+    EXPECT_TRUE(quantile.quantile);
+    EXPECT_EQ(quantile.unit, Unit::microseconds);
+    EXPECT_NEAR(*quantile.before, before, 30) << name;
+    EXPECT_NEAR(*quantile.share(), 0.2, 0.06) << name;
+  }
+  EXPECT_NE(metric(made, "wait_us_count").verdict, DiffVerdict::changed);
+}
+
+// Of few values, a high quantile is lower than of many. So the pieces of time that are compared must
+// have about as many values on both sides.
+TEST_F(HistogramDiffTest, MoreOfTheSameValuesAreNoOtherQuantiles) {
+  const RecordingDiff made =
+      diff({record("before", {.values_a_row = 20})}, {record("after", {.values_a_row = 100})});
+  for (const char* name : {"wait_us p50", "wait_us p90", "wait_us p99"}) {
+    const MetricDiff& quantile = metric(made, name);
+    EXPECT_EQ(quantile.verdict, DiffVerdict::none) << name << ": " << quantile.reason;
+    EXPECT_NEAR(*quantile.share(), 0, 0.05) << name;
+  }
+  EXPECT_EQ(metric(made, "wait_us_count").verdict, DiffVerdict::changed);
+}
+
+TEST_F(HistogramDiffTest, TheSameValuesTwiceSeldomAlarm) {
+  constexpr int kPairs = 40;
+  int alarms = 0;
+  int tested = 0;
+  for (int pair = 0; pair < kPairs; ++pair) {
+    const RecordingDiff made =
+        diff({record("before", {.rows = 1500, .values_a_row = 50})},
+             {record("after", {.rows = 1500, .values_a_row = 50})},
+             {.margin = 0.0, .metrics = {"wait_us p50", "wait_us p90", "wait_us p99"}});
+    bool alarm = false;
+    for (const MetricDiff& metric : made.metrics) {
+      tested += metric.samples_before != 0 ? 1 : 0;
+      alarm = alarm || metric.verdict == DiffVerdict::changed;
+    }
+    alarms += alarm ? 1 : 0;
+  }
+  // A set of tests may give a false alarm once in 20. The 5 are more than three standard deviations.
+  EXPECT_LE(alarms, kPairs / 20 + 5);
+  EXPECT_GT(tested, kPairs * 2) << "of three for each pair";
+}
+
+TEST_F(HistogramDiffTest, TooFewValuesAreNotTold) {
+  const RecordingDiff made =
+      diff({record("before", {.rows = 1900})}, {record("after", {.rows = 1900, .longest = 2000})});
+  const MetricDiff& high = metric(made, "wait_us p99");
+  EXPECT_EQ(high.verdict, DiffVerdict::not_told);
+  EXPECT_EQ(high.reason, "too few values: 1 and 1 of 10 blocks of 1000 values");
+  EXPECT_NEAR(*high.share(), 1, 0.2) << "how far they differ is still shown";
+  EXPECT_EQ(metric(made, "wait_us p50").verdict, DiffVerdict::changed);
+}
+
+TEST_F(HistogramDiffTest, OfSetsEachRunIsOneValue) {
+  std::vector<std::string> before;
+  std::vector<std::string> after;
+  for (int run = 0; run < 5; ++run) {
+    before.push_back(record("before-" + std::to_string(run), {.rows = 600}));
+    after.push_back(record("after-" + std::to_string(run), {.rows = 600, .longest = 1500}));
+  }
+  const RecordingDiff made = diff(before, after, {.metrics = {"wait_us p99"}});
+  ASSERT_EQ(names(made), Names{"wait_us p99"});
+  EXPECT_EQ(made.metrics[0].verdict, DiffVerdict::changed);
+  EXPECT_EQ(made.metrics[0].samples_before, 5U);
+  EXPECT_NEAR(*made.metrics[0].share(), 0.5, 0.05);
+}
+
+TEST_F(HistogramDiffTest, AHistogramWithoutAValueIsLeftOutAndOnOneSideIsSaid) {
+  const std::string empty = record("empty", {.values_a_row = 0});
+  EXPECT_EQ(names(diff({empty}, {record("none", {.values_a_row = 0})})),
+            (Names{"calls", "wait_us_count"}));
+  const RecordingDiff made = diff({empty}, {record("some", {})});
+  EXPECT_EQ(metric(made, "wait_us p50").verdict, DiffVerdict::one_sided);
+}
+
+TEST_F(HistogramDiffTest, AQuantileAHistogramOrABucketCanBeAskedFor) {
+  const std::string before = record("before", {.rows = 100});
+  const std::string after = record("after", {.rows = 100});
+  const auto asked = [&](const std::string& name) {
+    return names(diff({before}, {after}, {.metrics = {name}}));
+  };
+  EXPECT_EQ(asked("wait_us p90"), Names{"wait_us p90"});
+  EXPECT_EQ(asked("wait_us"), (Names{"wait_us p50", "wait_us p90", "wait_us p99"}));
+  EXPECT_EQ(asked("wait_us[0-64]"), Names{"wait_us[0-64]"});
+  EXPECT_EQ(asked("wait_us_sum"), Names{"wait_us_sum"});
+  const auto refused = diff_recordings({before}, {after}, {.metrics = {"wait_us p98"}});
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find("no recording has it"), std::string::npos);
+  EXPECT_NE(refused.error().message.find("did you mean wait_us p9"), std::string::npos)
+      << refused.error().message;
+}
+
+// Before, a folder with the parts of one recording was compared as if each were a run, and nothing
+// said so.
+TEST_F(HistogramDiffTest, ThePartsOfARecordingAreSaidToBeComparedAsRuns) {
+  const std::string before = record("before", {.rows = 100});
+  const std::string after = record("after", {.rows = 100});
+  static_cast<void>(folder_.file("after.meta.json",
+                                 R"({"format_version":1,"state":"ended",
+                                     "part":{"number":0,"next":"after.1.tsv"}})"));
+  const RecordingDiff made = diff({before}, {after});
+  EXPECT_TRUE(std::any_of(made.notes.begin(), made.notes.end(), [&](const std::string& note) {
+    return note == after +
+                       ": it is only part 0 of a longer recording: the rows after are in "
+                       "\"after.1.tsv\"; it is compared as a run of its own";
+  }));
+}
+
+TEST(QuantileBlocks, APieceHasAsManyValuesAsItsQuantileNeeds) {
+  EXPECT_EQ(values_needed(0.5), 20U);
+  EXPECT_EQ(values_needed(0.99), 1000U);
+  HistogramBlocks histogram;
+  histogram.columns.buckets = {0, 1};
+  histogram.columns.bounds = {100};
+  histogram.blocks = {{10, 0}, {0, 0}, {10, 0}, {0, 25}, {19, 0}};
+  // The first three blocks are one piece, the fourth is one by itself, and the fifth has too few.
+  EXPECT_EQ(quantiles_of_pieces(histogram, 0.5), (std::vector<double>{50, 101}));
+}
+
+}  // namespace
+}  // namespace kymo::analysis
