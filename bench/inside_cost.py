@@ -36,15 +36,18 @@ class Daemon:
     def __init__(self, arguments, folder, flags):
         folder.mkdir()
         self.folder = folder
+        self.keeps_waits = any("offcpu" in flag for flag in flags)
         self.kymod = common.Kymod(arguments.build, arguments.criu, folder, *flags)
 
     def ask(self, *words):
-        """Returns the reply, the path of its recording without the ending, and `about` of its metadata, after the
-        recording has ended."""
+        """Returns the reply, the path of its recording without the ending, and `about` of its metadata, after all
+        that is recorded has been written."""
         reply = json.loads(self.kymod.run_kymo(*words, "--json"))
         stem = reply["recording"].removesuffix(".tsv")
         meta = pathlib.Path(stem + ".meta.json")
         common.wait_until(lambda: json.loads(meta.read_text()).get("state") == "ended", "a recording does not end")
+        if self.keeps_waits:
+            common.wait_until(pathlib.Path(stem + ".waits.pb.gz").exists, "the stacks of waits are not written")
         return reply, stem, json.loads(meta.read_text())["about"]
 
     def dump(self, pid, name):
@@ -54,8 +57,10 @@ class Daemon:
         """Dumps and ends the process, and restores it. Returns the same of the restore, with CRIU's figures of the dump
         and the duration of the restore in the place of the frozen time."""
         stats = self.ask("dump", "process", str(pid), "--dir", self.folder / name)[0]["stats"]
-        with contextlib.suppress(ChildProcessError):  # the first one is a child of this program and holds the pid until then
+        with contextlib.suppress(ChildProcessError):  # the first one is a child of this program
             os.waitpid(pid, 0)
+        # The restore would wait, too, until its parent has asked how it ended.
+        common.wait_until(lambda: not pathlib.Path(f"/proc/{pid}").exists(), "a process does not end after its dump")
         reply, stem, about = self.ask("restore", self.folder / name)
         return {**reply, "stats": {**stats, "frozen_time_us": reply["duration_ns"] / 1000}}, stem, about
 
@@ -126,7 +131,9 @@ def measure(arguments, ways, check):
 def reading_of(_kymod, way, _reply, _stem, about):
     seen = about.get("inside")
     if (seen is None) != ("--no-inside" in WAYS[way]):
-        sys.exit(f"inside_cost: the recording of the dump {way} the view has {seen}")
+        sys.exit(f"inside_cost: what the recording '{way}' has of the view: {seen}")
+    if seen and any("BPF" in line for line in seen["missing"]):
+        sys.exit(f"inside_cost: the view is not whole: {seen['missing']}")
     return {"reading.cpu": seen["cpu_ns"] / seen["readings"]} if seen else {}
 
 
