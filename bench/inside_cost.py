@@ -33,11 +33,11 @@ WAYS = {"with": [], "without": ["--no-inside"], "again": ["--no-inside"]}
 
 
 class Daemon:
-    def __init__(self, arguments, folder, flags):
+    def __init__(self, arguments, folder, flags, before=()):
         folder.mkdir()
         self.folder = folder
         self.keeps_waits = any("offcpu" in flag for flag in flags)
-        self.kymod = common.Kymod(arguments.build, arguments.criu, folder, *flags)
+        self.kymod = common.Kymod(arguments.build, arguments.criu, folder, *flags, before=before)
 
     def ask(self, *words):
         """Returns the reply, the path of its recording without the ending, and `about` of its metadata, after all
@@ -45,7 +45,8 @@ class Daemon:
         reply = json.loads(self.kymod.run_kymo(*words, "--json"))
         stem = reply["recording"].removesuffix(".tsv")
         meta = pathlib.Path(stem + ".meta.json")
-        common.wait_until(lambda: json.loads(meta.read_text()).get("state") == "ended", "a recording does not end")
+        common.wait_until(lambda: meta.exists() and json.loads(meta.read_text()).get("state") == "ended",
+                          "a recording does not end")
         if self.keeps_waits:
             common.wait_until(pathlib.Path(stem + ".waits.pb.gz").exists, "the stacks of waits are not written")
         return reply, stem, json.loads(meta.read_text())["about"]
