@@ -123,10 +123,17 @@ def measure(arguments, ways, check):
     what = "restores" if arguments.restores else "dumps"
     common.finish(arguments, f"{len(rounds)} rounds of {what} of a {arguments.mib} MiB process into {arguments.folder}, ns",
                   {name: [one[name] for one in rounds] for name in sorted(rounds[0])})
-    for name, way in () if arguments.json else (("with : without", "with"), ("control", "again")):
+    return {} if arguments.json else print_ratios(rounds)
+
+
+def print_ratios(rounds):
+    """Prints and returns, for `with` and for the control, how much more it took in percent: the median and its interval."""
+    ratios = {}
+    for name, way in (("with : without", "with"), ("control", "again")):
         changes = [100 * (one[f"{way}.frozen"] / one["without.frozen"] - 1) for one in rounds]
-        low, high = interval_of_median(changes)
-        print(f"{name:24}{statistics.median(changes):+15.1f} %   {low:+.1f} to {high:+.1f} %")
+        ratios[way] = statistics.median(changes), *interval_of_median(changes)
+        print("{:24}{:+15.1f} %   {:+.1f} to {:+.1f} %".format(name, *ratios[way]))
+    return ratios
 
 
 def reading_of(_kymod, way, _reply, _stem, about):
@@ -144,7 +151,12 @@ def main():
     arguments = parser.parse_args()
     if arguments.inside:
         WAYS["with"] = [f"--inside={arguments.inside}"]
-    measure(arguments, WAYS, reading_of)
+    ratios = measure(arguments, WAYS, reading_of)
+    if arguments.json:
+        return
+    for goal, met in (("median at most +2 %", ratios["with"][0] <= 2),
+                      ("upper end at most the control's and 2 points", ratios["with"][2] <= ratios["again"][2] + 2)):
+        print(f"{goal}: {'met' if met else 'not met'}")
 
 
 if __name__ == "__main__":
