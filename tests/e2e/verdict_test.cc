@@ -404,6 +404,21 @@ TEST_F(MoreVerdictTest, CriuAndATargetOnAnotherCpuWaitForEachOther) {
   expect_first(record, "cross-cpu");
 }
 
+// On one CPU nobody waits to be woken on another one, and CRIU's work is most of what is left.
+TEST_F(MoreVerdictTest, CopyingOnOneCpuIsNamed) {
+  const nlohmann::json job = kymod_.churn(512, "work");
+  pin(kymod_.pid(), 0);
+  pin(job["pid"].get<pid_t>(), 0);
+  const nlohmann::json record = dump({"--no-stream", "--leave-running"});
+  const std::vector<std::string> rules = rules_in(record["verdict"]);
+  constexpr double kMostly = 0.65;
+  if (record["verdict"]["shares"].value("cpu", 0.0) < kMostly ||
+      std::find(rules.begin(), rules.end(), "host-memory") != rules.end()) {
+    GTEST_SKIP() << "CRIU does more than copy memory at its usual pace: " << shown(record);
+  }
+  expect_first(record, "copying");
+}
+
 // CRIU is stopped until the kernel has counted so much waiting.
 TEST_F(MoreVerdictTest, AMachineThatWaitsForMemoryIsNamed) {
   if (!Thrashers::waited_us()) GTEST_SKIP() << "the kernel does not count this (PSI)";
