@@ -10,15 +10,16 @@
 namespace kymo::daemon {
 namespace {
 
-// The most bytes of each text. Together with their tags they fit into kMaxFailureBytes. All of the catalogue is
-// shorter, and so is what kymod makes of it. What is named in the text, such as a path, can be longer.
+// The most bytes of each text. Together with their tags they fit into kMaxFailureBytes. All of the
+// catalogue is shorter, but what a text names, such as a path, can be longer.
 constexpr std::size_t kMaxWhat = 320;
 constexpr std::size_t kMaxWhy = 240;
 constexpr std::size_t kMaxRemedy = 448;
 constexpr std::size_t kMaxRetry = 96;
 constexpr std::size_t kMaxRoot = 256;
 
-// The text if it has at most so many bytes, else whole words of its beginning and "…". protobuf accepts UTF-8 only.
+// The text if it has at most so many bytes, else whole words of its beginning and "…". protobuf
+// accepts UTF-8 only.
 std::string sent(const std::string& text, std::size_t most) {
   constexpr std::string_view kMore = "…";
   std::string valid = valid_utf8(text);
