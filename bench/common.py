@@ -49,14 +49,15 @@ def wait_until(condition, what, seconds=60):
 
 
 class Kymod:
-    """Runs kymod with its state in `folder`, which must exist. `flags` are added to its command line."""
+    """Runs kymod with its state in `folder`, which must exist. `flags` are added to its command line, and `before` is a
+    command that runs it, such as `nice`."""
 
-    def __init__(self, build, criu, folder, *flags):
+    def __init__(self, build, criu, folder, *flags, before=()):
         tools = build.resolve() / "tools"
         self.kymo = [tools / "kymo/kymo", "--socket", folder / "kymod.sock"]
         self.log = folder / "kymod.log"
         self.process = subprocess.Popen(
-            [tools / "kymod/kymod", "--socket", folder / "kymod.sock", "--state-dir", folder / "state", "--http", "127.0.0.1:0",
+            [*before, tools / "kymod/kymod", "--socket", folder / "kymod.sock", "--state-dir", folder / "state", "--http", "127.0.0.1:0",
              "--criu", criu, *flags], stdout=subprocess.DEVNULL, stderr=self.log.open("w"))
         try:
             wait_until(self.is_ready, "kymod does not start")

@@ -33,18 +33,22 @@ WAYS = {"with": [], "without": ["--no-inside"], "again": ["--no-inside"]}
 
 
 class Daemon:
-    def __init__(self, arguments, folder, flags):
+    def __init__(self, arguments, folder, flags, before=()):
         folder.mkdir()
         self.folder = folder
-        self.kymod = common.Kymod(arguments.build, arguments.criu, folder, *flags)
+        self.keeps_waits = any("offcpu" in flag for flag in flags)
+        self.kymod = common.Kymod(arguments.build, arguments.criu, folder, *flags, before=before)
 
     def ask(self, *words):
-        """Returns the reply, the path of its recording without the ending, and `about` of its metadata, after the
-        recording has ended."""
+        """Returns the reply, the path of its recording without the ending, and `about` of its metadata, after all
+        that is recorded has been written."""
         reply = json.loads(self.kymod.run_kymo(*words, "--json"))
         stem = reply["recording"].removesuffix(".tsv")
         meta = pathlib.Path(stem + ".meta.json")
-        common.wait_until(lambda: json.loads(meta.read_text()).get("state") == "ended", "a recording does not end")
+        common.wait_until(lambda: meta.exists() and json.loads(meta.read_text()).get("state") == "ended",
+                          "a recording does not end")
+        if self.keeps_waits:
+            common.wait_until(pathlib.Path(stem + ".waits.pb.gz").exists, "the stacks of waits are not written")
         return reply, stem, json.loads(meta.read_text())["about"]
 
     def dump(self, pid, name):
@@ -54,8 +58,10 @@ class Daemon:
         """Dumps and ends the process, and restores it. Returns the same of the restore, with CRIU's figures of the dump
         and the duration of the restore in the place of the frozen time."""
         stats = self.ask("dump", "process", str(pid), "--dir", self.folder / name)[0]["stats"]
-        with contextlib.suppress(ChildProcessError):  # the first one is a child of this program and holds the pid until then
+        with contextlib.suppress(ChildProcessError):  # the first one is a child of this program
             os.waitpid(pid, 0)
+        # The restore would wait, too, until its parent has asked how it ended.
+        common.wait_until(lambda: not pathlib.Path(f"/proc/{pid}").exists(), "a process does not end after its dump")
         reply, stem, about = self.ask("restore", self.folder / name)
         return {**reply, "stats": {**stats, "frozen_time_us": reply["duration_ns"] / 1000}}, stem, about
 
@@ -117,16 +123,25 @@ def measure(arguments, ways, check):
     what = "restores" if arguments.restores else "dumps"
     common.finish(arguments, f"{len(rounds)} rounds of {what} of a {arguments.mib} MiB process into {arguments.folder}, ns",
                   {name: [one[name] for one in rounds] for name in sorted(rounds[0])})
-    for name, way in () if arguments.json else (("with : without", "with"), ("control", "again")):
+    return {} if arguments.json else print_ratios(rounds)
+
+
+def print_ratios(rounds):
+    """Prints and returns, for `with` and for the control, how much more it took in percent: the median and its interval."""
+    ratios = {}
+    for name, way in (("with : without", "with"), ("control", "again")):
         changes = [100 * (one[f"{way}.frozen"] / one["without.frozen"] - 1) for one in rounds]
-        low, high = interval_of_median(changes)
-        print(f"{name:24}{statistics.median(changes):+15.1f} %   {low:+.1f} to {high:+.1f} %")
+        ratios[way] = statistics.median(changes), *interval_of_median(changes)
+        print("{:24}{:+15.1f} %   {:+.1f} to {:+.1f} %".format(name, *ratios[way]))
+    return ratios
 
 
 def reading_of(_kymod, way, _reply, _stem, about):
     seen = about.get("inside")
     if (seen is None) != ("--no-inside" in WAYS[way]):
-        sys.exit(f"inside_cost: the recording of the dump {way} the view has {seen}")
+        sys.exit(f"inside_cost: what the recording '{way}' has of the view: {seen}")
+    if seen and any("BPF" in line for line in seen["missing"]):
+        sys.exit(f"inside_cost: the view is not whole: {seen['missing']}")
     return {"reading.cpu": seen["cpu_ns"] / seen["readings"]} if seen else {}
 
 
@@ -136,7 +151,12 @@ def main():
     arguments = parser.parse_args()
     if arguments.inside:
         WAYS["with"] = [f"--inside={arguments.inside}"]
-    measure(arguments, WAYS, reading_of)
+    ratios = measure(arguments, WAYS, reading_of)
+    if arguments.json:
+        return
+    for goal, met in (("median at most +2 %", ratios["with"][0] <= 2),
+                      ("upper end at most the control's and 2 points", ratios["with"][2] <= ratios["again"][2] + 2)):
+        print(f"{goal}: {'met' if met else 'not met'}")
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -99,7 +100,7 @@ void add(const kymo_thread& thread, std::uint64_t now_ns, ThreadCounts& counts) 
   if (thread.state == KYMO_OFF && thread.reason < KYMO_OFFS)
     counts.off_ns[thread.reason] += time_ns;
   const std::size_t call = (thread.call - 1) & ~std::size_t{KYMO_HAS_BYTES};
-  if (thread.call != 0 && call < KYMO_CALLS) {
+  if (thread.call != 0 && call < KYMO_CALLS && thread.timing != KYMO_ESTIMATED) {
     counts.call_ns[call] += since(thread.entered_ns, now_ns);
   }
 }
@@ -149,6 +150,7 @@ Result<std::shared_ptr<BpfCounts>> BpfCounts::load(bool pages) {
     const_cast<unsigned char*>(loaded->skeleton->rodata->off_of)[i] =
         static_cast<unsigned char>(kCallClasses[i].off);
   }
+  const_cast<long&>(loaded->skeleton->rodata->number_of_write) = SYS_write;
   bpf_program__set_autoload(loaded->skeleton->progs.on_allocation, pages);
   bpf_program__set_autoload(loaded->skeleton->progs.on_fault, pages);
   if (const int error = inside_bpf__load(loaded->skeleton.get()); error != 0) {

@@ -31,6 +31,13 @@ enum kymo_call {
 };
 #define KYMO_HAS_BYTES 0x80  // beside a class: what such a call returns is a number of bytes
 
+// To read the clock takes half of the time that a system call takes longer. Of the write(2)s of a
+// thread of at most so many bytes, which are mostly lines of CRIU's log, it is read for one in
+// KYMO_ONE_IN, and the others count as long. If a thread leaves its CPU in a call, that is timed.
+#define KYMO_SHORT_WRITE 512
+#define KYMO_ONE_IN 8  // a power of two
+enum kymo_timing { KYMO_TIMED, KYMO_SAMPLED, KYMO_ESTIMATED };
+
 // Why a thread does not want a CPU.
 enum kymo_off {
   KYMO_OFF_OTHER,
@@ -43,9 +50,10 @@ enum kymo_off {
   KYMO_OFFS,
 };
 
-// A thread. What is not over yet is not in the sums: it began at `since_ns` or `entered_ns`. One
-// CPU at a time writes, since the scheduler does one thing with a thread at a time. `writes` is odd
-// while it does. All times are nanoseconds of CLOCK_MONOTONIC.
+// A thread. What is not over yet is not in the sums: it began at `since_ns` or `entered_ns`, which
+// is not set as long as the call is KYMO_ESTIMATED. One CPU at a time writes, since the scheduler
+// does one thing with a thread at a time. `writes` is odd while it does. All times are nanoseconds
+// of CLOCK_MONOTONIC.
 struct kymo_thread {
   __u32 writes;
   __u16 role;   // a kymo_role; 0: not taken yet
@@ -54,6 +62,9 @@ struct kymo_thread {
   __u64 entered_ns;
   __u32 call;    // a kymo_call, perhaps with KYMO_HAS_BYTES, and one more; 0: it is in none
   __u32 reason;  // a kymo_off, in KYMO_OFF
+  __u32 timing;  // a kymo_timing, of the call
+  __u32 short_writes;
+  __u64 short_write_ns;  // how long the last took that was timed
   __u64 run_ns;
   __u64 runnable_ns;
   __u64 switches;  // how often it was given a CPU

@@ -21,6 +21,7 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 // each class. Set before the program is loaded.
 const volatile unsigned char class_of[KYMO_CALL_NUMBERS] = {};
 const volatile unsigned char off_of[KYMO_CALLS] = {};
+const volatile long number_of_write = -1;  // of write(2)
 
 struct kymo_view views[KYMO_VIEWS] = {};
 struct kymo_thread seen[KYMO_VIEWS * KYMO_VIEW_THREADS] = {};
@@ -198,8 +199,11 @@ SEC("tp_btf/sched_switch")
 int BPF_PROG(on_switch, _Bool preempted, struct task_struct *before, struct task_struct *after, unsigned int state) {
   struct kymo_thread *from = thread_of(before);
   if (from) {
+    __u64 now = bpf_ktime_get_ns();
     begin_write(from);
-    end_state(from, bpf_ktime_get_ns());
+    end_state(from, now);
+    if (from->timing == KYMO_ESTIMATED) from->entered_ns = now;
+    from->timing = KYMO_TIMED;
     if (preempted || state == 0) {
       from->state = KYMO_RUNNABLE;
     } else if (state & TASK_DEAD) {
@@ -227,9 +231,15 @@ int BPF_PROG(on_enter, struct pt_regs *registers, long number) {
   struct kymo_thread *thread = thread_of(bpf_get_current_task_btf());
   if (!thread) return 0;
   __u32 class = (__u64)number < KYMO_CALL_NUMBERS ? class_of[number] : KYMO_OTHER_CALL;
+  __u32 timing = KYMO_TIMED;
+  if (number == number_of_write && registers->dx <= KYMO_SHORT_WRITE) {
+    __u32 turn = thread->short_writes++ & (KYMO_ONE_IN - 1);
+    timing = turn == 0 || thread->short_write_ns == 0 ? KYMO_SAMPLED : KYMO_ESTIMATED;
+  }
   begin_write(thread);
   thread->call = class + 1;
-  thread->entered_ns = bpf_ktime_get_ns();
+  thread->timing = timing;
+  if (timing != KYMO_ESTIMATED) thread->entered_ns = bpf_ktime_get_ns();
   end_write(thread);
   return 0;
 }
@@ -240,9 +250,12 @@ int BPF_PROG(on_exit, struct pt_regs *registers, long result) {
   if (!thread || thread->call == 0) return 0;
   __u32 class = thread->call - 1, call = class & ~KYMO_HAS_BYTES;
   if (call >= KYMO_CALLS) return 0;
+  __u64 took = thread->short_write_ns;
+  if (thread->timing != KYMO_ESTIMATED) took = bpf_ktime_get_ns() - thread->entered_ns;
+  if (thread->timing == KYMO_SAMPLED) thread->short_write_ns = took;
   begin_write(thread);
   thread->calls[call]++;
-  thread->call_ns[call] += bpf_ktime_get_ns() - thread->entered_ns;
+  thread->call_ns[call] += took;
   if ((class & KYMO_HAS_BYTES) && result > 0) thread->call_bytes[call] += result;
   thread->call = 0;
   end_write(thread);

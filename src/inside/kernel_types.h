@@ -17,6 +17,11 @@ struct task_struct {
   struct pid* thread_pid;
 };
 
+// Registers of x86-64.
+struct pt_regs {
+  unsigned long dx;  // the third argument of a system call
+};
+
 struct bpf_iter_meta;
 struct bpf_iter__task {
   struct bpf_iter_meta* meta;

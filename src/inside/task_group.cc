@@ -13,6 +13,8 @@ namespace {
 using probe::StatFields;
 
 constexpr std::uint64_t kDiscoverEveryNs = 10'000'000;
+constexpr std::uint64_t kDiscoverAtLeastEveryNs = 40'000'000;
+constexpr std::uint64_t kDiscoverTracedEveryNs = 50'000'000;
 constexpr std::uint64_t kStaleNs = 5'000'000;
 
 // The function of the kernel that makes a task wait because too many dirty pages wait to be
@@ -186,12 +188,24 @@ void TaskGroup::read_next(std::uint64_t now_monotonic_ns) {
   }
 }
 
+// To look for tasks costs several times as much as to read them. Where none came or went since the
+// last time, it is done half as often.
+void TaskGroup::plan_discovery(std::uint64_t now_monotonic_ns) {
+  const std::uint64_t seen = tasks_.size() + processes_.size() + 3 * ended_.gone;
+  const bool quiet = discovered_ && seen == seen_then_;
+  seen_then_ = seen;
+  discover_every_ns_ =
+      quiet ? std::min(2 * discover_every_ns_, kDiscoverAtLeastEveryNs) : kDiscoverEveryNs;
+  // Where all stand still, nothing new begins until they run again.
+  next_discovery_ns_ =
+      now_monotonic_ns + (all_traced_ ? kDiscoverTracedEveryNs : discover_every_ns_);
+}
+
 TaskTotals TaskGroup::read(std::uint64_t now_monotonic_ns) {
   if (now_monotonic_ns >= next_discovery_ns_) {
     discover();
+    plan_discovery(now_monotonic_ns);
     discovered_ = true;
-    // Where all stand still, nothing new begins until they run again.
-    next_discovery_ns_ = now_monotonic_ns + (all_traced_ ? 5 : 1) * kDiscoverEveryNs;
   }
   read_next(now_monotonic_ns);
   TaskTotals sum = ended_;

@@ -13,11 +13,11 @@
 namespace kymo::test {
 namespace {
 
-// A program with 256 MiB of memory: dd fills its buffer, and then waits for ever, because nobody reads
+// A program with 512 MiB of memory: dd fills its buffer, and then waits for ever, because nobody reads
 // its output after the first byte.
 std::vector<std::string> large_command() {
   return {"/bin/busybox", "sh", "-c",
-          "busybox dd if=/dev/zero bs=256M count=1 2>/dev/null | "
+          "busybox dd if=/dev/zero bs=512M count=1 2>/dev/null | "
           "{ busybox dd bs=1 count=1 of=/ready 2>/dev/null; sleep 1000; }"};
 }
 
@@ -33,14 +33,14 @@ void expect_columns_that_move(const Kymod& kymod, const std::string& kind, const
   EXPECT_GE(moving.size(), 15U) << ::testing::PrintToString(moving) << seen["about"]["inside"];
   EXPECT_GT(read_recording(dump).at("criu_cpu_ns").back(), 1'000'000U)
       << "the recording has no CPU time of CRIU, so kymod did not find CRIU";
-  testing::Test::RecordProperty("moving_in_dump", static_cast<int>(moving.size()));
+  tell_moving("dump of " + kind, dump, seen);
 
   const nlohmann::json reply = kymod.kymo_json({"restore", dir});
   const std::string restore = reply["recording"];
   const nlohmann::json after = ended_metadata(restore);
   const std::vector<std::string> back = columns_that_move(restore, moves_of(after));
   EXPECT_GE(back.size(), 12U) << ::testing::PrintToString(back) << after["about"]["inside"];
-  testing::Test::RecordProperty("moving_in_restore", static_cast<int>(back.size()));
+  tell_moving("restore of " + kind, restore, after);
   const auto columns = read_recording(restore);
   // kymod reads four tasks at a time, so the last values of the other tasks can be slightly older.
   EXPECT_GE(columns.at("target_resident_bytes").back(), 16U << 20U)

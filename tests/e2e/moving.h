@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <iostream>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -24,6 +25,14 @@ inline std::vector<std::string> columns_that_move(const std::string& recording, 
 // Some columns change only once in ten readings.
 inline int moves_of(const nlohmann::json& metadata) {
   return std::min(20, metadata["about"]["inside"]["readings"].get<int>() / 20);
+}
+
+// Prints how many columns change 20 times or more, for docs/inside.md.
+inline void tell_moving(const std::string& what, const std::string& recording,
+                        const nlohmann::json& metadata) {
+  std::cout << what << ": " << columns_that_move(recording, 20).size()
+            << " columns change 20 times or more, in " << metadata["about"]["inside"]["readings"]
+            << " readings" << std::endl;
 }
 
 }  // namespace kymo::test

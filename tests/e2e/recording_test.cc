@@ -110,6 +110,8 @@ TEST(RecordingTest, WhatHappensInsideIsSeenAsItHappens) {
   const std::vector<std::string> restored =
       columns_that_move(dir + "/recordings/restore.tsv", moves_of(restore));
   EXPECT_GE(restored.size(), 12U) << ::testing::PrintToString(restored);
+  tell_moving("dump of a process", dir + "/recordings/dump.tsv", dump);
+  tell_moving("restore of a process", dir + "/recordings/restore.tsv", restore);
   const auto columns = read_recording(dir + "/recordings/restore.tsv");
   EXPECT_EQ(columns.at("target_running").back(), 1U);
   EXPECT_GE(columns.at("target_resident_bytes").back(), 512U << 20U)

@@ -11,12 +11,14 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <optional>
 #include <thread>
 
 #include "base/spawn.h"
 #include "probe/process.h"
 #include "programs.h"
+#include "support/breakable_criu.h"
 #include "support/containers.h"
 #include "support/real_criu.h"
 
@@ -77,6 +79,58 @@ class LoopDisk {
  private:
   std::string path_;
   bool mounted_ = false;
+};
+
+// Programs that read files again and again in a cgroup that has too little memory to keep them.
+class Thrashers {
+ public:
+  explicit Thrashers(const TemporaryDirectory& folder)
+      : cgroup_("/sys/fs/cgroup/memory/kymo-verdict-" + std::to_string(::getpid())) {
+    std::error_code error;
+    made_ = fs::exists("/sys/fs/cgroup/memory/memory.limit_in_bytes") &&
+            fs::create_directory(cgroup_, error);
+    limited_ = made_ && static_cast<bool>(std::ofstream(cgroup_ + "/memory.limit_in_bytes")
+                                          << (16 << 20) << std::flush);
+    for (int i = 0; limited_ && i < 3; ++i) {
+      const Result<pid_t> pid =
+          spawn({.file = "sh",
+                 .words = {"sh", "-c",
+                           "echo $$ >\"$0/cgroup.procs\" && exec 2>/dev/null && "
+                           "dd if=/dev/zero of=\"$1\" bs=1M count=64 conv=fsync && "
+                           "while :; do dd if=\"$1\" of=/dev/null bs=1M; done",
+                           cgroup_, folder.path() + "/read-" + std::to_string(i)}});
+      if (pid) programs_.push_back(*pid);
+    }
+  }
+  ~Thrashers() {
+    for (const pid_t pid : programs_) ::kill(pid, SIGKILL);
+    for (const pid_t pid : programs_) ::waitpid(pid, nullptr, 0);
+    if (!made_) return;
+    // A cgroup cannot be removed before all its processes have ended.
+    EXPECT_TRUE(eventually([&] {
+      std::ifstream members(cgroup_ + "/cgroup.procs");
+      for (pid_t pid = 0; members >> pid;) ::kill(pid, SIGKILL);
+      return ::rmdir(cgroup_.c_str()) == 0;
+    }));
+  }
+  Thrashers(const Thrashers&) = delete;
+  Thrashers& operator=(const Thrashers&) = delete;
+  [[nodiscard]] bool work() const { return limited_ && !programs_.empty(); }
+  // How long some program of the machine has waited for memory, in microseconds. Nothing if the
+  // kernel does not count it.
+  static std::optional<std::uint64_t> waited_us() {
+    constexpr std::string_view kTotal = "total=";
+    const std::string text = read_file("/proc/pressure/memory");
+    const std::size_t at = text.find(kTotal);
+    if (at == std::string::npos) return {};
+    return std::strtoull(text.c_str() + at + kTotal.size(), nullptr, 10);
+  }
+
+ private:
+  std::string cgroup_;
+  bool made_ = false;
+  bool limited_ = false;
+  std::vector<pid_t> programs_;
 };
 
 class VerdictTest : public testing::Test {
@@ -150,7 +204,7 @@ class VerdictTest : public testing::Test {
   static void expect_first(const nlohmann::json& record, const std::string& rule) {
     std::vector<std::string> rules = rules_in(record["verdict"]);
     for (const char* const of_others : {"cpu-wait", "steal", "disk-wait", "dirty-throttled", "swap",
-                                        "memory-pressure", "cross-cpu"}) {
+                                        "memory-pressure", "cross-cpu", "host-memory"}) {
       if (rule != of_others) std::erase(rules, of_others);
     }
     ASSERT_FALSE(rules.empty()) << shown(record);
@@ -298,6 +352,126 @@ TEST_F(VerdictTest, ManyProcessesAreCreatedSlowly) {
                        [](pid_t pid) { return !probe::read_process(pid); });
   }));
   expect_first(restore(), "many-processes");
+}
+
+// Causes that are not among the ten of docs/ten-slow.md.
+class MoreVerdictTest : public VerdictTest {
+ protected:
+  static void pin(pid_t process, int cpu) {
+    const Outcome pinned = run({"taskset", "--all-tasks", "--cpu-list", "--pid",
+                                std::to_string(cpu), std::to_string(process)});
+    ASSERT_EQ(pinned.exit_code, 0) << pinned.err;
+  }
+  static std::uint64_t phase_ns(const nlohmann::json& about, const std::string& name) {
+    std::uint64_t sum = 0;
+    for (const auto& phase : about["phases"]) {
+      if (phase["name"] != name) continue;
+      sum += phase["end_ns"].get<std::uint64_t>() - phase["begin_ns"].get<std::uint64_t>();
+    }
+    return sum;
+  }
+};
+
+TEST_F(MoreVerdictTest, AScriptOfCriuAloneIsNamedFromItsImagesAndLog) {
+  const nlohmann::json job = kymod_.churn(8, "work");
+  const std::string images = kymod_.folder().folder("images");
+  const std::string script = kymod_.path("script");
+  std::ofstream(script) << "#!/bin/sh\n[ \"$CRTOOLS_SCRIPT_ACTION\" != post-dump ] || sleep 2\n";
+  fs::permissions(script, fs::perms::owner_all);
+  const Outcome dumped =
+      run({criu_path(), "dump", "--tree", job["pid"].dump(), "--images-dir", images, "--log-file",
+           "dump.log", "-v4", "--leave-running", "--action-script", script});
+  ASSERT_EQ(dumped.exit_code, 0) << dumped.err << read_file(images + "/dump.log");
+  const nlohmann::json explained = kymod_.kymo_json({"explain", images});
+  ASSERT_GT(explained["lines"].size(), 2U) << explained;
+  EXPECT_NE(explained["lines"][2].get<std::string>().find("for scripts or for the program"),
+            std::string::npos)
+      << explained;
+}
+
+// The kernel wakes CRIU and the target on two CPUs by turns.
+TEST_F(MoreVerdictTest, CriuAndATargetOnAnotherCpuWaitForEachOther) {
+  if (std::thread::hardware_concurrency() < 2) GTEST_SKIP() << "only one CPU";
+  const nlohmann::json job = kymod_.churn(256, "work");
+  pin(kymod_.pid(), 0);
+  pin(job["pid"].get<pid_t>(), 1);
+  const nlohmann::json record = dump({"--no-stream"});
+  // A CPU of a real machine may be awake at once. Of this share, the target itself works a part.
+  constexpr double kSlowToWake = 0.3;
+  if (record["verdict"]["shares"].value("target_wait", 0.0) < kSlowToWake) {
+    GTEST_SKIP() << "CPUs wake up fast here: " << shown(record);
+  }
+  expect_first(record, "cross-cpu");
+}
+
+// On one CPU nobody waits to be woken on another one, and CRIU's work is most of what is left.
+TEST_F(MoreVerdictTest, CopyingOnOneCpuIsNamed) {
+  const nlohmann::json job = kymod_.churn(512, "work");
+  pin(kymod_.pid(), 0);
+  pin(job["pid"].get<pid_t>(), 0);
+  const nlohmann::json record = dump({"--no-stream", "--leave-running"});
+  const std::vector<std::string> rules = rules_in(record["verdict"]);
+  constexpr double kMostly = 0.65;
+  if (record["verdict"]["shares"].value("cpu", 0.0) < kMostly ||
+      std::find(rules.begin(), rules.end(), "host-memory") != rules.end()) {
+    GTEST_SKIP() << "CRIU does more than copy memory at its usual pace: " << shown(record);
+  }
+  expect_first(record, "copying");
+}
+
+// CRIU is stopped until the kernel has counted so much waiting.
+TEST_F(MoreVerdictTest, AMachineThatWaitsForMemoryIsNamed) {
+  if (!Thrashers::waited_us()) GTEST_SKIP() << "the kernel does not count this (PSI)";
+  const BreakableCriu criu;
+  Kymod kymod({"--criu", criu.path()});
+  kymod.start();
+  static_cast<void>(kymod.churn(16, "work"));
+  const Thrashers thrashers(kymod_.folder());
+  if (!thrashers.work()) GTEST_SKIP() << "no memory cgroup of version 1";
+  criu.break_at("Dumping pages (type", SIGSTOP);
+  auto dumping = std::async(std::launch::async, [&] {
+    return kymod.kymo_json({"dump", "process", "work", "--no-stream"});
+  });
+  const pid_t stopped = criu.stopped();
+  ASSERT_NE(stopped, 0) << kymod.log();
+  criu.mend();
+  const std::uint64_t before = *Thrashers::waited_us();
+  EXPECT_TRUE(eventually([&] { return *Thrashers::waited_us() > before + 1'000'000; },
+                         std::chrono::seconds(10)));
+  ::kill(stopped, SIGCONT);
+  const std::string directory = dumping.get()["directory"];
+  expect_first(nlohmann::json::parse(read_file(directory + "/checkpoint.json")), "memory-pressure");
+}
+
+TEST_F(MoreVerdictTest, AKernelThatIsTestedEachTimeIsNamed) {
+  // In a mount namespace of its own, in which /run is a folder of a disk.
+  const TemporaryDirectory folder;
+  Kymod kymod({}, {"unshare", "--mount", "sh", "-c", "mount --bind \"$0\" /run && exec \"$@\"",
+                   folder.path()});
+  kymod.start();
+  static_cast<void>(kymod.churn(1, "work"));
+  const std::string directory = kymod.kymo_json({"dump", "process", "work"})["directory"];
+  const nlohmann::json restored = kymod.kymo_json({"restore", "process", directory});
+  const nlohmann::json about = ended_metadata(restored["recording"])["about"];
+  constexpr std::uint64_t kWorthTelling = 20'000'000;
+  if (phase_ns(about, "look at the kernel") < kWorthTelling) {
+    GTEST_SKIP() << "CRIU tests this kernel faster: " << shown(about);
+  }
+  expect_first(about, "kernel-probed");
+  EXPECT_NE(about["verdict"].dump().find("CRIU repeats this each time"), std::string::npos)
+      << shown(about);
+}
+
+TEST_F(MoreVerdictTest, ThePageFaultsOfALargeRestoreAreNamed) {
+  static_cast<void>(kymod_.churn(256, "work"));
+  static_cast<void>(dump());
+  const nlohmann::json about = restore();
+  // A host that first has to supply the memory takes several times as long for a fault.
+  constexpr std::uint64_t kUsualNs = 256 * 256 * 3500 * 5 / 2;
+  if (phase_ns(about, "memory: reading pages") > kUsualNs) {
+    GTEST_SKIP() << "page faults are slow here: " << shown(about);
+  }
+  expect_first(about, "page-faults");
 }
 
 }  // namespace

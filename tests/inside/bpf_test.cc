@@ -4,11 +4,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <filesystem>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "base/file.h"
 #include "base/spawn.h"
 #include "inside/bpf_counts.h"
 #include "inside/bpf_source.h"
@@ -22,8 +25,9 @@ using test::eventually;
 // A child process that this thread has started.
 class Program {
  public:
-  explicit Program(const std::vector<std::string>& words) {
-    const Result<pid_t> started = spawn({.file = words.front(), .words = words});
+  explicit Program(const std::vector<std::string>& words, std::vector<int> descriptors = {}) {
+    const Result<pid_t> started =
+        spawn({.file = words.front(), .words = words, .descriptors = std::move(descriptors)});
     EXPECT_TRUE(started.ok()) << (started.ok() ? "" : started.error().message);
     if (started) pid_ = *started;
   }
@@ -89,6 +93,45 @@ TEST_F(BpfTest, CountsTheCallsOfWhatAThreadStartsByClassWithTheirBytes) {
   EXPECT_GT(criu.user_faults, 0U);
   EXPECT_EQ(view->read(KYMO_TARGET).calls[KYMO_WRITE], 0U);
   EXPECT_EQ(view->left_out(), 0U);
+}
+
+// Of most short writes the time is estimated.
+TEST_F(BpfTest, ShortWritesAreCountedWithTheirBytesAndTakeLessTimeThanThereIs) {
+  const test::TemporaryDirectory folder;
+  const auto view = begin();
+  view->follow(::gettid());
+  Program({"dd", "if=/dev/zero", "of=" + folder.path() + "/file", "bs=16", "count=20000",
+           "status=none"})
+      .wait();
+  const ThreadCounts criu = view->read(KYMO_CRIU);
+  EXPECT_GE(criu.calls[KYMO_WRITE], 20'000U);
+  EXPECT_LT(criu.calls[KYMO_WRITE], 20'010U);
+  EXPECT_GE(criu.call_bytes[KYMO_WRITE], 320'000U);
+  EXPECT_LT(criu.call_bytes[KYMO_WRITE], 324'096U);
+  EXPECT_GT(criu.call_ns[KYMO_WRITE], 0U);
+  std::uint64_t all_ns = criu.run_ns + criu.runnable_ns;
+  for (const std::uint64_t off_ns : criu.off_ns) all_ns += off_ns;
+  EXPECT_LE(criu.call_ns[KYMO_WRITE], all_ns);
+}
+
+TEST_F(BpfTest, AShortWriteThatWaitsCountsWhileItLasts) {
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::pipe2(ends.data(), O_CLOEXEC), 0);
+  const FileDescriptor reader(ends[0]);
+  const FileDescriptor writer(ends[1]);
+  const auto view = begin();
+  view->follow(::gettid());
+  // The pipe is full after some thousand writes, and nobody reads.
+  const Program blocked({"dd", "if=/dev/zero", "bs=16", "count=100000", "status=none"},
+                        {kDevNull, writer.get(), kDevNull});
+  const auto waited = [&] { return view->read(KYMO_CRIU).off_ns[KYMO_OFF_PIPE]; };
+  ASSERT_TRUE(eventually([&] { return waited() > 20'000'000; }));
+  const ThreadCounts before = view->read(KYMO_CRIU);
+  EXPECT_LT(before.calls[KYMO_WRITE], 100'000U);
+  EXPECT_TRUE(eventually([&] {
+    return view->read(KYMO_CRIU).call_ns[KYMO_WRITE] > before.call_ns[KYMO_WRITE] + 20'000'000;
+  }));
+  EXPECT_EQ(view->read(KYMO_CRIU).calls[KYMO_WRITE], before.calls[KYMO_WRITE]);
 }
 
 TEST_F(BpfTest, ALongWaitCountsWhileItLasts) {

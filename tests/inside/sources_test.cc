@@ -358,6 +358,33 @@ TEST(CriuSource, TheContainerThatIsRestoredIsTheTargetAndNoPartOfCriu) {
   EXPECT_EQ(restored->missing(), "");
 }
 
+// The longer nothing changes, the less often it looks; then it looks often again.
+TEST(TargetSource, FindsANewThreadWithin40Milliseconds) {
+  const test::TemporaryDirectory proc;
+  write_task(proc.path(), 'S', "");
+  const auto source = make_target_source(7, nullptr, proc.path());
+  std::vector<std::uint64_t> values(source->columns().size());
+  std::uint64_t now_ns = 1'000'000'000;
+  const auto pass = [&](int ms) {
+    for (int i = 0; i < ms; ++i) source->read(now_ns += 1'000'000, values);
+  };
+  const auto begin_thread = [&](int id) {
+    const std::string folder = proc.path() + "/7/task/" + std::to_string(id);
+    write(folder + "/stat",
+          std::to_string(id) + " (x) S 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 5 1000 1 0\n");
+    write(folder + "/schedstat", "1 1 1\n");
+  };
+  pass(1000);
+  EXPECT_EQ(values[0], 1U);
+  begin_thread(8);
+  int passed = 0;
+  for (; values[0] < 2 && passed < 100; ++passed) pass(1);
+  EXPECT_LE(passed, 41);
+  begin_thread(9);
+  pass(11);
+  EXPECT_EQ(values[0], 3U);
+}
+
 TEST(TargetSource, ThousandsOfTasksAreBoundedAndSaid) {
   const test::TemporaryDirectory proc;
   for (int task = 1; task <= 1000; ++task) {

@@ -13,9 +13,10 @@ namespace kymo::daemon {
 inline constexpr std::string_view kFailureTrailer = "failure-bin";
 
 // The most bytes of that trailer.
-inline constexpr std::size_t kMaxFailureBytes = 1200;
+inline constexpr std::size_t kMaxFailureBytes = 1440;
 
-// The explanation of the error as the value of that trailer. Long texts are cut.
+// The explanation of the error as the value of that trailer. A text that is too long is cut between
+// two words and ends with "…": in the catalogue there is none.
 std::string failure_trailer(const Error& error);
 
 }  // namespace kymo::daemon

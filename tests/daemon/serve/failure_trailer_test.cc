@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "api/kymo/v1/findings.pb.h"
+#include "failures/explain.h"
 
 namespace kymo::daemon {
 namespace {
@@ -31,6 +32,34 @@ TEST(FailureTrailerTest, AFailureOfKymodItselfHasItsOwnId) {
   const v1::Failure unknown = failure_of({Code::not_found, "there is no job 'x'"});
   EXPECT_EQ(unknown.id(), "unknown");
   EXPECT_EQ(unknown.what(), "there is no job 'x'");
+}
+
+// The remedies of two entries were cut in the middle of a word.
+TEST(FailureTrailerTest, NoTextOfTheCatalogueIsCut) {
+  const std::string path =
+      "/var/lib/containers/storage/overlay/" + std::string(64, 'a') + "/merged/data";
+  for (const failures::Entry& entry : failures::catalogue()) {
+    if (entry.id == "unknown") continue;  // the message itself is shown
+    const failures::Explanation why{
+        entry.id,    entry.what + " (file " + path + ", process 4194304)",
+        entry.why,   entry.remedy,
+        entry.retry, {},
+        {}};
+    const v1::Failure failure = failure_of({Code::internal, failures::one_line(why)});
+    EXPECT_EQ(failure.id(), entry.id);
+    EXPECT_EQ(failure.why(), entry.why);
+    EXPECT_EQ(failure.remedy(), entry.remedy);
+    EXPECT_EQ(failure.retry(), entry.retry);
+    EXPECT_EQ(failure.what(), why.what);
+  }
+}
+
+TEST(FailureTrailerTest, ALongTextEndsAfterAWordAndSaysThatThereIsMore) {
+  std::string text = "there is no job";
+  while (text.size() < 1000) text += " elephants";
+  const std::string what = failure_of({Code::not_found, text}).what();
+  EXPECT_TRUE(what.ends_with(" elephants…")) << what;
+  EXPECT_GT(what.size(), 200U);
 }
 
 TEST(FailureTrailerTest, LongTextsAreCutBetweenCharactersAndWhatIsNoTextIsReplaced) {
