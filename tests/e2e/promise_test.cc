@@ -48,15 +48,14 @@ const Way kWays[] = {
     {"Runc", Subject::runc, {"--deadline", "1m"}, false},
     {"RuncWithoutDeadline", Subject::runc, {}, true}};
 
-// Counts the answers of the server on this port. If the connection is lost, it ends, or connects again if it may.
+// Counts the answers of the server on this port. If the connection is lost, it ends.
 constexpr char kConnected[] =
-    R"(use Socket; $SIG{PIPE} = "IGNORE"; my ($file, $port, $again) = @ARGV;
-  sub connected { socket(my $s, PF_INET, SOCK_STREAM, 0) or die; connect($s, sockaddr_in($port, INADDR_LOOPBACK)) or die; $s }
-  my $s = connected();
-  for (my $i = 1000000;;) {
+    R"(use Socket; $SIG{PIPE} = "IGNORE"; my ($file, $port) = @ARGV;
+  socket(my $s, PF_INET, SOCK_STREAM, 0) or die; connect($s, sockaddr_in($port, INADDR_LOOPBACK)) or die;
+  for (my $i = 1000000;; ++$i) {
   my $got = syswrite($s, "$i\n") ? <$s> : undef;
-  if (($got // "") ne "$i\n") { die unless $again; close $s; $s = connected(); next }
-  ++$i; open my $to, "+<", $file or open $to, ">", $file; print $to $got; close $to;
+  die if ($got // "") ne "$i\n";
+  open my $to, "+<", $file or open $to, ">", $file; print $to $got; close $to;
   select undef, undef, undef, 0.1 })";
 
 // The text that CRIU is about to write to its log when it is stopped.
@@ -111,13 +110,6 @@ class PromiseTest : public ::testing::TestWithParam<Case> {
   }
 
   [[nodiscard]] static const Way& way() { return std::get<Way>(GetParam()); }
-  // The promise is about the process, not about its connection. If another program kills CRIU after it has read the
-  // connection, the process goes on at once, but the connection stays in repair mode until kymod notices CRIU's end.
-  // Until then, each send of the process fails with EPERM.
-  [[nodiscard]] static bool may_lose_its_connection() {
-    return std::get<Point>(GetParam()).name == std::string("WhenAllIsWritten") &&
-           std::get<Trouble>(GetParam()).deed == Deed::kill_criu;
-  }
   [[nodiscard]] static bool of_runc() { return way().subject == Subject::runc; }
   [[nodiscard]] std::string dir() const { return disk_.path() + "/c"; }
   [[nodiscard]] std::string root() const {
@@ -151,10 +143,8 @@ void PromiseTest::start() {
   std::string loop = counting_loop();
   loop.replace(loop.find("/count"), 6, file);
   std::vector<std::string> words{"sh", "-c", loop};
-  if (way().subject == Subject::connected) {
+  if (way().subject == Subject::connected)
     words = {"perl", "-e", kConnected, file, std::to_string(server_.port())};
-    if (may_lose_its_connection()) words.emplace_back("again");
-  }
   const Result<pid_t> started =
       runtime::launch({words, {"PATH=/usr/bin:/bin"}, "/", "/dev/null", "/dev/null"});
   ASSERT_TRUE(started.ok()) << started.error().message;
