@@ -180,20 +180,22 @@ class GhostOfPodmanTest : public testing::TestWithParam<HowItEnds> {
   [[nodiscard]] static bool has_cgroups_mounted() {
     return read_file("/proc/self/mountinfo").find(".criu.cgyard.") != std::string::npos;
   }
-  // Kills kymod, podman, conmon, runc and CRIU, so that none of them can clean up.
+  // Kills kymod, podman, conmon, runc and CRIU, so that none of them can clean up. conmon is no child of podman, which
+  // would see its end, and let runc delete the container with the files of its root.
   void kill_all(pid_t criu) {
+    const Result<std::vector<pid_t>> podman = probe::children_of(kymod_->pid());
+    ASSERT_TRUE(podman.ok()) << podman.error().message;
     std::vector<pid_t> chain{criu};
     for (pid_t one = criu;;) {
       const Result<probe::Process> seen = probe::read_process(one);
       ASSERT_TRUE(seen.ok()) << seen.error().message;
       const Result<probe::Process> parent = probe::read_process(seen->parent);
-      if (!parent ||
-          (parent->name != "runc" && parent->name != "conmon" && parent->name != "podman")) {
-        break;
-      }
+      if (!parent || (parent->name != "runc" && parent->name != "conmon")) break;
       chain.push_back(one = parent->pid);
     }
+    ASSERT_GE(chain.size(), 3U) << "the parents of CRIU are not runc and conmon";
     kymod_->stop(SIGKILL);
+    for (const pid_t one : *podman) kill(one, SIGKILL);
     std::for_each(chain.rbegin(), chain.rend(), [](pid_t one) { kill(one, SIGKILL); });
   }
 
@@ -228,12 +230,12 @@ TEST_P(GhostOfPodmanTest, AtMostOneMoreRestoreFailsAndNothingIsLeft) {
   EXPECT_EQ(has_cgroups_mounted(), mounted_before);
 }
 
-std::string name_of_end(const testing::TestParamInfo<HowItEnds>& info) {
-  return info.param.name;
+std::string name_of_end_of_podman(const testing::TestParamInfo<HowItEnds>& one) {
+  return one.param.name;
 }
 
 INSTANTIATE_TEST_SUITE_P(Restores, GhostOfPodmanTest, testing::Values(kEnds[0], kEnds[2]),
-                         name_of_end);
+                         name_of_end_of_podman);
 
 }  // namespace
 }  // namespace kymo::test
