@@ -105,8 +105,8 @@ std::optional<store::Job> job_of(store::Store& store, const json& note) {
 constexpr char kCutShortRestore[] =
     "kymod stopped during the restore; the checkpoint can be restored again";
 
-// Adds the restore to the history of its job, and counts it, unless its request has done both. (A request leaves its note
-// if the store has only kept its result in memory.) The duration is not known.
+// Adds the restore to the history of its job, and counts it, unless its request has done both: a request leaves its
+// note if the store has kept its result only in memory. The duration is not known.
 void count_restore(store::Store& store, Metrics& metrics, const json& note,
                    const SettledRestore& settled) {
   store::Run run;

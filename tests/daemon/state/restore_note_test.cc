@@ -1,6 +1,7 @@
 #include "daemon/state/restore_note.h"
 
 #include <gtest/gtest.h>
+#include <prometheus/metric_family.h>
 #include <unistd.h>
 
 #include <filesystem>
