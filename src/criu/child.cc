@@ -343,6 +343,10 @@ void Child::wait_until_killable() const noexcept try {
 } catch (const std::exception&) {  // no memory to look: it is killed as it is
 }
 
+void Child::keep_connections() {
+  if (Result<Guard> guard = Guard::start(pid_); guard) guard_.emplace(*std::move(guard));
+}
+
 void Child::reap(bool kill_first) {
   if (pid_ < 0) {
     return;
@@ -367,6 +371,7 @@ void Child::reap(bool kill_first) {
   life_ns_ = static_cast<std::uint64_t>(
       std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - started_).count());
   pid_ = -1;
+  guard_.reset();  // it ends with criu
 }
 
 }  // namespace kymo::criu

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/cancellation.h"
+#include "criu/guard.h"
 #include "criu/rpc.pb.h"
 #include "kymo/result.h"
 
@@ -63,6 +64,11 @@ class Child {
   std::uint64_t finish();
   // The processes that criu works on are killed after it, so it may be killed at any instant.
   void may_lose_processes() { may_lose_processes_ = true; }
+  // For a dump of TCP connections: whoever kills criu, its processes run only when their connections
+  // work again (Guard).
+  // Call it before the first answer to criu. Without a process or a descriptor for the
+  // guard, criu works without one.
+  void keep_connections();
   // Leaves what the process has started as it is, also if somebody kills the process.
   void keep_group() { keeps_group_ = true; }
   // How often the process waited until the disk had read its own files or swapped memory. Known
@@ -103,6 +109,7 @@ class Child {
   bool keeps_group_ = false;
   bool may_lose_processes_ = false;
   int wait_status_ = 0;
+  std::optional<Guard> guard_;
   int socket_ = -1;
   int process_fd_ = -1;
   int stderr_ = -1;  // a file in memory (memfd) to which criu writes its stderr

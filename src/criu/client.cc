@@ -74,6 +74,7 @@ Result<Answer> make_call(const ClientOptions& options, CallKind kind, const wire
     }
     Child& child = **started_child;
     if (kind == CallKind::restore) child.may_lose_processes();
+    if (kind == CallKind::dump && request.opts().tcp_established()) child.keep_connections();
     if (Result<void> sent = child.send(request); !sent) {
       return sent.error();
     }

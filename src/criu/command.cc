@@ -89,6 +89,7 @@ Result<CommandEnd> run_with_notifications(const ClientOptions& options, const Co
   if (!started) return started.error();
   Child& child = **started;
   if (command.kind == CallKind::restore) child.may_lose_processes();
+  if (command.reads_connections) child.keep_connections();
   std::optional<Error> refused;
   for (;;) {
     const Result<bool> readable = child.wait_for((*pipes)->names());

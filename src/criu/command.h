@@ -15,6 +15,7 @@ namespace kymo::criu {
 struct Command {
   CallKind kind = CallKind::dump;
   std::vector<std::string> arguments;
+  bool reads_connections = false;  // a dump with TCP connections
   // Called at each point at which criu runs the action script, with criu's name of the point. criu
   // waits until this returns, and fails if it returns an error. criu's timeout ends at `until`.
   std::function<Result<void>(std::string_view name, std::chrono::steady_clock::time_point until)>

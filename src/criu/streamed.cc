@@ -126,6 +126,7 @@ Result<DumpReply> streamed_dump(const ClientOptions& options, const DumpRequest&
   if (!streamer) return streamer.error();
   Command command;
   command.kind = CallKind::dump;
+  command.reads_connections = request.options.tcp_established;
   command.arguments = arguments_of("dump", *folders, kStreamedDumpLog, kDumpLogLevel);
   command.arguments.insert(command.arguments.end(), {"--tree", std::to_string(request.pid)});
   if (request.leave_running) command.arguments.emplace_back("--leave-running");

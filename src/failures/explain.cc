@@ -31,7 +31,7 @@ bool is_disk_full(const Error& error) {
 
 // The id of the entry for a failure of kymod itself. Empty if the error says too little.
 std::string_view own_id(const Error& error) {
-  if (error.message.starts_with("kymod stopped during the dump")) return "kymod-ended";
+  if (error.message.starts_with("kymod stopped during the ")) return "kymod-ended";
   if (is_disk_full(error)) return "disk-full";
   switch (error.code) {
     case Code::cancelled:

@@ -7,7 +7,7 @@
 namespace kymo::store {
 namespace {
 
-constexpr std::int64_t kFormatVersion = 4;
+constexpr std::int64_t kFormatVersion = 5;
 
 constexpr std::string_view kFirstFormat[] = {
     "CREATE TABLE about (key TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID",
@@ -60,9 +60,18 @@ constexpr std::string_view kToFourthFormat[] = {
     "UPDATE about SET value = 4 WHERE key = 'format_version'",
 };
 
+// Adds whether kymod stopped during a dump, which was found in the error before.
+constexpr std::string_view kToFifthFormat[] = {
+    "ALTER TABLE checkpoints ADD COLUMN cut_short INTEGER NOT NULL DEFAULT 0",
+    R"(UPDATE checkpoints SET cut_short = 1
+         WHERE error LIKE 'kymod stopped during the dump%'
+            OR error LIKE 'kymod stopped before the result of the dump was saved%')",
+    "UPDATE about SET value = 5 WHERE key = 'format_version'",
+};
+
 // The statements that convert each format to the next. Format 0 is an empty file.
-constexpr std::span<const std::string_view> kSteps[] = {kFirstFormat, kToSecondFormat,
-                                                        kToThirdFormat, kToFourthFormat};
+constexpr std::span<const std::string_view> kSteps[] = {
+    kFirstFormat, kToSecondFormat, kToThirdFormat, kToFourthFormat, kToFifthFormat};
 static_assert(std::size(kSteps) == kFormatVersion);
 
 Result<void> set_up(Database& db) {

@@ -64,6 +64,8 @@ struct Checkpoint {
   std::string stats_json;  // CRIU's statistics, as the API shows them
   // How long the processes stood still, also if the dump failed. 0: unknown.
   std::uint64_t stood_still_ns = 0;
+  // Whether kymod stopped during the dump, so that its request could not count it.
+  bool cut_short = false;
 };
 
 // A dump or restore that has ended, for a history. It stays when the checkpoint or the job is removed.

@@ -13,7 +13,7 @@ constexpr char kJobColumns[] =
     "created_unix_ns, boot_id";
 constexpr char kCheckpointColumns[] =
     "id, job_id, pid, directory, created_unix_ns, state, error, image_bytes, duration_ns, "
-    "stats_json, stood_still_ns, start_ticks, boot_id";
+    "stats_json, stood_still_ns, start_ticks, boot_id, cut_short";
 constexpr char kRunColumns[] =
     "id, kind, owner, checkpoint_id, created_unix_ns, error, duration_ns, image_bytes, "
     "conditions, warmth, stats_json, phases_json, stood_still_ns, away_ns, disk";
@@ -111,6 +111,7 @@ Checkpoint read_checkpoint(const Row& row) {
   c.stood_still_ns = to_unsigned(row.integer(10));
   c.start_ticks = to_unsigned(row.integer(11));
   c.boot_id = row.text(12);
+  c.cut_short = row.integer(13) != 0;
   return c;
 }
 
@@ -195,11 +196,11 @@ Result<void> add(Database& db, const Job& job) {
 Result<void> add(Database& db, const Checkpoint& c) {
   return db.run("add checkpoint '" + c.id + "'",
                 std::string("INSERT INTO checkpoints (") + kCheckpointColumns +
-                    ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                    ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 {c.id, c.job_id, std::int64_t{c.pid}, c.directory, c.created_unix_ns,
                  name_in(kCheckpointStates, c.state), c.error, to_integer(c.image_bytes),
                  to_integer(c.duration_ns), c.stats_json, to_integer(c.stood_still_ns),
-                 to_integer(c.start_ticks), c.boot_id});
+                 to_integer(c.start_ticks), c.boot_id, to_integer(c.cut_short ? 1 : 0)});
 }
 
 Result<void> add(Database& db, const Run& run) {
@@ -248,10 +249,10 @@ Result<void> update(Database& db, const Checkpoint& c) {
       db,
       db.run("update checkpoint '" + c.id + "'",
              "UPDATE checkpoints SET state = ?, error = ?, image_bytes = ?, duration_ns = ?,"
-             " stats_json = ?, directory = ?, stood_still_ns = ? WHERE id = ?",
+             " stats_json = ?, directory = ?, stood_still_ns = ?, cut_short = ? WHERE id = ?",
              {name_in(kCheckpointStates, c.state), c.error, to_integer(c.image_bytes),
               to_integer(c.duration_ns), c.stats_json, c.directory, to_integer(c.stood_still_ns),
-              c.id}),
+              to_integer(c.cut_short ? 1 : 0), c.id}),
       "checkpoint", c.id);
 }
 

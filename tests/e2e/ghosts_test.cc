@@ -154,5 +154,88 @@ INSTANTIATE_TEST_SUITE_P(Restores, GhostTest,
                                           testing::ValuesIn(kEnds)),
                          name_of_ghost);
 
+// In the root of a container of podman, only CRIU removes the file (docs/faults.md).
+class GhostOfPodmanTest : public testing::TestWithParam<HowItEnds> {
+ protected:
+  void SetUp() override {
+    KYMO_NEEDS_PODMAN();
+    kymod_.emplace(std::vector<std::string>{"--criu", criu_.path(),
+                                            "--podman-flags=" + PodmanContainers::flags()});
+    kymod_->start();
+    root_ =
+        podman_.start("kymo-e2e", {"/bin/sh", "-c", "exec 9>/gone; rm /gone; " + counting_loop()});
+    static_cast<void>(kymod_->kymo_json({"adopt", "podman", "kymo-e2e", "--name", "job"}));
+    const Outcome dumped = kymod_->kymo({"dump", "process", "job", "--dir", dir()});
+    ASSERT_EQ(dumped.exit_code, 0) << dumped.err;
+  }
+  void TearDown() override { criu_.mend(); }
+
+  [[nodiscard]] std::string dir() const { return kymod_->path("c"); }
+  [[nodiscard]] bool has_ghost() const {
+    const fs::directory_iterator all(root_);
+    return std::any_of(begin(all), fs::end(all), [](const fs::directory_entry& file) {
+      return file.path().extension() == ".ghost";
+    });
+  }
+  [[nodiscard]] static bool has_cgroups_mounted() {
+    return read_file("/proc/self/mountinfo").find(".criu.cgyard.") != std::string::npos;
+  }
+  // Kills kymod, podman, conmon, runc and CRIU, so that none of them can clean up. conmon is no child of podman, which
+  // would see its end, and let runc delete the container with the files of its root.
+  void kill_all(pid_t criu) {
+    const Result<std::vector<pid_t>> podman = probe::children_of(kymod_->pid());
+    ASSERT_TRUE(podman.ok()) << podman.error().message;
+    std::vector<pid_t> chain{criu};
+    for (pid_t one = criu;;) {
+      const Result<probe::Process> seen = probe::read_process(one);
+      ASSERT_TRUE(seen.ok()) << seen.error().message;
+      const Result<probe::Process> parent = probe::read_process(seen->parent);
+      if (!parent || (parent->name != "runc" && parent->name != "conmon")) break;
+      chain.push_back(one = parent->pid);
+    }
+    ASSERT_GE(chain.size(), 3U) << "the parents of CRIU are not runc and conmon";
+    kymod_->stop(SIGKILL);
+    for (const pid_t one : *podman) kill(one, SIGKILL);
+    std::for_each(chain.rbegin(), chain.rend(), [](pid_t one) { kill(one, SIGKILL); });
+  }
+
+  const BreakableCriu criu_;
+  PodmanContainers podman_;
+  std::optional<Kymod> kymod_;
+  std::string root_;
+};
+
+TEST_P(GhostOfPodmanTest, AtMostOneMoreRestoreFailsAndNothingIsLeft) {
+  const bool mounted_before = has_cgroups_mounted();
+  criu_.wait_at("Remap rpath is");
+  Outcome answer;
+  std::thread client([&] { answer = kymod_->kymo({"restore", dir()}); });
+  EXPECT_TRUE(eventually([&] { return has_ghost(); })) << kymod_->log();
+  criu_.mend();
+  const pid_t criu = std::atoi(read_file(fs::path(criu_.path()).parent_path() / "pid").c_str());
+  EXPECT_GT(criu, 0);
+  if (GetParam().end == End::is_cancelled) {
+    EXPECT_EQ(kymod_->kymo({"cancel", "job"}).exit_code, 0);
+  } else if (criu > 0) {
+    kill_all(criu);
+  }
+  client.join();
+  EXPECT_NE(answer.exit_code, 0) << answer.out;
+  if (!kymod_->running()) kymod_->start();
+  Outcome restored = kymod_->kymo({"restore", dir()});
+  if (restored.exit_code != 0) restored = kymod_->kymo({"restore", dir()});
+  EXPECT_EQ(restored.exit_code, 0) << restored.err << kymod_->log();
+  EXPECT_TRUE(counts_on(root_)) << kymod_->log();
+  EXPECT_FALSE(has_ghost());
+  EXPECT_EQ(has_cgroups_mounted(), mounted_before);
+}
+
+std::string name_of_end_of_podman(const testing::TestParamInfo<HowItEnds>& one) {
+  return one.param.name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Restores, GhostOfPodmanTest, testing::Values(kEnds[0], kEnds[2]),
+                         name_of_end_of_podman);
+
 }  // namespace
 }  // namespace kymo::test

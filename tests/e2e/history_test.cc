@@ -6,6 +6,8 @@
 #include <sys/ptrace.h>
 #include <sys/wait.h>
 
+#include <thread>
+
 #include "programs.h"
 #include "support/breakable_criu.h"
 #include "support/real_criu.h"
@@ -87,6 +89,37 @@ TEST(HistoryTest, ADumpCutShortByAKillIsListedWithWhatHappened) {
                std::string::npos;
   };
   EXPECT_TRUE(eventually(is_counted)) << metrics;
+}
+
+// Before the fix, such a restore was in no history and in no metric.
+TEST(HistoryTest, ARestoreCutShortByAKillIsListedAndCounted) {
+  KYMO_NEEDS_CRIU();
+  const BreakableCriu criu;
+  Kymod kymod({"--criu", criu.path()});
+  kymod.start();
+  ASSERT_TRUE(kymod.churn(8, "work").contains("pid"));
+  const nlohmann::json dump = kymod.kymo_json({"dump", "process", "work"});
+  criu.break_at("pre-restore", SIGSTOP);
+  std::thread client([&] { static_cast<void>(kymod.kymo({"restore", dump["directory"]})); });
+  const pid_t stopped = criu.stopped();
+  EXPECT_NE(stopped, 0) << kymod.log();
+  criu.mend();
+  EXPECT_EQ(kymod.stop(SIGKILL), -1);
+  if (stopped != 0) kill(stopped, SIGKILL);
+  client.join();
+  kymod.start();
+  const nlohmann::json runs = kymod.kymo_json({"history", "work", "--restores"})["runs"];
+  ASSERT_EQ(runs.size(), 1U);
+  const std::string error = runs[0]["error"];
+  EXPECT_EQ(error.find("kymod stopped during the restore"), 0U) << error;
+  EXPECT_EQ(runs[0]["image_bytes"], dump["image_bytes"]);
+  EXPECT_TRUE(runs[0]["duration_ns"].is_null());
+  const std::string metrics = run({"curl", "-s", "http://" + kymod.http() + "/metrics"}).out;
+  EXPECT_NE(metrics.find("kymo_restores_total{result=\"error\"} 1\n"), std::string::npos)
+      << metrics;
+  EXPECT_NE(metrics.find("kymo_failures_total{request=\"restore\",reason=\"kymod-ended\"} 1\n"),
+            std::string::npos)
+      << metrics;
 }
 
 TEST(HistoryTest, AJobsDumpsAndRestoresAreItsHistory) {

@@ -61,15 +61,14 @@ const Way kContainerWays[] = {{"Podman", Kind::podman, {"--deadline", "1m"}, fal
 const Way kStateWays[] = {kStream, kConnection, kNoStream, kRunc};
 const Way kSilentWays[] = {kStream, kNoStream, kRunc};
 
-// Counts the answers of the server on this port. If the connection is lost, it ends, or connects again if it may.
+// Counts the answers of the server on this port. If the connection is lost, it ends.
 constexpr char kConnected[] =
-    R"(use Socket; $SIG{PIPE} = "IGNORE"; my ($file, $port, $again) = @ARGV;
-  sub connected { socket(my $s, PF_INET, SOCK_STREAM, 0) or die; connect($s, sockaddr_in($port, INADDR_LOOPBACK)) or die; $s }
-  my $s = connected();
-  for (my $i = 1000000;;) {
+    R"(use Socket; $SIG{PIPE} = "IGNORE"; my ($file, $port) = @ARGV;
+  socket(my $s, PF_INET, SOCK_STREAM, 0) or die; connect($s, sockaddr_in($port, INADDR_LOOPBACK)) or die;
+  for (my $i = 1000000;; ++$i) {
   my $got = syswrite($s, "$i\n") ? <$s> : undef;
-  if (($got // "") ne "$i\n") { die unless $again; close $s; $s = connected(); next }
-  ++$i; open my $to, "+<", $file or open $to, ">", $file; print $to $got; close $to;
+  die if ($got // "") ne "$i\n";
+  open my $to, "+<", $file or open $to, ">", $file; print $to $got; close $to;
   select undef, undef, undef, 0.1 })";
 
 // The text that CRIU is about to write to its log when it is stopped.
@@ -156,13 +155,6 @@ class PromiseTest : public ::testing::TestWithParam<Case> {
 
   [[nodiscard]] static const Way& way() { return std::get<Way>(GetParam()); }
   [[nodiscard]] static const Trouble& trouble() { return std::get<Trouble>(GetParam()); }
-  // The promise is about the process, not about its connection. If another program kills CRIU after it has read the
-  // connection, the process goes on at once, but the connection stays in repair mode until kymod notices CRIU's end.
-  // Until then, each send of the process fails with EPERM.
-  [[nodiscard]] static bool may_lose_its_connection() {
-    return std::get<Point>(GetParam()).name == std::string("WhenAllIsWritten") &&
-           trouble().deed == Deed::kill_criu;
-  }
   [[nodiscard]] static bool of_container() {
     return way().kind != Kind::process && way().kind != Kind::connected;
   }
@@ -218,10 +210,8 @@ void PromiseTest::start() {
   std::string loop = counting_loop();
   loop.replace(loop.find("/count"), 6, file);
   std::vector<std::string> words{"sh", "-c", loop};
-  if (way().kind == Kind::connected) {
+  if (way().kind == Kind::connected)
     words = {"perl", "-e", kConnected, file, std::to_string(server_.port())};
-    if (may_lose_its_connection()) words.emplace_back("again");
-  }
   const Result<pid_t> started =
       runtime::launch({words, {"PATH=/usr/bin:/bin"}, "/", "/dev/null", "/dev/null"});
   ASSERT_TRUE(started.ok()) << started.error().message;

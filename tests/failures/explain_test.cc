@@ -60,6 +60,9 @@ TEST(Explain, KnowsFailuresOfKymodByTheirError) {
   EXPECT_EQ(of_error({Code::permission_denied, "no"}).id, "permission");
   EXPECT_EQ(of_error({Code::unavailable, "kymod stopped during the dump; process 7 runs on"}).id,
             "kymod-ended");
+  EXPECT_EQ(
+      of_error({Code::unavailable, "kymod stopped during the restore; it can be restored"}).id,
+      "kymod-ended");
   EXPECT_EQ(of_error({Code::resource_exhausted, "the disk of /x is full"}).id, "disk-full");
   EXPECT_EQ(of_error({Code::resource_exhausted, "cannot write /x", ENOSPC}).id, "disk-full");
   EXPECT_EQ(of_error({Code::resource_exhausted, "out of memory", ENOMEM}).id, "unknown");

@@ -2,17 +2,14 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <sqlite3.h>
-#include <sys/mount.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <thread>
 
-#include "store_parts.h"
+#include "store_fixture.h"
 #include "support/temporary_directory.h"
 
 namespace kymo::store {
@@ -142,31 +139,6 @@ TEST_F(StoreTest, ADamagedPageIsFoundAndTheFileMovedAside) {
   EXPECT_TRUE(store_->jobs().empty());
 }
 
-TEST_F(StoreTest, RefusesANewerFormatByNameAndLeavesItAlone) {
-  ASSERT_TRUE(store_->add_job(make_job("a")).ok());
-  store_.reset();
-  sql("UPDATE about SET value = 5 WHERE key = 'format_version'");
-  const auto newer = Store::open(path());
-  ASSERT_FALSE(newer.ok());
-  EXPECT_EQ(newer.error().code, Code::failed_precondition);
-  EXPECT_NE(newer.error().message.find("format_version 5, and this kymod reads up to 4"),
-            std::string::npos)
-      << newer.error().message;
-  sql("UPDATE about SET value = 4 WHERE key = 'format_version'");
-  reopen();
-  EXPECT_TRUE(store_->job("a").ok());
-}
-
-TEST_F(StoreTest, RefusesSomebodyElsesDatabase) {
-  store_.reset();
-  std::filesystem::remove(path());
-  sql("CREATE TABLE songs (title TEXT)");
-  const auto other = Store::open(path());
-  ASSERT_FALSE(other.ok());
-  EXPECT_NE(other.error().message.find("not one of kymod's"), std::string::npos);
-  EXPECT_FALSE(std::filesystem::exists(path() + ".corrupt-1"));
-}
-
 TEST_F(StoreTest, NamesAFolderThatIsNotThere) {
   const std::string missing = folder_.path() + "/missing/kymo.db";
   const auto store = Store::open(missing);
@@ -221,24 +193,6 @@ TEST_F(StoreTest, WhatWasAcknowledgedOutlivesAKill) {
   // The job that was being written when the process was killed may be there, too.
   const std::size_t kept = store_->jobs().size();
   EXPECT_TRUE(kept == acknowledged || kept == acknowledged + 1) << kept << " of " << acknowledged;
-}
-
-Run make_run(const std::string& id, const std::string& owner, std::int64_t when) {
-  Run run;
-  run.id = id;
-  run.owner = owner;
-  run.checkpoint_id = "c-" + id;
-  run.created_unix_ns = when;
-  run.duration_ns = 5'000'000;
-  run.image_bytes = 1ULL << 40U;
-  run.conditions = "leave running";
-  run.warmth = "warm";
-  run.stats_json = R"({"pages_written":1})";
-  run.phases_json = R"({"criu starts":3})";
-  run.stood_still_ns = 4'000'000;
-  run.away_ns = 6'000'000;
-  run.disk = "ext4 /dev/sda1";
-  return run;
 }
 
 TEST_F(StoreTest, KeepsTheRunsOfAJobByKindOldestFirst) {
@@ -317,121 +271,6 @@ TEST_F(StoreTest, TheHistoriesOfTheThousandNewestOwnersStay) {
   EXPECT_TRUE(store_->runs("job:2", RunKind::dump)->empty());
   EXPECT_EQ(store_->runs("job:1", RunKind::dump)->size(), 2U) << "this owner had a newer run";
   EXPECT_EQ(store_->runs("job:3", RunKind::dump)->size(), 1U);
-}
-
-// The tables of kymod 0.1.
-constexpr char kFirstFormat[] =
-    "CREATE TABLE about (key TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;"
-    "CREATE TABLE jobs (id TEXT PRIMARY KEY, name TEXT NOT NULL UNIQUE, command TEXT NOT NULL,"
-    " pid INTEGER NOT NULL, start_ticks INTEGER NOT NULL, stdout_path TEXT NOT NULL,"
-    " stderr_path TEXT NOT NULL, state TEXT NOT NULL, exit_status INTEGER,"
-    " created_unix_ns INTEGER NOT NULL);"
-    "CREATE TABLE checkpoints (id TEXT PRIMARY KEY, job_id TEXT NOT NULL, pid INTEGER NOT NULL,"
-    " directory TEXT NOT NULL, created_unix_ns INTEGER NOT NULL, state TEXT NOT NULL,"
-    " error TEXT NOT NULL, image_bytes INTEGER NOT NULL, duration_ns INTEGER NOT NULL,"
-    " stats_json TEXT NOT NULL);"
-    "CREATE INDEX checkpoints_by_job ON checkpoints (job_id, created_unix_ns);"
-    "INSERT INTO about VALUES ('format_version', 1);"
-    "INSERT INTO jobs VALUES ('a', 'web', '[\"x\"]', 5, 6, '', '', 'dumped', NULL, 7);"
-    "INSERT INTO checkpoints VALUES ('c1', 'a', 5, '/c1', 8, 'complete', '', 4096, 99, '{}');"
-    "INSERT INTO checkpoints VALUES ('c2', 'a', 5, '/c2', 9, 'failed', 'no', 0, 1, '');"
-    "INSERT INTO checkpoints VALUES ('c3', 'a', 5, '/c3', 10, 'started', '', 0, 0, '');";
-
-class OlderFormat : public StoreTest {
- protected:
-  void SetUp() override { sql(kFirstFormat); }
-};
-
-TEST_F(OlderFormat, IsBroughtUpToDateWithItsHistory) {
-  reopen();
-  EXPECT_EQ(store_->moved_aside(), "");
-  EXPECT_EQ(store_->job("web")->state, JobState::dumped);
-  EXPECT_EQ(store_->checkpoints("a").size(), 3U);
-  const Result<std::vector<store::Run>> runs = store_->runs("job:web", RunKind::dump);
-  ASSERT_TRUE(runs.ok()) << runs.error().message;
-  ASSERT_EQ(runs->size(), 2U) << "a dump that has not ended is not a run";
-  EXPECT_EQ(runs->at(0).checkpoint_id, "c1");
-  EXPECT_EQ(runs->at(0).duration_ns, 99U);
-  EXPECT_EQ(runs->at(0).image_bytes, 4096U);
-  EXPECT_EQ(runs->at(0).warmth, "");
-  EXPECT_EQ(runs->at(1).error, "no");
-  reopen();  // the second time, nothing needs to be changed
-  EXPECT_EQ(store_->runs("job:web", RunKind::dump)->size(), 2U);
-}
-
-TEST_F(OlderFormat, StaysAsItWasWhereTheChangeFailsHalfWay) {
-  // The update makes an index of this name after its table, and fails.
-  sql("CREATE TABLE runs_by_job (x)");
-  EXPECT_FALSE(Store::open(path()).ok());
-  sql("DROP TABLE runs_by_job");
-  sql("CREATE TABLE runs (x)");  // succeeds only if the update that failed has left no such table
-  sql("DROP TABLE runs");
-  reopen();
-  EXPECT_EQ(store_->runs("job:web", RunKind::dump)->size(), 2U);
-}
-
-// Before the fix, the checkpoint stayed "started" for good, and a restored job "exited" while it
-// ran.
-TEST_F(StoreTest, WhatAFullDiskHasNoRoomForIsSeenAtOnceAndStoredLater) {
-  const std::string disk = folder_.folder("disk");
-  if (mount("none", disk.c_str(), "tmpfs", 0, "size=1m") != 0) {
-    GTEST_SKIP() << "no right to mount";
-  }
-  {
-    const std::unique_ptr<Store> store = Store::open(disk + "/kymo.db").value();
-    Job job = make_job("a");
-    Checkpoint checkpoint = make_checkpoint("c", "a");
-    ASSERT_TRUE(store->add_job(job).ok());
-    ASSERT_TRUE(store->add_checkpoint(checkpoint).ok());
-    std::ofstream(disk + "/filling") << std::string(4 << 20, 'x');
-    job.state = JobState::dumped;
-    // Too large for the free space inside of the database.
-    job.command = {std::string(20'000, 'y')};
-    checkpoint.state = CheckpointState::complete;
-    checkpoint.stats_json = std::string(20'000, 'z');
-    store::Run run;
-    run.id = "r";
-    run.owner = "a";
-    EXPECT_TRUE(store->update_checkpoint(checkpoint, &job, &run).ok());
-    EXPECT_EQ(store->unstored(), 3U);
-    EXPECT_EQ(store->job("a")->state, JobState::dumped);
-    EXPECT_EQ(store->jobs().front().state, JobState::dumped);
-    EXPECT_EQ(store->checkpoint("c")->state, CheckpointState::complete);
-    EXPECT_EQ(store->checkpoints("a").front().stats_json, checkpoint.stats_json);
-    EXPECT_EQ(store->runs("a", RunKind::dump)->size(), 1U);
-    job.state = JobState::running;
-    EXPECT_TRUE(store->update_job(job).ok());
-    EXPECT_EQ(store->unstored(), 3U) << "the newer state of the job must replace the older one";
-    std::filesystem::remove(disk + "/filling");
-    EXPECT_EQ(store->unstored(), 0U);
-  }
-  {
-    const std::unique_ptr<Store> again = Store::open(disk + "/kymo.db").value();
-    EXPECT_EQ(again->job("a")->state, JobState::running);
-    EXPECT_EQ(again->checkpoint("c")->state, CheckpointState::complete);
-    EXPECT_EQ(again->runs("a", RunKind::dump)->size(), 1U);
-  }
-  EXPECT_EQ(umount(disk.c_str()), 0);
-}
-
-// Before the fix, each change waited two seconds for the lock, so a restore was answered only after
-// ten.
-TEST_F(StoreTest, WhileAnotherProgramLocksItOnlyTheFirstChangeWaits) {
-  Job job = make_job("a");
-  ASSERT_TRUE(store_->add_job(job).ok());
-  sqlite3* other = nullptr;
-  ASSERT_EQ(sqlite3_open(path().c_str(), &other), SQLITE_OK);
-  ASSERT_EQ(sqlite3_exec(other, "BEGIN IMMEDIATE", nullptr, nullptr, nullptr), SQLITE_OK);
-  for (int i = 0; i < 1000; ++i) {  // if each change waited, the test would take too long
-    job.exit_status = i;
-    EXPECT_TRUE(store_->update_job(job).ok());
-  }
-  EXPECT_EQ(store_->unstored(), 1U);
-  EXPECT_NE(store_->trouble().find("locked"), std::string::npos) << store_->trouble();
-  sqlite3_close(other);
-  EXPECT_EQ(store_->unstored(), 0U);
-  reopen();
-  EXPECT_EQ(store_->job("a")->exit_status, 999);
 }
 
 TEST_F(StoreTest, WhatIsNotedIsStoredSoonByItself) {

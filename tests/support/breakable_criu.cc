@@ -56,7 +56,7 @@ pid_t BreakableCriu::stopped_unless(const std::function<bool()>& over) const {
     const Result<std::string> said = read_file(folder_.path() + "/pid");
     criu = said ? std::atoi(said->c_str()) : 0;
     const Result<probe::Process> seen = probe::read_process(criu);
-    return criu != 0 && seen && seen->state == 'T';
+    return criu != 0 && seen && seen->stopped();
   };
   bool stopped = false;
   eventually([&] { return (stopped = has_stopped()) || over(); });

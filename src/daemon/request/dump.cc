@@ -10,11 +10,12 @@
 #include <set>
 
 #include "base/mounts.h"
-#include "base/patience.h"
 #include "criu/checksums.h"
 #include "daemon/config/allowed_path.h"
 #include "daemon/request/check.h"
 #include "daemon/request/deadline.h"
+#include "daemon/request/dump_context.h"
+#include "daemon/request/dump_outcome.h"
 #include "daemon/request/dump_record.h"
 #include "daemon/request/forecast.h"
 #include "daemon/request/publish.h"
@@ -27,7 +28,6 @@
 #include "probe/boot.h"
 #include "probe/memory_to_dump.h"
 #include "report/human.h"
-#include "runtime/aftermath.h"
 #include "runtime/memory_images.h"
 #include "runtime/restore_checks.h"
 #include "runtime/scratch.h"
@@ -36,32 +36,6 @@ namespace kymo::daemon {
 namespace {
 
 using nlohmann::json;
-
-struct DumpContext : Request {
-  DumpContext(const Parts& all, const v1::DumpRequest& request, const ScopeTree* timed,
-              std::shared_ptr<RequestProgress> shown, Handover& to_caller)
-      : Request(all, store::RunKind::dump, timed, std::move(shown), to_caller), asked(request) {}
-
-  const v1::DumpRequest& asked;
-  const std::uint64_t deadline_ns = deadline_from_now(asked.deadline_ns());  // 0: none
-  std::string asked_directory;                                               // empty: none
-  std::optional<criu::Encoding> stream;
-  Target target;
-  std::shared_ptr<const DirectoryClaim> directory_claim;
-  std::optional<CheckpointDir> dir;  // set once this request has made it
-  store::Checkpoint checkpoint;
-  bool listed = false;             // the checkpoint is in the store
-  std::uint64_t memory_bytes = 0;  // estimate of what will be dumped
-  std::string memory_images;       // runtime::DumpSpec::memory_images
-  std::string forecast;
-  std::vector<preflight::Finding> seen_before;  // what may make the dump fail
-  std::uint64_t streamed_bytes = 0;             // before compression
-  bool dumped = false;
-  bool unconfirmed = false;  // DumpOutcome::unconfirmed, or its images could not be verified
-  std::uint64_t stood_still_ns = 0;  // until the outcome was known; 0: not known, or it did not
-  std::string disk;                  // of the directory (disk_of())
-  runtime::DumpOutcome outcome;
-};
 
 // If the memory of a process could not be written in this many rounds, more rounds will not help.
 constexpr std::uint32_t kMaxPreDumps = 32;
@@ -264,22 +238,6 @@ Result<void> prepare_directory(DumpContext& c) {
   return {};
 }
 
-// The entries that checkpoint.json has before a dump, and after it in any case.
-json entry_of(const DumpContext& c, std::string_view state) {
-  json entry{{"state", state},
-             {"pid", c.target.process.pid},
-             {"start_ticks", c.target.process.start_ticks},
-             {"command", c.target.command},
-             {"leave_running", c.asked.leave_running()},
-             {"created_unix_ns", c.began_unix_ns},
-             {"options", options_json(c.asked.options())},
-             {"criu", {{"version", c.criu.version.text()}, {"path", c.criu.path}}},
-             {"machine", machine_json()}};
-  if (!c.target.id.empty()) entry["container"] = container_json(c.target);
-  if (c.job) entry["job"] = {{"id", c.job->id}, {"name", c.job->name}};
-  return entry;
-}
-
 // Writes checkpoint.json before the process is touched. If kymod is killed during the dump, the
 // next kymod reads in it what was being dumped, and lets that go on.
 Result<void> write_entry(DumpContext& c) {
@@ -441,152 +399,6 @@ constexpr std::array<Step<DumpContext>, 16> kDumpSteps{{
     {"write checksums", add_checksums, "files"},
     {"publish images", publish, "files"},
 }};
-
-json record_of(const DumpContext& c, const Result<void>& result, std::uint64_t duration_ns) {
-  json record = entry_of(c, result ? "complete" : "failed");
-  record["duration_ns"] = duration_ns;
-  record["phases"] = diagnosis::to_json(c.concluded);
-  if (c.stood_still_ns != 0) record["stood_still_ns"] = c.stood_still_ns;
-  if (!c.verdict.lines.empty()) record["verdict"] = diagnosis::to_json(c.verdict);
-  c.add_timing(record);
-  if (!result) {
-    record["error"] = result.error().message;
-    record["failure"] = failures::to_json(failures::of_error(result.error()));
-  }
-  if (c.dumped) {
-    if (c.outcome.stats) record["stats"] = to_json(*c.outcome.stats);
-    record["image_bytes"] = c.outcome.image_bytes;
-    if (c.stream) {
-      record["stream"] = {{"compression", criu::name_of(c.stream->compression)},
-                          {"streamed_bytes", c.streamed_bytes}};
-    }
-    record["criu_time_ns"] = c.outcome.criu_time_ns;
-    if (c.outcome.criu_major_faults) record["criu_major_faults"] = *c.outcome.criu_major_faults;
-    if (!c.outcome.pre_dumps.empty()) record["pre_dumps"] = to_json(c.outcome.pre_dumps);
-    if (c.outcome.command_time_ns != 0) record["command_time_ns"] = c.outcome.command_time_ns;
-  }
-  return record;
-}
-
-store::Run run_of(const DumpContext& c, const Result<void>& result) {
-  store::Run run = common_run(c, result, c.outcome);
-  run.id = c.checkpoint.id;
-  run.owner = history_owner(c.target);
-  run.checkpoint_id = c.checkpoint.id;
-  run.duration_ns = c.checkpoint.duration_ns;
-  run.image_bytes = c.checkpoint.image_bytes;
-  run.conditions =
-      conditions_of(c.asked, is_compressed(c.stream) ? criu::name_of(c.stream->compression) : "",
-                    !c.memory_images.empty(), !c.stacks.empty());
-  run.stood_still_ns = c.stood_still_ns;
-  run.disk = c.disk;
-  return run;
-}
-
-void update_store(DumpContext& c, const Result<void>& result, std::uint64_t duration_ns) {
-  const Scope scope("update store", {.category = "store"});
-  c.checkpoint.state = result          ? store::CheckpointState::complete
-                       : c.unconfirmed ? store::CheckpointState::unconfirmed
-                                       : store::CheckpointState::failed;
-  c.checkpoint.error = result ? "" : result.error().message;
-  c.checkpoint.image_bytes = c.outcome.image_bytes;
-  c.checkpoint.duration_ns = duration_ns;
-  c.checkpoint.stood_still_ns = c.stood_still_ns;
-  if (c.outcome.stats) c.checkpoint.stats_json = json_text(to_json(*c.outcome.stats));
-  const bool gone = (c.dumped || c.outcome.whole_in_memory) && !c.asked.leave_running();
-  std::optional<store::Job> job;
-  if (c.job && gone) job = job_with(c.parts.store, c.job->id, {c.job->pid, c.job->start_ticks});
-  if (job) job->state = store::JobState::dumped;
-  const store::Run run = run_of(c, result);
-  c.warn_unless(c.parts.store.update_checkpoint(c.checkpoint, job ? &*job : nullptr, &run));
-  if (std::string warning = unstored_warning(c.parts.store); !warning.empty()) {
-    c.warnings.push_back(std::move(warning));
-  }
-}
-
-// Writes into the directory how the dump ended. The directory of a failed dump may be on a disk
-// that does not answer. In that case, do not let the client wait for the disk. If the outcome is not
-// known, UnconfirmedDumps writes it later.
-void write_outcome(DumpContext& c, const Result<void>& result, std::uint64_t duration_ns) {
-  if (c.unconfirmed) return;
-  constexpr std::chrono::milliseconds kDiskAnswers{3000};
-  const Scope writing("write record", {.category = "files"});
-  // Images that CRIU has finished may be all that is left of the process: never remove them.
-  const auto write = [dir = *c.dir, discard = !c.dumped, memory = c.memory_images,
-                      durable = c.dumped && c.asked.sync(),
-                      record = record_of(c, result, duration_ns)] {
-    if (discard) {
-      runtime::wait_until_cleared(dir.partial_images());
-      runtime::drop_memory_images(memory);
-      discard_images(dir);
-    }
-    Result<void> written = write_record(dir, record);
-    return written && durable ? sync_record(dir) : written;
-  };
-  const bool silent = runtime::is_being_cleared(c.dir->partial_images()) ||
-                      runtime::is_being_brought(c.memory_images);
-  const std::optional<Result<void>> written =
-      result ? write() : within(silent ? std::chrono::milliseconds(0) : kDiskAnswers, write);
-  if (written) {
-    c.warn_unless(*written);
-  } else {
-    spdlog::warn("{}: its disk does not answer, so the files of the failed dump may remain there",
-                 c.dir->path());
-  }
-}
-
-diagnosis::Facts facts_of(const DumpContext& c) {
-  diagnosis::Facts facts;
-  facts.dump = c.outcome.stats;
-  facts.ended = !c.asked.leave_running();
-  facts.log = c.dir->work() + "/dump.log";
-  if (const auto shape = c.parts.foreign.memory_shape(c.dir->images())) facts.shape = *shape;
-  if (const std::optional<criu::Streamed>& streamed = c.outcome.streamed; streamed && c.stream) {
-    const std::uint64_t work_ns = std::min(streamed->work_ns, streamed->busy_ns);
-    facts.streaming = {is_compressed(c.stream), work_ns,
-                       work_ns == 0 ? 0 : streamed->busy_ns - work_ns, streamed->starved_ns,
-                       codec_of(c.stream)};
-  }
-  return facts;
-}
-
-// Saves how the dump ended in the directory, the store and the recording.
-void conclude(DumpContext& c, const Result<void>& result) {
-  if (!c.dir) return;  // the dump was refused before anything was made
-  if (result) c.explain(facts_of(c));
-  if (c.concluded.empty()) c.concluded = c.phases();
-  const std::uint64_t duration_ns =
-      c.concluded.empty() ? c.duration_ns() : c.concluded.back().end_ns;
-  if (c.begun && !c.unconfirmed) {
-    c.stood_still_ns = diagnosis::stood_still_ns(c.outcome.stats, c.concluded);
-  }
-  if (c.stood_still_ns != 0) c.parts.metrics.standstills()->add(c.stood_still_ns);
-  write_outcome(c, result, duration_ns);
-  if (c.listed) update_store(c, result, duration_ns);
-  if (c.unconfirmed) c.parts.unconfirmed.watch(c.checkpoint.id);
-  json about = json::object();
-  if (c.outcome.stats) about["stats"] = to_json(*c.outcome.stats);
-  if (c.dumped) about["image_bytes"] = c.outcome.image_bytes;
-  if (c.stood_still_ns != 0) about["stood_still_ns"] = c.stood_still_ns;
-  c.end_recording(result, std::move(about));
-}
-
-v1::DumpResponse response_of(const DumpContext& c) {
-  v1::DumpResponse response;
-  response.set_pid(c.target.process.pid);
-  response.set_directory(c.dir->path());
-  response.set_images_directory(c.dir->images());
-  response.set_image_bytes(c.outcome.image_bytes);
-  response.set_streamed_bytes(c.streamed_bytes);
-  response.set_forecast(c.forecast);
-  response.set_stood_still_ns(c.stood_still_ns);
-  for (const runtime::PreDumpRound& round : c.outcome.pre_dumps) {
-    *response.add_pre_dumps() = to_api(round);
-  }
-  fill_response(response, c, c.outcome, c.target.kind, c.target.id);
-  if (!c.target.id.empty()) response.set_container_name(c.target.name);
-  return response;
-}
 
 }  // namespace
 

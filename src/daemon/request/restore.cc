@@ -17,6 +17,8 @@
 #include "daemon/request/check.h"
 #include "daemon/request/deadline.h"
 #include "daemon/request/request.h"
+#include "daemon/request/restore_context.h"
+#include "daemon/request/restore_outcome.h"
 #include "daemon/request/target.h"
 #include "daemon/state/checkpoint_dir.h"
 #include "daemon/state/directory_claim.h"
@@ -32,32 +34,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
-
-struct RestoreContext : Request {
-  RestoreContext(const Parts& all, const v1::RestoreRequest& request, const ScopeTree* timed,
-                 std::shared_ptr<RequestProgress> shown, Handover& to_caller)
-      : Request(all, store::RunKind::restore, timed, std::move(shown), to_caller), asked(request) {}
-
-  const v1::RestoreRequest& asked;
-  const Deadline deadline{progress.cancellation(), asked.deadline_ns()};
-  std::string directory;
-  DirectoryClaim claim;
-  Claims<std::string>::Claim job_claim;  // a job that is being restored is not deleted
-  std::string images;
-  json record = json::object();  // checkpoint.json, which anyone may have written; or empty
-  runtime::Kind runtime_kind = runtime::Kind::process;
-  std::string container;                      // the id of a container
-  std::string container_name;                 // for messages; empty: not known
-  std::string bundle;                         // of a runc container
-  std::vector<criu::ImageProcess> tree;       // the processes in the images
-  std::vector<criu::NeededLock> locks;        // that they hold
-  std::optional<CheckpointDir> to;            // where log and recording go
-  std::uint64_t page_bytes = 0;               // in the images
-  std::vector<std::string> machine_warnings;  // what may make it fail; an error names them
-  RestoreNote note;
-  runtime::RestoreOutcome outcome;
-  std::uint64_t away_ns = 0;  // since its dump stopped it; 0: not known
-};
 
 // The same result, whose error also says what was tried.
 Result<void> in_restore(const RestoreContext& c, const Result<void>& done) {
@@ -443,8 +419,20 @@ Result<void> begin_recording(RestoreContext& c) {
 Result<void> note_restore(RestoreContext& c) {
   const bool process = c.runtime_kind == runtime::Kind::process;
   if (!process && !runtime::row_of(c.runtime_kind).has_bundles) return {};
-  RestoreNote::About about{c.directory,    pids_of(c.tree), c.to->work(), c.job ? c.job->id : "",
-                           c.runtime_kind, c.images,        c.container,  c.bundle};
+  RestoreNote::About about;
+  about.directory = c.directory;
+  about.tree = pids_of(c.tree);
+  about.work_dir = c.to->work();
+  about.created_unix_ns = c.began_unix_ns;
+  if (c.job) {
+    about.job_id = c.job->id;
+    about.checkpoint_id = checkpoint_in(c.parts.store, c.job->id, c.directory);
+  }
+  about.image_bytes = image_bytes_of(c);
+  about.kind = c.runtime_kind;
+  about.images = c.images;
+  about.container = c.container;
+  about.bundle = c.bundle;
   Result<RestoreNote> note = RestoreNote::write(c.parts.config.state_dir, about);
   if (note) {
     c.note = std::move(note).value();
@@ -539,55 +527,6 @@ constexpr auto kRestoreSteps = std::to_array<Step<RestoreContext>>({
     {"restore", call_runtime, "runtime"},
     {"register job", register_job, "store"},
 });
-
-// The id of the store's checkpoint in this directory; empty if there is none.
-std::string checkpoint_in(store::Store& store, const std::string& job_id,
-                          const std::string& directory) {
-  for (const store::Checkpoint& checkpoint : store.checkpoints(job_id)) {
-    if (checkpoint.directory == directory) return checkpoint.id;
-  }
-  return {};
-}
-
-// Adds the restore to the job's history. If that fails, the restore only gets a warning.
-void add_run(RestoreContext& c, const Result<void>& result) {
-  const Scope scope("update store", {.category = "store"});
-  store::Run run = common_run(c, result, c.outcome);
-  run.id = "r" + std::to_string(c.began_unix_ns) + "-" + c.job->id;
-  run.owner = history_owner(*c.job);
-  run.away_ns = c.away_ns;
-  run.checkpoint_id = checkpoint_in(c.parts.store, c.job->id, c.directory);
-  const json bytes = c.record.value("image_bytes", json());
-  if (bytes.is_number_unsigned()) run.image_bytes = bytes.get<std::uint64_t>();
-  c.warn_unless(c.parts.store.add_run(run));
-}
-
-// Saves how the restore ended in the history and the recording.
-void conclude(RestoreContext& c, const Result<void>& result) {
-  if (result) {
-    diagnosis::Facts facts;
-    facts.restored = c.outcome.stats;
-    if (const auto shape = c.parts.foreign.memory_shape(c.images)) facts.shape = *shape;
-    c.explain(std::move(facts));
-  }
-  if (c.job) add_run(c, result);
-  json about = json::object();
-  if (c.outcome.stats) about["stats"] = to_json(*c.outcome.stats);
-  if (c.away_ns != 0) about["away_ns"] = c.away_ns;
-  c.end_recording(result, std::move(about));
-  if (c.parts.store.unstored() > 0) c.note.keep();
-  c.note = {};
-}
-
-v1::RestoreResponse response_of(const RestoreContext& c) {
-  v1::RestoreResponse response;
-  response.set_pid(c.outcome.process.pid);
-  response.set_directory(c.directory);
-  response.set_away_ns(c.away_ns);
-  response.set_container_name(c.container_name);
-  fill_response(response, c, c.outcome, c.runtime_kind, c.container);
-  return response;
-}
 
 }  // namespace
 

@@ -162,7 +162,7 @@ Result<void> Daemon::State::open_store() {
                                   return runtimes->of(container.kind).process_of(container.id);
                                 });
   settle_cut_short_restores(
-      *store, *jobs, config.state_dir,
+      *store, *jobs, *metrics, config.state_dir,
       [this](runtime::Kind kind, const runtime::RestoreSpec& spec, std::int64_t began_unix_ns) {
         return runtimes->of(kind).settle_restore(spec, began_unix_ns);
       });

@@ -208,6 +208,7 @@ std::optional<store::Run> run_of(const CutShortDump& dump, bool lost) {
 Result<void> conclude(store::Store& store, CutShortDump dump, Fate fate) {
   store::Checkpoint& checkpoint = dump.checkpoint;
   const bool lost = is_lost(checkpoint);
+  checkpoint.cut_short = lost;
   const Result<std::uint64_t> bytes = probe::directory_bytes(dump.dir.images());
   if (!bytes) return bytes.error();
   checkpoint.image_bytes = *bytes;
@@ -243,6 +244,7 @@ std::optional<store::Job> job_of_this_dump(store::Store& store, const CutShortDu
 Result<void> mark_failed(store::Store& store, CutShortDump dump, const std::string& what) {
   store::Checkpoint& checkpoint = dump.checkpoint;
   const bool lost = is_lost(checkpoint);
+  checkpoint.cut_short = lost;
   std::optional<store::Job> ended = job_of_this_dump(store, dump);
   if (ended) ended->state = store::JobState::exited;
   checkpoint.error = why_open(dump, kCutShort) + what;
@@ -270,6 +272,7 @@ Result<void> mark_unconfirmed(store::Store& store, CutShortDump& dump, const std
       runtime::whole_in_memory(dump.spec.memory_images) && life_now(dump) == probe::Life::ended;
   std::optional<store::Job> dumped = whole ? job_of_dumped(store, dump) : std::nullopt;
   if (dumped) dumped->state = store::JobState::dumped;
+  checkpoint.cut_short = is_lost(checkpoint);
   checkpoint.state = store::CheckpointState::unconfirmed;
   checkpoint.error = std::string(kCutShort) + "; " + why + ": its images are kept in " +
                      runtime::as_dumped(dump.spec).images_dir;
@@ -548,8 +551,7 @@ bool is_open(const store::Checkpoint& checkpoint) {
 
 bool is_lost(const store::Checkpoint& checkpoint) {
   if (checkpoint.state == store::CheckpointState::started) return true;
-  return checkpoint.state == store::CheckpointState::unconfirmed &&
-         checkpoint.error.starts_with(kCutShort);
+  return checkpoint.state == store::CheckpointState::unconfirmed && checkpoint.cut_short;
 }
 
 void settle_old_scratch(store::Store& store) {

@@ -79,6 +79,10 @@ std::optional<runtime::ProcessId> JobContainers::process_of(const std::string& j
   return process_of_(**container);
 }
 
+std::optional<runtime::ProcessId> JobContainers::process_of(const ContainerOf& container) const {
+  return process_of_ ? process_of_(container) : std::nullopt;
+}
+
 void JobContainers::forget(const std::string& job_id) {
   const std::lock_guard lock(mutex_);
   known_.erase(job_id);

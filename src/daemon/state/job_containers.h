@@ -43,6 +43,8 @@ class JobContainers {
   // Returns the first process of the job's container. Returns nothing if the job is no container or
   // the container does not run.
   std::optional<runtime::ProcessId> process_of(const std::string& job_id);
+  // The same of a container that may be no job.
+  [[nodiscard]] std::optional<runtime::ProcessId> process_of(const ContainerOf& container) const;
   void forget(const std::string& job_id);
 
  private:

@@ -5,6 +5,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -17,7 +18,9 @@
 #include "base/patience.h"
 #include "criu/ghosts.h"
 #include "criu/leftovers.h"
+#include "daemon/state/history_owner.h"
 #include "daemon/state/kinds.h"
+#include "failures/explain.h"
 #include "probe/boot.h"
 #include "probe/process.h"
 
@@ -59,8 +62,10 @@ Result<runtime::ProcessId> restored(const std::vector<pid_t>& tree, const json& 
   return runtime::ProcessId{root->pid, root->start_ticks};
 }
 
-void register_restored(store::Store& store, Jobs& jobs, const runtime::ProcessId& process,
-                       const std::string& job_id) {
+// The job of the restored process. Nothing if it did not become one, which the log says.
+std::optional<store::Job> register_restored(store::Store& store, Jobs& jobs,
+                                            const runtime::ProcessId& process,
+                                            const std::string& job_id) {
   Result<store::Job> job = store.job(job_id);
   Result<void> done;
   if (job) {
@@ -72,7 +77,9 @@ void register_restored(store::Store& store, Jobs& jobs, const runtime::ProcessId
     job = jobs.adopt(process);
     if (!job) done = job.error();
   }
-  if (!done) spdlog::error("the restored process did not become a job: {}", done.error().message);
+  if (done) return *job;
+  spdlog::error("the restored process did not become a job: {}", done.error().message);
+  return std::nullopt;
 }
 
 // The wall clock may have been set since the restore began, but the time since boot counts on.
@@ -84,11 +91,54 @@ std::int64_t began_unix_ns(const json& note) {
   return unix_ns() - ago * tick_ns;
 }
 
-// This and the next function return false if the outcome of the restore cannot be determined now.
-bool settle_container_restore(const json& note, const SettleRestore& settle_it) {
+// What became of a restore that was cut short. `job`: whose history it belongs to; nothing if it belongs to none.
+struct SettledRestore {
+  bool runs = false;
+  std::optional<store::Job> job{};
+};
+
+std::optional<store::Job> job_of(store::Store& store, const json& note) {
+  const Result<store::Job> job = store.job(note.value("job_id", ""));
+  return job ? std::optional(*job) : std::nullopt;
+}
+
+constexpr char kCutShortRestore[] =
+    "kymod stopped during the restore; the checkpoint can be restored again";
+
+// Adds the restore to the history of its job, and counts it, unless its request has done both: a request leaves its
+// note if the store has kept its result only in memory. The duration is not known.
+void count_restore(store::Store& store, Metrics& metrics, const json& note,
+                   const SettledRestore& settled) {
+  store::Run run;
+  if (!settled.runs) run.error = kCutShortRestore;
+  if (settled.job) {
+    run.kind = store::RunKind::restore;
+    run.created_unix_ns = note.value("created_unix_ns", std::int64_t{0});
+    if (run.created_unix_ns == 0) run.created_unix_ns = began_unix_ns(note);  // an earlier version
+    run.id = RestoreNote::run_id(run.created_unix_ns, settled.job->id);
+    run.owner = owner_of_job(settled.job->name);
+    run.checkpoint_id = note.value("checkpoint_id", "");
+    run.image_bytes = note.value("image_bytes", std::uint64_t{0});
+    run.conditions = "kymod stopped";  // so that no other restore is compared with it
+    const Result<std::vector<store::Run>> all = store.runs(run.owner, store::RunKind::restore);
+    const auto is_it = [&](const store::Run& one) { return one.id == run.id; };
+    if (all && std::any_of(all->begin(), all->end(), is_it)) return;
+    const Result<void> added = all ? store.add_run(run) : all.error();
+    if (!added) spdlog::error("the history has no restore: {}", added.error().message);
+  }
+  metrics.restore_ended(settled.runs ? RequestResult::ok : RequestResult::error);
+  if (settled.runs) return;
+  metrics.failures()->add("restore", failures::of_error({Code::unavailable, run.error}).id);
+}
+
+// This and the next function return nothing if the outcome of the restore cannot be determined now.
+std::optional<SettledRestore> settle_container_restore(store::Store& store, Jobs& jobs,
+                                                       const json& note,
+                                                       const SettleRestore& settle_it) {
   const std::string directory = note.value("directory", "");
   const Result<runtime::Kind> kind = kind_named(note.value("runtime", ""));
-  if (!kind || !of_this_boot(note)) return true;  // after a boot nothing is left of it
+  SettledRestore out{false, job_of(store, note)};
+  if (!kind || !of_this_boot(note)) return out;  // after a boot nothing is left of it
   runtime::RestoreSpec spec;
   spec.images_dir = note.value("images", "");
   spec.work_dir = note.value("work", "");
@@ -96,16 +146,21 @@ bool settle_container_restore(const json& note, const SettleRestore& settle_it) 
   spec.bundle = note.value("bundle", "");
   const Result<bool> settled = settle_it(*kind, spec, began_unix_ns(note));
   if (settled && *settled) {
-    spdlog::warn("restore {}: kymod stopped during it; its remains were removed", directory);
-    return true;
+    const auto process = jobs.containers().process_of(ContainerOf{*kind, spec.container});
+    // An older process is that of a container which the restore did not make.
+    out.runs = process && process->start_ticks >= note.value("began_ticks", std::uint64_t{0});
+    spdlog::warn("restore {}: kymod stopped during it; {}", directory,
+                 out.runs ? "the restored container runs" : "its remains were removed");
+    return out;
   }
   spdlog::error("restore {}: kymod stopped during it, and checks it again at its next start: {}",
                 directory, settled ? "the restore is still going on" : settled.error().message);
-  return false;
+  return std::nullopt;
 }
 
-bool settle_process_restore(store::Store& store, Jobs& jobs, const json& note,
-                            const EndRestore& end_restore) {
+std::optional<SettledRestore> settle_process_restore(store::Store& store, Jobs& jobs,
+                                                     const json& note,
+                                                     const EndRestore& end_restore) {
   const std::string directory = note.value("directory", "");
   const auto tree = note.value("tree", std::vector<pid_t>());
   const std::string log = note.value("work", "") + "/restore.log";
@@ -113,7 +168,7 @@ bool settle_process_restore(store::Store& store, Jobs& jobs, const json& note,
   if (!ended) {
     spdlog::error("restore {}: kymod stopped during it, and checks it again at its next start: {}",
                   directory, ended.error().message);
-    return false;
+    return std::nullopt;
   }
   criu::remove_leftover_mounts(note.value("work", ""));
   const Result<runtime::ProcessId> process = restored(tree, note);
@@ -122,28 +177,33 @@ bool settle_process_restore(store::Store& store, Jobs& jobs, const json& note,
         "restore {}: kymod stopped during it, and it is not known whether its process runs; kymod "
         "checks it again at its next start: {}",
         directory, process.error().message);
-    return false;
+    return std::nullopt;
   }
   if (process) {
     spdlog::warn(
         "restore {}: kymod stopped before the result was saved; the restored process {} runs",
         directory, process->pid);
-    register_restored(store, jobs, *process, note.value("job_id", ""));
-  } else {
-    if (of_this_boot(note)) criu::remove_leftover_ghosts(log, began_unix_ns(note));
-    spdlog::warn("restore {}: kymod stopped during it; the checkpoint can be restored again",
-                 directory);
+    return SettledRestore{true, register_restored(store, jobs, *process, note.value("job_id", ""))};
   }
-  return true;
+  if (of_this_boot(note)) criu::remove_leftover_ghosts(log, began_unix_ns(note));
+  spdlog::warn("restore {}: kymod stopped during it; the checkpoint can be restored again",
+               directory);
+  return SettledRestore{false, job_of(store, note)};
 }
 
 }  // namespace
 
 Result<RestoreNote> RestoreNote::write(const std::string& state_dir, const About& about) {
   const std::string folder = folder_of(state_dir);
-  json note{{"format_version", 1},        {"directory", about.directory},
-            {"tree", about.tree},         {"work", about.work_dir},
-            {"job_id", about.job_id},     {"boot_id", probe::boot_id()},
+  json note{{"format_version", 1},
+            {"directory", about.directory},
+            {"tree", about.tree},
+            {"work", about.work_dir},
+            {"job_id", about.job_id},
+            {"created_unix_ns", about.created_unix_ns},
+            {"checkpoint_id", about.checkpoint_id},
+            {"image_bytes", about.image_bytes},
+            {"boot_id", probe::boot_id()},
             {"began_ticks", boot_ticks()}};
   if (!about.container.empty()) {
     note["runtime"] = runtime::name_of(about.kind);
@@ -174,8 +234,8 @@ void RestoreNote::remove() {
       kDiskPatience, [path = std::exchange(path_, {})] { return unlink(path.c_str()) == 0; }));
 }
 
-void settle_cut_short_restores(store::Store& store, Jobs& jobs, const std::string& state_dir,
-                               const SettleRestore& settle_container,
+void settle_cut_short_restores(store::Store& store, Jobs& jobs, Metrics& metrics,
+                               const std::string& state_dir, const SettleRestore& settle_container,
                                const EndRestore& end_restore) {
   std::error_code error;
   std::vector<std::string> notes;
@@ -195,10 +255,13 @@ void settle_cut_short_restores(store::Store& store, Jobs& jobs, const std::strin
     const json note = parse_json(*text);
     bool settled = true;
     try {
-      if (note.is_object() && note.contains("container")) {
-        settled = settle_container_restore(note, settle_container);
-      } else if (note.is_object()) {
-        settled = settle_process_restore(store, jobs, note, end_restore);
+      if (note.is_object()) {
+        const std::optional<SettledRestore> outcome =
+            note.contains("container")
+                ? settle_container_restore(store, jobs, note, settle_container)
+                : settle_process_restore(store, jobs, note, end_restore);
+        settled = outcome.has_value();
+        if (outcome) count_restore(store, metrics, note, *outcome);
       }
     } catch (const json::exception& damaged) {
       spdlog::error("the file about an unfinished restore, {}, is damaged: {}", path,

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "criu/leftovers.h"
+#include "daemon/recorder/metrics.h"
 #include "daemon/state/jobs.h"
 #include "kymo/result.h"
 #include "runtimes/table.h"
@@ -42,12 +43,20 @@ class RestoreNote {
     std::vector<pid_t> tree;  // the pids of the restored processes, the root first
     std::string work_dir;     // of CRIU's log
     std::string job_id;       // empty: no job is restored
+    // For the history of the job:
+    std::int64_t created_unix_ns = 0;  // when the request began
+    std::string checkpoint_id{};       // empty: the images are no checkpoint of kymod
+    std::uint64_t image_bytes = 0;     // 0: not known
     // Only of a container:
     runtime::Kind kind = runtime::Kind::process;
     std::string images{};
     std::string container{};  // its id
     std::string bundle{};
   };
+  // The run of the history that the restore becomes.
+  static std::string run_id(std::int64_t created_unix_ns, const std::string& job_id) {
+    return "r" + std::to_string(created_unix_ns) + "-" + job_id;
+  }
   static Result<RestoreNote> write(const std::string& state_dir, const About& about);
   // Leaves the note to the next kymod, because the outcome is not stored yet.
   void keep() { path_.clear(); }
@@ -68,10 +77,11 @@ using SettleRestore = std::function<Result<bool>(
 // Cleans up at the daemon's start after restores during which an earlier kymod ended. If the
 // restored process runs, it becomes a running job. Otherwise the rest of the restore is removed,
 // and the images can be restored again. The log says which. If the state is unknown, the note stays
-// and the next start looks again.
+// and the next start looks again. What its request could not do is done, too: the restore is added to
+// the history of its job, and counted.
 // Threads: one, before any request.
-void settle_cut_short_restores(store::Store& store, Jobs& jobs, const std::string& state_dir,
-                               const SettleRestore& settle_container,
+void settle_cut_short_restores(store::Store& store, Jobs& jobs, Metrics& metrics,
+                               const std::string& state_dir, const SettleRestore& settle_container,
                                const EndRestore& end_restore = criu::end_leftover_restore);
 
 }  // namespace kymo::daemon

@@ -226,9 +226,11 @@ TEST_F(CutShort, ImagesAreKeptWhileTheProcessIsStillHeld) {
   const store::Checkpoint checkpoint = close();
   EXPECT_EQ(checkpoint.state, store::CheckpointState::unconfirmed);
   EXPECT_NE(checkpoint.error.find(dir_.partial_images()), std::string::npos) << checkpoint.error;
+  EXPECT_TRUE(is_lost(store_->checkpoint(id_).value())) << "no request has counted it";
   EXPECT_TRUE(fs::exists(dir_.partial_images() + "/inventory.img"));
   ASSERT_EQ(kill(pid_, SIGCONT), 0);
   EXPECT_EQ(close().state, store::CheckpointState::failed);
+  EXPECT_EQ(store_->runs({}, store::RunKind::dump)->size(), 1U);
   EXPECT_FALSE(fs::exists(dir_.partial_images()))
       << "the process was seen running, so its images are not needed";
 }

@@ -1,10 +1,15 @@
 #include "daemon/state/restore_note.h"
 
 #include <gtest/gtest.h>
+#include <prometheus/metric_family.h>
+#include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 #include <iterator>
+#include <nlohmann/json.hpp>
 
+#include "base/file.h"
 #include "support/job_parts.h"
 
 namespace kymo::daemon {
@@ -26,7 +31,7 @@ struct RestoreNoteTest : testing::Test, JobParts {
   // Starts kymod's cleanup, and returns how many notes are left after it.
   std::ptrdiff_t left_by_a_start() {
     settle_cut_short_restores(
-        *store, jobs, folder.path(),
+        *store, jobs, *metrics, folder.path(),
         [this](runtime::Kind, const runtime::RestoreSpec& spec, std::int64_t) {
           settled.push_back(spec);
           return settles;
@@ -36,6 +41,28 @@ struct RestoreNoteTest : testing::Test, JobParts {
           return end;
         });
     return std::distance(fs::directory_iterator(notes()), fs::directory_iterator());
+  }
+  // Adds the job that is restored.
+  void add_job() {
+    store::Job job;
+    job.id = about.job_id = "1";
+    job.name = "web";
+    job.state = store::JobState::dumped;
+    ASSERT_TRUE(store->add_job(job).ok());
+  }
+  std::vector<store::Run> history() {
+    return store->runs("job:web", store::RunKind::restore).value();
+  }
+  // The value of a column of the metrics.
+  std::uint64_t counted(const std::string& name) {
+    const auto sampler = metrics->registry().sampler({}).value();
+    std::vector<std::uint64_t> row(sampler->columns().size());
+    sampler->read(row.data());
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      if (sampler->columns()[i].name == name) return row[i];
+    }
+    ADD_FAILURE() << "there is no column " << name;
+    return 0;
   }
   [[nodiscard]] std::string notes() const { return folder.path() + "/restoring"; }
 
@@ -81,6 +108,78 @@ TEST_F(RestoreNoteTest, TheRestoreOfAContainerIsSettledByItsRuntime) {
   EXPECT_EQ(settled[1].images_dir, about.images);
   EXPECT_EQ(settled[1].work_dir, work);
   EXPECT_EQ(ended, 0);
+}
+
+// Before the fix, such a restore was in no history and in no metric.
+TEST_F(RestoreNoteTest, ALostRestoreIsInTheHistoryOfItsJobAndCounted) {
+  add_job();
+  about.created_unix_ns = 123;
+  about.checkpoint_id = "c1";
+  about.image_bytes = 4096;
+  leave_note();
+  end = Error{Code::deadline_exceeded, "process 12, left by a CRIU, does not end"};
+  EXPECT_EQ(left_by_a_start(), 1);
+  EXPECT_TRUE(history().empty()) << "its outcome is not known yet";
+  end = {};
+  EXPECT_EQ(left_by_a_start(), 0);
+  ASSERT_EQ(history().size(), 1U);
+  const store::Run run = history().front();
+  EXPECT_TRUE(run.error.starts_with("kymod stopped during the restore")) << run.error;
+  EXPECT_EQ(run.created_unix_ns, 123);
+  EXPECT_EQ(run.checkpoint_id, "c1");
+  EXPECT_EQ(run.image_bytes, 4096U);
+  EXPECT_EQ(counted("restores[error]"), 1U);
+  const auto reasons = metrics->failures()->Collect();
+  ASSERT_EQ(reasons.size(), 1U);
+  ASSERT_EQ(reasons[0].metric.size(), 1U);
+  EXPECT_EQ(reasons[0].metric[0].label.back().value, "kymod-ended");
+}
+
+TEST_F(RestoreNoteTest, ALostRestoreWhoseProcessRunsHasSucceeded) {
+  add_job();
+  about.tree = {getpid()};
+  leave_note();
+  // This process is older than the note.
+  const std::string note = fs::directory_iterator(notes())->path();
+  nlohmann::json text = nlohmann::json::parse(*read_file(note));
+  text["began_ticks"] = 0;
+  std::ofstream(note) << text;
+  EXPECT_EQ(left_by_a_start(), 0);
+  ASSERT_EQ(history().size(), 1U);
+  EXPECT_EQ(history().front().error, "");
+  EXPECT_EQ(store->job("web")->state, store::JobState::running);
+  EXPECT_EQ(counted("restores[ok]"), 1U);
+  EXPECT_TRUE(metrics->failures()->Collect().empty());
+}
+
+TEST_F(RestoreNoteTest, TheRestoreOfAContainerIsCountedByWhetherItRuns) {
+  add_job();
+  about.kind = *runtime::kind_named("runc");
+  about.container = "web";
+  leave_note();
+  EXPECT_EQ(left_by_a_start(), 0);
+  EXPECT_EQ(counted("restores[error]"), 1U);
+  about.created_unix_ns = 124;
+  leave_note();
+  container = runtime::ProcessId{7, ~std::uint64_t{0}};
+  EXPECT_EQ(left_by_a_start(), 0);
+  EXPECT_EQ(counted("restores[ok]"), 1U);
+  ASSERT_EQ(history().size(), 2U);
+}
+
+// A request leaves its note if the store has its result only in memory. The disk may take it later.
+TEST_F(RestoreNoteTest, ARestoreThatIsInTheHistoryIsNotAddedAgain) {
+  add_job();
+  about.created_unix_ns = 123;
+  store::Run run;
+  run.id = RestoreNote::run_id(123, "1");
+  run.kind = store::RunKind::restore;
+  run.owner = "job:web";
+  ASSERT_TRUE(store->add_run(run).ok());
+  leave_note();
+  EXPECT_EQ(left_by_a_start(), 0);
+  EXPECT_EQ(history().size(), 1U);
+  EXPECT_EQ(counted("restores[error]"), 0U);
 }
 
 TEST_F(RestoreNoteTest, ANoteThatCannotBeReadStays) {

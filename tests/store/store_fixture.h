@@ -36,6 +36,25 @@ inline Checkpoint make_checkpoint(const std::string& id, const std::string& job_
   return c;
 }
 
+inline Run make_run(const std::string& id, const std::string& owner, std::int64_t when) {
+  Run run;
+  run.id = id;
+  run.owner = owner;
+  run.checkpoint_id = "c-" + id;
+  run.created_unix_ns = when;
+  run.duration_ns = 5'000'000;
+  run.image_bytes = 1ULL << 40U;
+  run.conditions = "leave running";
+  run.warmth = "warm";
+  run.stats_json = R"({"pages_written":1})";
+  run.phases_json = R"({"criu starts":3})";
+  run.stood_still_ns = 4'000'000;
+  run.away_ns = 6'000'000;
+  run.disk = "ext4 /dev/sda1";
+  return run;
+}
+
+// A store in a folder for the test.
 class StoreTest : public testing::Test {
  protected:
   void SetUp() override { reopen(); }

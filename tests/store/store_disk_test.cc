@@ -1,16 +1,86 @@
-// A store whose disk stalls or fails.
+// A disk that is full, fails or stalls, and a database that another program locks.
 
 #include <gtest/gtest.h>
+#include <sqlite3.h>
+#include <sys/mount.h>
 
+#include <filesystem>
+#include <fstream>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "store/store.h"
-#include "store_parts.h"
+#include "store_fixture.h"
 #include "support/moody_disk.h"
+#include "support/temporary_directory.h"
 
 namespace kymo::store {
 namespace {
+
+// Before the fix, the checkpoint stayed "started" for good, and a restored job "exited" while it
+// ran.
+TEST_F(StoreTest, WhatAFullDiskHasNoRoomForIsSeenAtOnceAndStoredLater) {
+  const std::string disk = folder_.folder("disk");
+  if (mount("none", disk.c_str(), "tmpfs", 0, "size=1m") != 0) {
+    GTEST_SKIP() << "no right to mount";
+  }
+  {
+    const std::unique_ptr<Store> store = Store::open(disk + "/kymo.db").value();
+    Job job = make_job("a");
+    Checkpoint checkpoint = make_checkpoint("c", "a");
+    ASSERT_TRUE(store->add_job(job).ok());
+    ASSERT_TRUE(store->add_checkpoint(checkpoint).ok());
+    std::ofstream(disk + "/filling") << std::string(4 << 20, 'x');
+    job.state = JobState::dumped;
+    // Too large for the free space inside of the database.
+    job.command = {std::string(20'000, 'y')};
+    checkpoint.state = CheckpointState::complete;
+    checkpoint.stats_json = std::string(20'000, 'z');
+    store::Run run;
+    run.id = "r";
+    run.owner = "a";
+    EXPECT_TRUE(store->update_checkpoint(checkpoint, &job, &run).ok());
+    EXPECT_EQ(store->unstored(), 3U);
+    EXPECT_EQ(store->job("a")->state, JobState::dumped);
+    EXPECT_EQ(store->jobs().front().state, JobState::dumped);
+    EXPECT_EQ(store->checkpoint("c")->state, CheckpointState::complete);
+    EXPECT_EQ(store->checkpoints("a").front().stats_json, checkpoint.stats_json);
+    EXPECT_EQ(store->runs("a", RunKind::dump)->size(), 1U);
+    job.state = JobState::running;
+    EXPECT_TRUE(store->update_job(job).ok());
+    EXPECT_EQ(store->unstored(), 3U) << "the newer state of the job must replace the older one";
+    std::filesystem::remove(disk + "/filling");
+    EXPECT_EQ(store->unstored(), 0U);
+  }
+  {
+    const std::unique_ptr<Store> again = Store::open(disk + "/kymo.db").value();
+    EXPECT_EQ(again->job("a")->state, JobState::running);
+    EXPECT_EQ(again->checkpoint("c")->state, CheckpointState::complete);
+    EXPECT_EQ(again->runs("a", RunKind::dump)->size(), 1U);
+  }
+  EXPECT_EQ(umount(disk.c_str()), 0);
+}
+
+// Before the fix, each change waited two seconds for the lock, so a restore was answered only after
+// ten.
+TEST_F(StoreTest, WhileAnotherProgramLocksItOnlyTheFirstChangeWaits) {
+  Job job = make_job("a");
+  ASSERT_TRUE(store_->add_job(job).ok());
+  sqlite3* other = nullptr;
+  ASSERT_EQ(sqlite3_open(path().c_str(), &other), SQLITE_OK);
+  ASSERT_EQ(sqlite3_exec(other, "BEGIN IMMEDIATE", nullptr, nullptr, nullptr), SQLITE_OK);
+  for (int i = 0; i < 1000; ++i) {  // if each change waited, the test would take too long
+    job.exit_status = i;
+    EXPECT_TRUE(store_->update_job(job).ok());
+  }
+  EXPECT_EQ(store_->unstored(), 1U);
+  EXPECT_NE(store_->trouble().find("locked"), std::string::npos) << store_->trouble();
+  sqlite3_close(other);
+  EXPECT_EQ(store_->unstored(), 0U);
+  reopen();
+  EXPECT_EQ(store_->job("a")->exit_status, 999);
+}
 
 // A store with the job "a". Its disk works at first.
 class StoreOnAMoodyDiskTest : public StoreTest {

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "daemon/request/check.h"
+#include "daemon/request/deadline.h"
+#include "daemon/request/request.h"
+#include "daemon/request/target.h"
+#include "daemon/state/checkpoint_dir.h"
+#include "daemon/state/directory_claim.h"
+
+namespace kymo::daemon {
+
+// What the steps of a dump know and find out. Threads and ownership: those of Request.
+struct DumpContext : Request {
+  DumpContext(const Parts& all, const v1::DumpRequest& request, const ScopeTree* timed,
+              std::shared_ptr<RequestProgress> shown, Handover& to_caller)
+      : Request(all, store::RunKind::dump, timed, std::move(shown), to_caller), asked(request) {}
+
+  const v1::DumpRequest& asked;
+  const std::uint64_t deadline_ns = deadline_from_now(asked.deadline_ns());  // 0: none
+  std::string asked_directory;                                               // empty: none
+  std::optional<criu::Encoding> stream;
+  Target target;
+  std::shared_ptr<const DirectoryClaim> directory_claim;
+  std::optional<CheckpointDir> dir;  // set once this request has made it
+  store::Checkpoint checkpoint;
+  bool listed = false;             // the checkpoint is in the store
+  std::uint64_t memory_bytes = 0;  // estimate of what will be dumped
+  std::string memory_images;       // runtime::DumpSpec::memory_images
+  std::string forecast;
+  std::vector<preflight::Finding> seen_before;  // what may make the dump fail
+  std::uint64_t streamed_bytes = 0;             // before compression
+  bool dumped = false;
+  bool unconfirmed = false;  // DumpOutcome::unconfirmed, or its images could not be verified
+  std::uint64_t stood_still_ns = 0;  // until the outcome was known; 0: not known, or it did not
+  std::string disk;                  // of the directory (disk_of())
+  runtime::DumpOutcome outcome;
+};
+
+}  // namespace kymo::daemon

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "daemon/request/deadline.h"
+#include "daemon/request/request.h"
+#include "daemon/state/checkpoint_dir.h"
+#include "daemon/state/directory_claim.h"
+#include "daemon/state/restore_note.h"
+
+namespace kymo::daemon {
+
+// What the steps of a restore know and find out. Threads and ownership: those of Request.
+struct RestoreContext : Request {
+  RestoreContext(const Parts& all, const v1::RestoreRequest& request, const ScopeTree* timed,
+                 std::shared_ptr<RequestProgress> shown, Handover& to_caller)
+      : Request(all, store::RunKind::restore, timed, std::move(shown), to_caller), asked(request) {}
+
+  const v1::RestoreRequest& asked;
+  const Deadline deadline{progress.cancellation(), asked.deadline_ns()};
+  std::string directory;
+  DirectoryClaim claim;
+  Claims<std::string>::Claim job_claim;  // a job that is being restored is not deleted
+  std::string images;
+  nlohmann::json record =
+      nlohmann::json::object();  // checkpoint.json, which anyone may have written; or empty
+  runtime::Kind runtime_kind = runtime::Kind::process;
+  std::string container;                      // the id of a container
+  std::string container_name;                 // for messages; empty: not known
+  std::string bundle;                         // of a runc container
+  std::vector<criu::ImageProcess> tree;       // the processes in the images
+  std::vector<criu::NeededLock> locks;        // that they hold
+  std::optional<CheckpointDir> to;            // where log and recording go
+  std::uint64_t page_bytes = 0;               // in the images
+  std::vector<std::string> machine_warnings;  // what may make it fail; an error names them
+  RestoreNote note;
+  runtime::RestoreOutcome outcome;
+  std::uint64_t away_ns = 0;  // since its dump stopped it; 0: not known
+};
+
+}  // namespace kymo::daemon

@@ -1,0 +1,68 @@
+#include "daemon/request/restore_outcome.h"
+
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "daemon/request/run_record.h"
+#include "daemon/request/target.h"
+#include "daemon/state/stats_json.h"
+
+namespace kymo::daemon {
+namespace {
+
+using nlohmann::json;
+
+// Adds the restore to the job's history. If that fails, the restore only gets a warning.
+void add_run(RestoreContext& c, const Result<void>& result) {
+  const Scope scope("update store", {.category = "store"});
+  store::Run run = common_run(c, result, c.outcome);
+  run.id = RestoreNote::run_id(c.began_unix_ns, c.job->id);
+  run.owner = history_owner(*c.job);
+  run.away_ns = c.away_ns;
+  run.checkpoint_id = checkpoint_in(c.parts.store, c.job->id, c.directory);
+  run.image_bytes = image_bytes_of(c);
+  c.warn_unless(c.parts.store.add_run(run));
+}
+
+}  // namespace
+
+std::string checkpoint_in(store::Store& store, const std::string& job_id,
+                          const std::string& directory) {
+  for (const store::Checkpoint& checkpoint : store.checkpoints(job_id)) {
+    if (checkpoint.directory == directory) return checkpoint.id;
+  }
+  return {};
+}
+
+std::uint64_t image_bytes_of(const RestoreContext& c) {
+  const json bytes = c.record.value("image_bytes", json());
+  return bytes.is_number_unsigned() ? bytes.get<std::uint64_t>() : 0;
+}
+
+void conclude(RestoreContext& c, const Result<void>& result) {
+  if (result) {
+    diagnosis::Facts facts;
+    facts.restored = c.outcome.stats;
+    if (const auto shape = c.parts.foreign.memory_shape(c.images)) facts.shape = *shape;
+    c.explain(std::move(facts));
+  }
+  if (c.job) add_run(c, result);
+  json about = json::object();
+  if (c.outcome.stats) about["stats"] = to_json(*c.outcome.stats);
+  if (c.away_ns != 0) about["away_ns"] = c.away_ns;
+  c.end_recording(result, std::move(about));
+  if (c.parts.store.unstored() > 0) c.note.keep();
+  c.note = {};
+}
+
+v1::RestoreResponse response_of(const RestoreContext& c) {
+  v1::RestoreResponse response;
+  response.set_pid(c.outcome.process.pid);
+  response.set_directory(c.directory);
+  response.set_away_ns(c.away_ns);
+  response.set_container_name(c.container_name);
+  fill_response(response, c, c.outcome, c.runtime_kind, c.container);
+  return response;
+}
+
+}  // namespace kymo::daemon

@@ -1,0 +1,119 @@
+#include "criu/guard.h"
+
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <signal.h>
+#include <sys/ptrace.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "base/file.h"
+#include "base/pipe.h"
+#include "support/loopback.h"
+
+namespace kymo::criu {
+namespace {
+
+// A tracer instead of CRIU, and a process that it has stopped. The process sends a byte as soon as it runs.
+class GuardTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(client_.valid() && server_.valid() && start_.ok() && stopped_.ok());
+    target_ = fork();
+    if (target_ == 0) run_target();
+    criu_ = fork();
+    if (criu_ == 0) run_criu();
+    char one = 0;
+    ASSERT_EQ(read(stopped_->from.get(), &one, 1), 1) << "no right to trace";
+    ASSERT_EQ(write(start_->to.get(), "x", 1), 1);
+  }
+  void TearDown() override {
+    for (const pid_t pid : {criu_, target_}) {
+      if (pid <= 0) continue;
+      kill(pid, SIGKILL);
+      waitpid(pid, nullptr, 0);
+    }
+  }
+
+  [[noreturn]] void run_target() const {
+    char one = 0;
+    if (read(start_->from.get(), &one, 1) != 1) _exit(1);
+    _exit(send(client_.get(), "x", 1, MSG_NOSIGNAL) == 1 ? 0 : errno);
+  }
+  [[noreturn]] void run_criu() const {
+    const bool stops = ptrace(PTRACE_SEIZE, target_, nullptr, nullptr) == 0 &&
+                       ptrace(PTRACE_INTERRUPT, target_, nullptr, nullptr) == 0 &&
+                       waitpid(target_, nullptr, __WALL) == target_;
+    if (!stops || write(stopped_->to.get(), "x", 1) != 1) _exit(1);
+    for (;;) pause();
+  }
+  [[nodiscard]] bool begin_repair() const {
+    const int on = 1;
+    return setsockopt(client_.get(), IPPROTO_TCP, TCP_REPAIR, &on, sizeof on) == 0;
+  }
+
+  test::Listener listener_;
+  FileDescriptor client_{test::connect_to_loopback(listener_.port)};
+  FileDescriptor server_{accept4(listener_.socket.get(), nullptr, nullptr, SOCK_CLOEXEC)};
+  Result<Pipe> start_ = make_pipe();
+  Result<Pipe> stopped_ = make_pipe();
+  pid_t target_ = 0;
+  pid_t criu_ = 0;
+};
+
+// Before there was a guard, the first send failed with EPERM, and the program ended.
+TEST_F(GuardTest, AConnectionWorksWhenItsProcessRunsAfterCriuWasKilled) {
+  if (!begin_repair()) GTEST_SKIP() << "no right to administer the network";
+  {
+    const Result<Guard> guard = Guard::start(criu_);
+    ASSERT_TRUE(guard.ok()) << guard.error().message;
+    kill(criu_, SIGKILL);
+    kill(criu_, SIGKILL);
+    int status = 0;
+    ASSERT_EQ(waitpid(criu_, &status, 0), criu_);
+    criu_ = 0;
+    EXPECT_TRUE(WIFSIGNALED(status)) << status;
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(target_, &status, 0), target_);
+  target_ = 0;
+  EXPECT_EQ(status, 0) << "errno of send: " << WEXITSTATUS(status);
+  EXPECT_TRUE(test::eventually([] { return waitpid(-1, nullptr, WNOHANG) == -1; }))
+      << "the guard has not ended";
+}
+
+// The parent must see what it sees without a guard: it stops CRIU before it kills it.
+TEST_F(GuardTest, LeavesTheSignalsOfCriuAsTheyAre) {
+  const Result<Guard> guard = Guard::start(criu_);
+  ASSERT_TRUE(guard.ok()) << guard.error().message;
+  int status = 0;
+  for (int round = 0; round < 2; ++round) {
+    kill(criu_, SIGSTOP);
+    ASSERT_EQ(waitpid(criu_, &status, WUNTRACED), criu_);
+    EXPECT_TRUE(WIFSTOPPED(status)) << status;
+    kill(criu_, SIGCONT);
+    ASSERT_EQ(waitpid(criu_, &status, WCONTINUED), criu_);
+    EXPECT_TRUE(WIFCONTINUED(status)) << status;
+  }
+  kill(criu_, SIGTERM);
+  ASSERT_EQ(waitpid(criu_, &status, 0), criu_);
+  criu_ = 0;
+  EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM) << status;
+}
+
+TEST_F(GuardTest, OfACriuThatIsTracedAlreadyChangesNothing) {
+  const Result<Guard> first = Guard::start(criu_);
+  ASSERT_TRUE(first.ok()) << first.error().message;
+  { const Result<Guard> second = Guard::start(criu_); }
+  kill(criu_, SIGKILL);
+  int status = 0;
+  ASSERT_EQ(waitpid(criu_, &status, 0), criu_);
+  criu_ = 0;
+}
+
+}  // namespace
+}  // namespace kymo::criu
