@@ -14,6 +14,7 @@
 #include "base/file.h"
 #include "base/pipe.h"
 #include "support/loopback.h"
+#include "support/temporary_directory.h"
 
 namespace kymo::criu {
 namespace {
