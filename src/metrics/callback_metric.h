@@ -15,7 +15,8 @@ namespace kymo {
 
 // A metric that a callback reads, and what became of it.
 //
-// Threads: read() and keep() by the thread that has the registry's CallbackTurn; add_errors() by any.
+// Threads: read() and keep() by the thread that has the registry's CallbackTurn; add_errors() by
+// any.
 class CallbackMetric {
  public:
   // Each error is counted in `all_errors`, too.

@@ -32,8 +32,8 @@ struct Registry::State {
   mutable std::mutex mutex;
   std::vector<Entry> entries;  // guarded by mutex
   CallbackTurn turn;
-  // How often callbacks have made an error. Whoever asks for the errors looks here first: a mutex that
-  // is held often is likely to be held at a fork, too, and is never free again in the child.
+  // How often callbacks have made an error. Whoever asks for the errors looks here first: a mutex
+  // that is held often is likely to be held at a fork, too, and is never free again in the child.
   const std::shared_ptr<std::atomic<std::uint64_t>> callback_errors =
       std::make_shared<std::atomic<std::uint64_t>>(0);
 

@@ -71,15 +71,15 @@ TEST(ContainersTest, ARuncContainerIsDumpedRestoredAndCountsOn) {
   EXPECT_GE(std::stoi(read_file(bundle + "/rootfs/count")), std::stoi(count));
 }
 
-// Two processes, each of which writes the longest time between two looks at the clock into /gap-1 or
-// /gap-2, in hundredths of a second.
+// Two processes, each of which writes the longest time between two looks at the clock into /gap-1
+// or /gap-2, in hundredths of a second.
 constexpr char kLoops[] =
     R"(loop() { most=-1; last=; while true; do read now rest </proc/uptime; now=${now%.*}${now#*.};
   gap=$((now-${last:-$now})); last=$now; if [ $gap -gt $most ]; then most=$gap; echo $most 1<>/gap-$1; fi;
   sleep 0.01; done; }; loop 1 & loop 2)";
 
-// Before the fix, kymo showed 150 ms where a loop in the container saw 250 ms: the time in which CRIU
-// stops one process after the other was not counted. Here CRIU is held in the middle of it.
+// Before the fix, kymo showed 150 ms where a loop in the container saw 250 ms: the time in which
+// CRIU stops one process after the other was not counted. Here CRIU is held in the middle of it.
 TEST(ContainersTest, AStandstillThatItsProcessesSeeWhileTheyAreBeingFrozenIsCounted) {
   KYMO_NEEDS_RUNC();
   const RuncFolder runc;

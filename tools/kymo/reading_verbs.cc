@@ -14,21 +14,22 @@ namespace {
 
 constexpr char kHere[] = "report, diff, export, record, recover, view";
 
-// Verbs that need kymod, CRIU's images or stack profiles: each says what is missing.
+// Verbs that need kymod, CRIU's images or a BPF program: each says what is missing. One call adds all
+// of them, so they stand together in the table.
 void add_missing(CLI::App& app, Context& context);
 
 constexpr Verb kVerbs[] = {
-    {"report", add_report},    {"export", add_export},       {"record", add_record},
-    {"recover", add_recover},  {"view", add_view},           {"run", add_missing},
-    {"adopt", add_missing},    {"release", add_missing},     {"dump", add_missing},
-    {"restore", add_missing},  {"cancel", add_missing},      {"freeze", add_missing},
-    {"unfreeze", add_missing}, {"ps", add_missing},          {"attach", add_missing},
-    {"kill", add_missing},     {"checkpoints", add_missing}, {"inspect", add_missing},
-    {"verify", add_missing},   {"delete", add_missing},      {"history", add_missing},
-    {"metrics", add_missing},  {"check", add_missing},       {"diff", add_diff},
-    {"explain", add_missing},  {"stats", add_missing},       {"profile", add_missing},
-    {"profiles", add_missing}, {"watch", add_missing},       {"recorder", add_missing},
-    {"snapshot", add_missing}, {"progress", add_missing},    {"web", add_missing},
+    {"report", add_report},    {"diff", add_diff},        {"export", add_export},
+    {"record", add_record},    {"recover", add_recover},  {"view", add_view},
+    {"run", add_missing},      {"adopt", add_missing},    {"release", add_missing},
+    {"dump", add_missing},     {"restore", add_missing},  {"cancel", add_missing},
+    {"freeze", add_missing},   {"unfreeze", add_missing}, {"ps", add_missing},
+    {"attach", add_missing},   {"kill", add_missing},     {"checkpoints", add_missing},
+    {"inspect", add_missing},  {"verify", add_missing},   {"delete", add_missing},
+    {"history", add_missing},  {"metrics", add_missing},  {"check", add_missing},
+    {"explain", add_missing},  {"stats", add_missing},    {"profile", add_missing},
+    {"profiles", add_missing}, {"watch", add_missing},    {"recorder", add_missing},
+    {"snapshot", add_missing}, {"progress", add_missing}, {"web", add_missing},
     {"status", add_missing}};
 
 void add_missing(CLI::App& app, Context& context) {

@@ -42,8 +42,8 @@ class RecordingParts {
   // `stats` are those of the whole recording.
   Result<void> write_metadata(const ProfilerStats& stats, const char* state);
 
-  // What somebody else has removed of the rows that write() had accepted. `verb`: what the recording
-  // does in its newest part: "goes on" or "ends".
+  // What somebody else has removed of the rows that write() had accepted. `verb`: what the
+  // recording does in its newest part: "goes on" or "ends".
   // Cost: one fstat(2).
   [[nodiscard]] LostRows lost_rows(const char* verb) const;
 

@@ -11,7 +11,7 @@ std::vector<Trouble> TroubleWatch::look() {
   std::vector<Trouble> news;
   look_at(MissCause::sink_error, stats.missed_sink_error, sink_error_, &news);
   look_at(MissCause::ring_full, stats.missed_ring_full, ring_full_, &news);
-  if (LostRows lost = profiler_->lost_rows(); lost.text != told_.text) {
+  if (LostRows lost = profiler_->lost_rows(); !lost.text.empty() && lost.text != told_.text) {
     news.push_back({MissCause::sink_error, false, lost.rows - told_.rows, lost.text});
     told_ = std::move(lost);
   }
