@@ -131,7 +131,8 @@ Explanation of_error(const Error& error) {
     if (end < mark) {
       why.what = text.substr(from, end - from);
     } else {
-      take_finding(std::string_view(text).substr(0, mark), why);
+      const std::string_view all = text;
+      take_finding(all.substr(0, mark), why);
     }
     const std::size_t root = text.find(kCriu, mark);
     if (root != std::string::npos) {
