@@ -291,7 +291,7 @@ void expect_end_at_deadline(Kind kind) {
   Kymod kymod(flags);
   kymod.start();
   static_cast<void>(kymod.kymo_json(counting->run()));
-  ASSERT_TRUE(counting->counts());
+  ASSERT_TRUE(eventually([&] { return counting->counts(); })) << kymod.log();
   const std::string dir = kymod.path("c");
   const Outcome dumped = kymod.kymo({"dump", "process", counting->name(), "--dir", dir});
   ASSERT_EQ(dumped.exit_code, 0) << dumped.err;

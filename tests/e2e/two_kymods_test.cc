@@ -28,7 +28,7 @@ TEST(TwoKymodsTest, TheSecondOneChangesNothingInAProcessThatTheFirstOneDumps) {
   first.start();
   second.start();
   static_cast<void>(first.kymo_json(counting->run()));
-  ASSERT_TRUE(counting->counts());
+  ASSERT_TRUE(eventually([&] { return counting->counts(); }));
   const std::string pid = first.job(counting->name())["pid"].dump();
   criu.break_at("Dumping pages (type", SIGSTOP);
   Outcome dumped;
