@@ -12,12 +12,22 @@
 namespace kymo::test {
 namespace {
 
+constexpr char kSlack[] = "424242";  // the same as in broken_criu.cc
+
 constexpr char kWrapper[] = R"(#!/bin/sh
 here=${0%/*}
 case "$*" in *swrk*|*dump*--tree*|*restore*) faulty=1;; esac
 if [ -n "$faulty" ] && [ -e "$here/fault" ]; then echo $$ > "$here/pid"; . "$here/fault"; fi
 exec REAL "$@"
 )";
+
+// Whether CRIU has stopped where it should. If kymod's guard traces CRIU, each signal that CRIU gets stops it for an
+// instant. So what stops CRIU sets the timer slack first (broken_criu.cc).
+bool has_stopped_itself(pid_t criu) {
+  const Result<probe::Process> seen = probe::read_process(criu);
+  const Result<std::string> slack = read_file("/proc/" + std::to_string(criu) + "/timerslack_ns");
+  return seen && seen->stopped() && slack && slack->starts_with(kSlack);
+}
 
 }  // namespace
 
@@ -39,7 +49,8 @@ void BreakableCriu::break_at(const std::string& text, int signal, int after) con
 
 void BreakableCriu::stop_at_once(const std::string& parent) const {
   const std::string others = "[ \"$(cat /proc/$PPID/comm)\" != " + parent + " ] || ";
-  let_do((parent.empty() ? "" : others) + "kill -STOP $$");
+  let_do((parent.empty() ? "" : others) + "{ echo " + kSlack +
+         " >/proc/$$/timerslack_ns; kill -STOP $$; }");
 }
 
 void BreakableCriu::mend() const {
@@ -55,8 +66,7 @@ pid_t BreakableCriu::stopped_unless(const std::function<bool()>& over) const {
   const auto has_stopped = [&] {
     const Result<std::string> said = read_file(folder_.path() + "/pid");
     criu = said ? std::atoi(said->c_str()) : 0;
-    const Result<probe::Process> seen = probe::read_process(criu);
-    return criu != 0 && seen && seen->stopped();
+    return criu != 0 && has_stopped_itself(criu);
   };
   bool stopped = false;
   eventually([&] { return (stopped = has_stopped()) || over(); });

@@ -5,9 +5,12 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/types.h>
 #include <unistd.h>
 
@@ -30,6 +33,22 @@ __attribute__((constructor)) void read_order() {
   writes_before = before != nullptr ? atoi(before) : 0;
 }
 
+template <class Function>
+Function* real(const char* name) {
+  return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
+}
+
+// Shows the test that what stops now is stopped here, and not for an instant by its tracer.
+void set_timer_slack(pid_t pid) {
+  char path[40];
+  snprintf(path, sizeof(path), "/proc/%d/timerslack_ns", static_cast<int>(pid));
+  const int fd = open(path, O_WRONLY | O_CLOEXEC);
+  if (fd < 0) return;
+  constexpr char kSlack[] = "424242";  // the same as in breakable_criu.cc
+  real<ssize_t(int, const void*, size_t)>("write")(fd, kSlack, sizeof(kSlack) - 1);
+  close(fd);
+}
+
 void break_at(const void* packet, size_t size) {
   if (signal_number != 0 && memmem(packet, size, text, strlen(text)) != nullptr &&
       writes_before-- == 0) {
@@ -38,13 +57,14 @@ void break_at(const void* packet, size_t size) {
     while (now < 0) pause();
     signal_number = 0;
     unsetenv("KYMO_BREAK");  // the action scripts must not inherit it
-    kill(is_script ? getppid() : getpid(), now);
+    const pid_t stopped = is_script ? getppid() : getpid();
+    if (is_script) {
+      set_timer_slack(stopped);
+    } else {
+      prctl(PR_SET_TIMERSLACK, 424242);  // CRIU may see another /proc here
+    }
+    kill(stopped, now);
   }
-}
-
-template <class Function>
-Function* real(const char* name) {
-  return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
 }
 
 }  // namespace
