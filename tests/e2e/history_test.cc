@@ -238,6 +238,11 @@ TEST(HistoryTest, OfAJobTheNewestDumpIsExplainedAlsoOneThatFailed) {
   EXPECT_NE(text.out.find("\nThe last complete checkpoint: kymo explain " + complete + "\n"),
             std::string::npos)
       << text.out;
+
+  EXPECT_EQ(kymod.kymo({"delete", "work", "--failed"}).exit_code, 0);
+  const nlohmann::json left = kymod.kymo_json({"checkpoints", "work"});
+  ASSERT_EQ(left.size(), 1U) << left;
+  EXPECT_EQ(left[0]["directory"], complete);
 }
 
 TEST(HistoryTest, AProcessToWhichCriuCannotAttachDidNotStandStill) {
@@ -307,6 +312,10 @@ TEST(HistoryTest, ARegressionExitsWithOneAndBadUsageWithTwo) {
       kymod.kymo({"history", "work", "--metric", "bytes", "--fail-on-regression", "20%"});
   EXPECT_EQ(worse.exit_code, 1) << worse.out << worse.err;
   EXPECT_NE(worse.out.find("REGRESSION: bytes"), std::string::npos) << worse.out;
+  // One large dump does not change the median of three.
+  const Outcome median = kymod.kymo({"history", "work", "--metric", "bytes", "--newest", "3",
+                                     "--fail-on-regression", "20%"});
+  EXPECT_EQ(median.exit_code, 0) << median.out << median.err;
 
   for (const char* share : {"much", "-5%", "", "%"}) {
     const Outcome wrong = kymod.kymo({"history", "work", "--fail-on-regression", share});
