@@ -313,8 +313,8 @@ TEST(HistoryTest, ARegressionExitsWithOneAndBadUsageWithTwo) {
   EXPECT_EQ(worse.exit_code, 1) << worse.out << worse.err;
   EXPECT_NE(worse.out.find("REGRESSION: bytes"), std::string::npos) << worse.out;
   // One large dump does not change the median of three.
-  const Outcome median = kymod.kymo({"history", "work", "--metric", "bytes", "--newest", "3",
-                                     "--fail-on-regression", "20%"});
+  const Outcome median = kymod.kymo(
+      {"history", "work", "--metric", "bytes", "--newest", "3", "--fail-on-regression", "20%"});
   EXPECT_EQ(median.exit_code, 0) << median.out << median.err;
 
   for (const char* share : {"much", "-5%", "", "%"}) {
