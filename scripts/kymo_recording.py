@@ -74,8 +74,7 @@ class Recording:
     @property
     def columns(self):
         """What the metadata says about each column, by its name."""
-        described = (self.metadata or {}).get("columns", [])
-        return {column["name"]: column for column in described}
+        return {column["name"]: column for column in (self.metadata or {}).get("columns", [])}
 
     @property
     def marks(self):
@@ -210,9 +209,7 @@ def load(path, rows=True):
     notes = []
     stem = _stem(path)
     metadata = _load_metadata(path.with_name(stem + ".meta.json"), notes)
-    if metadata is not None and metadata.get("state") == "running":
-        notes.append("unfinished: it does not say that it has ended; its last rows and totals may be missing")
-    notes.extend(_part_notes(metadata))
+    notes.extend(_metadata_notes(metadata or {}))
     rows = _load_rows(path, notes) if rows else _no_rows(path, metadata)
     gaps = _load_gaps(path.with_name(stem + ".gaps.tsv"), notes)
     if metadata is not None:
@@ -225,10 +222,8 @@ def load(path, rows=True):
 
 def _recording_beside(path):
     """The path, without its ending, of the recording to which a companion file belongs. None for another file."""
-    for ending in COMPANIONS:
-        if path.name.endswith(ending):
-            return path.with_name(path.name.removesuffix(ending))
-    return None
+    names = [path.name.removesuffix(ending) for ending in COMPANIONS if path.name.endswith(ending)]
+    return path.with_name(names[0]) if names else None
 
 
 def _refuse_companion(path):
@@ -342,20 +337,18 @@ def _load_metadata(path, notes):
         notes.append(f"read metadata {path}: not the metadata of a recording")
         return None
     if version > FORMAT_VERSION:
-        raise RecordingError(
-            f"read metadata {path}: format_version {version} is newer than {FORMAT_VERSION}, "
-            "the newest that this module reads; use a newer one"
-        )
+        raise RecordingError(f"read metadata {path}: format_version {version} is newer than {FORMAT_VERSION}, "
+                             "the newest that this module reads; use a newer one")
     return metadata
 
 
-def _part_notes(metadata):
-    """Says it if this is one part of a longer recording."""
-    part = (metadata or {}).get("part")
-    if not isinstance(part, dict):
-        return
+def _metadata_notes(metadata):
+    """What the metadata of an unfinished recording, or of one part of a longer one, says about missing rows."""
+    if metadata.get("state") == "running":
+        yield "unfinished: it does not say that it has ended; its last rows and totals may be missing"
+    part = metadata.get("part")
     for key, where in (("previous", "before"), ("next", "after")):
-        if isinstance(part.get(key), str):
+        if isinstance(part, dict) and isinstance(part.get(key), str):
             yield f"it is only part {part.get('number', 0)} of a longer recording: the rows {where} are in {part[key]}"
 
 
@@ -481,8 +474,7 @@ def _parse_line(line, count):
 
 def _load_gaps(path, notes):
     names = ["start_ns", "end_ns", "ticks", "cause"]
-    empty = pandas.DataFrame({name: pandas.Series(dtype="uint64") for name in names[:3]})
-    empty["cause"] = pandas.Series(dtype="object")
+    empty = pandas.DataFrame(columns=names).astype(dict.fromkeys(names[:3], "uint64"))
     try:
         lines = path.read_bytes().split(b"\n")
     except OSError as error:
@@ -499,8 +491,7 @@ def _load_gaps(path, notes):
 
 
 def _window_ends(times, window_ns):
-    """The numbers of the rows at which windows end. Each window is at least `window_ns` long. The first begins with row
-    0."""
+    """The numbers of the rows at which windows of at least `window_ns` end. The first window begins with row 0."""
     ends = [0] if len(times) else []
     while ends:
         at = int(numpy.searchsorted(times, times[ends[-1]] + numpy.uint64(window_ns)))
@@ -590,10 +581,8 @@ def _broken(run, values):
     """The values as floats. Each gap has a NaN, so that no line is drawn across it."""
     values = values.astype("float64").to_numpy()
     times = run.rows.index.to_numpy()
-    for start in run.gaps["start_ns"]:
-        after = int(numpy.searchsorted(times, numpy.uint64(start)))
-        if after < len(values):
-            values[after] = numpy.nan
+    after = numpy.searchsorted(times, run.gaps["start_ns"].to_numpy(dtype="uint64"))
+    values[after[after < len(values)]] = numpy.nan
     return values
 
 

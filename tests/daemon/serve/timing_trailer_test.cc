@@ -55,11 +55,11 @@ TEST(TimingTrailerTest, ALongMessageIsLeftItsRoom) {
   const EnterScope here(tree);
   for (int i = 0; i < 50; ++i) const Scope part("part");
   EXPECT_EQ(parsed(timing_trailer(tree, std::string(1000, 'x'))).scopes_size(), 51);
-  const v1::TimingTree out = parsed(timing_trailer(tree, std::string(5900, 'x')));
+  const v1::TimingTree out = parsed(timing_trailer(tree, std::string(5580, 'x')));
   EXPECT_EQ(out.scopes_size(), 1);
   EXPECT_EQ(out.scopes_left_out(), 50U);
-  EXPECT_EQ(parsed(timing_trailer(tree, std::string(1966, '%'))).scopes_size(), 1)
-      << "5900 bytes hold a third as many of these characters, because each is sent as three bytes";
+  EXPECT_EQ(parsed(timing_trailer(tree, std::string(1860, '%'))).scopes_size(), 1)
+      << "5580 bytes hold a third as many of these characters, because each is sent as three bytes";
   EXPECT_EQ(timing_trailer(tree, std::string(9000, 'x')), "");
 }
 
