@@ -298,7 +298,7 @@ TEST(HistoryTest, ARegressionExitsWithOneAndBadUsageWithTwo) {
   Kymod kymod;
   kymod.start();
   ASSERT_TRUE(kymod.churn(4, "work").contains("pid"));
-  for (int i = 0; i < 8; ++i) dump_leaving(kymod, "work");
+  for (int i = 0; i < 12; ++i) dump_leaving(kymod, "work");
   const Outcome steady =
       kymod.kymo({"history", "work", "--metric", "bytes", "--fail-on-regression", "20%"});
   EXPECT_EQ(steady.exit_code, 0) << steady.out << steady.err;
