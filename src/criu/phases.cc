@@ -133,7 +133,7 @@ class Partition {
       last_us_ = line.time_us;
       begin_ = {first_, line.time_us, 0, std::string(line.text)};
     }
-    if (in_hook_ && !holds(line.text, kOverRpc)) {
+    if (in_hook_ && !holds(line.text, kOverRpc) && !line.text.starts_with("\t[")) {
       in_hook_ = false;
       change(resumed_, line.time_us, std::string(line.text));
     }

@@ -93,7 +93,7 @@ std::optional<Finding> many_mappings(const Known& known) {
                  "The memory consists of " + human::with_commas(facts.shape->mappings) + took + ".",
                  "10,000 mappings",
                  no_log ? "Let the program map fewer, larger areas."
-                        : "Dump with --log-level 0 (CRIU then writes no log), or let the "
+                        : "Dump with --log-level 1 (CRIU then logs errors only), or let the "
                           "program map fewer, larger areas.",
                  no_log ? std::nullopt : left_after(known, kMinOfLog, kMaxOfLog)};
 }

@@ -143,7 +143,7 @@ TEST(Verdict, SaysThatThereAreManyMappings) {
   ASSERT_EQ(verdict.findings.size(), 1U) << "the same time must not have two causes";
   EXPECT_EQ(verdict.findings[0].rule, "many-mappings");
   EXPECT_NE(verdict.findings[0].evidence.find("15,000 mappings"), std::string::npos);
-  EXPECT_NE(verdict.findings[0].advice.find("--log-level 0"), std::string::npos);
+  EXPECT_NE(verdict.findings[0].advice.find("--log-level 1"), std::string::npos);
   facts.container = true;
   EXPECT_EQ(explain(facts).findings[0].advice, "Let the program map fewer, larger areas.")
       << "the runtime of a container chooses the log level";
