@@ -28,7 +28,7 @@ long ptrace_with(__ptrace_request what, pid_t pid, std::uintptr_t data = 0) {
   return ::ptrace(what, pid, nullptr, reinterpret_cast<void*>(data));
 }
 
-// Whether CRIU, which is stopped at the begin of its exit, exits with status 0. It then traces nothing any more.
+// Whether CRIU, which is stopped at the start of its exit, exits with status 0. It then traces nothing any more.
 bool exits_well(pid_t criu) {
   unsigned long wait_status = 1;
   return ::ptrace(PTRACE_GETEVENTMSG, criu, nullptr, &wait_status) == 0 && wait_status == 0;

@@ -10,7 +10,7 @@ namespace kymo::criu {
 //
 // CRIU reads a connection in repair mode (TCP_REPAIR), in which each send(2) fails with EPERM. If CRIU is killed, the
 // kernel lets its processes run at once, and only then tells the parent of CRIU. So the parent always comes too late.
-// The guard traces CRIU with PTRACE_O_TRACEEXIT. Then the kernel stops CRIU at the begin of its exit, also after
+// The guard traces CRIU with PTRACE_O_TRACEEXIT. Then the kernel stops CRIU at the start of its exit, also after
 // SIGKILL, and CRIU still traces its processes, which do not run. The guard ends their repair mode and lets CRIU go on
 // with its exit.
 //
