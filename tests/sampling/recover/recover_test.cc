@@ -1,7 +1,9 @@
 #include "kymo/recover.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
@@ -232,6 +234,28 @@ TEST_F(RecoverTest, RefusesARingInUse) {
   const auto again = RingMemory::create_file({3, 4, 2}, ring_path_, "{}");
   ASSERT_FALSE(again);
   EXPECT_NE(again.error().message.find("is in use by a running recorder"), std::string::npos);
+}
+
+TEST_F(RecoverTest, AForkedChildKeptTheRingLockedByItsMapping) {
+  auto ring = start(tsv_);
+  fill(*ring, 3);
+  std::array<int, 2> begun{};
+  ASSERT_EQ(::pipe(begun.data()), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    static_cast<void>(::write(begun[1], "x", 1));
+    for (;;) ::pause();
+  }
+  char byte = 0;
+  EXPECT_EQ(::read(begun[0], &byte, 1), 1);
+  ring.reset();  // as if the recorder had been killed
+  const Result<Recovery> recovered = recover_ring(ring_path_);
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  ::close(begun[0]);
+  ::close(begun[1]);
+  ASSERT_TRUE(recovered) << recovered.error().message;
+  EXPECT_EQ(recovered->rows, 3U);
 }
 
 TEST_F(RecoverTest, ANextRecorderIsToldOfARingLeftBehind) {
