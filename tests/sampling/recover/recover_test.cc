@@ -236,6 +236,43 @@ TEST_F(RecoverTest, RefusesARingInUse) {
   EXPECT_NE(again.error().message.find("is in use by a running recorder"), std::string::npos);
 }
 
+TEST_F(RecoverTest, MissedTicksWereCountedButNotListed) {
+  const auto leave = [&](const std::string& output) {
+    number_ = 0;
+    auto ring = start(output);
+    ring->hand_over(fill(*ring, 2));  // the ticks 0 and 1
+    number_ = 5;
+    fill(*ring, 2);  // the ticks 5 and 6
+  };
+  ProfilerStats stats;
+  stats.rows_captured = 4;
+  stats.bytes_written = 3;
+  leave(tsv_);
+  files_->add_gap({20, 30, 1, MissCause::frozen});
+  ASSERT_TRUE(files_->write_metadata(stats, "running"));
+  ASSERT_TRUE(recover_ring(ring_path_));
+  const std::string header = "Start (ns)\tEnd (ns)\tTicks\tCause";
+  EXPECT_EQ(lines(in_folder("run.gaps.tsv")),
+            (std::vector<std::string>{header, "20\t30\t1\tfrozen", "30\t50\t2\tlate"}));
+  const auto meta = nlohmann::json::parse(content(in_folder("run.meta.json")));
+  EXPECT_EQ(meta["longest_gaps"].size(), 2U);
+  EXPECT_EQ(meta["longest_gaps"][0]["ticks"], 2);
+  EXPECT_EQ(meta["stats"]["missed_late"], 2);
+  EXPECT_EQ(meta["stats"]["missed_frozen"], 1);
+  EXPECT_EQ(meta["stats"]["ticks_due"], 7);
+  EXPECT_EQ(meta["stats"]["bytes_written"], std::filesystem::file_size(tsv_));
+  EXPECT_FALSE(meta["stats"].contains("late_waited")) << "nobody knows why they were late";
+  leave(in_folder("damaged.tsv"));
+  files_->add_gap({40, 30, 1, MissCause::late});
+  ASSERT_TRUE(recover_ring(ring_path_)) << "a gap that ends before it begins is none";
+  EXPECT_EQ(lines(in_folder("damaged.gaps.tsv")).back(), "20\t50\t3\tlate");
+  // Before, there was no list at all.
+  leave("");
+  ASSERT_TRUE(recover_ring(ring_path_, in_folder("new.tsv")));
+  EXPECT_EQ(lines(in_folder("new.gaps.tsv")),
+            (std::vector<std::string>{header, "20\t50\t3\tlate"}));
+}
+
 TEST_F(RecoverTest, AForkedChildKeptTheRingLockedByItsMapping) {
   auto ring = start(tsv_);
   fill(*ring, 3);
