@@ -79,6 +79,7 @@ struct ProfilerOptions {
 class KYMO_API Profiler {
  public:
   Profiler(const Registry& registry, ProfilerOptions options);
+  // Stops, and throws away what stop() would return, such as data_loss.
   ~Profiler();
   Profiler(const Profiler&) = delete;
   Profiler& operator=(const Profiler&) = delete;
@@ -100,7 +101,8 @@ class KYMO_API Profiler {
   //         their rows, or was too slow. The message says how many of how many, and why. The
   //         recording is complete apart from these ticks. (Ticks that the collector was late for,
   //         or at which the program stood still, are no error: see stats().) Also data_loss if the
-  //         callback of a recorded metric has thrown, because its columns kept their last values.
+  //         callback of a recorded metric has thrown, because its columns kept their last values, 0 if
+  //         there were none.
   //         deadline_exceeded if a callback of a metric has not returned for
   //         five seconds. Recording has then not stopped: call stop() again when the callback has
   //         returned. The destructor waits just as long, and then leaves the recorder's memory to

@@ -72,7 +72,6 @@ constexpr bool returns_unsigned() {
 //            than kMaxCells. The message names the metric and what is allowed.
 class KYMO_API Registry {
  public:
-  using Callback = std::function<std::uint64_t()>;
   using FamilyCallback = std::function<void(std::uint64_t* out)>;
 
   Registry();
@@ -88,7 +87,9 @@ class KYMO_API Registry {
   // metric's unit) and `_count` (docs/histograms.md). The name of the metric selects all of them.
   Result<Histogram> histogram(Metric metric, const HistogramBuckets& buckets = {});
   // Registers a metric without fields. Its value is what `read` returns when a sample is taken: an
-  // unsigned integer, or a bool as 0 or 1. What returns anything else does not compile.
+  // unsigned integer, or a bool as 0 or 1. What returns anything else does not compile. The
+  // compiler does not see a conversion inside `read`, nor one by std::function: check and scale
+  // there.
   // `read` must be quick and must not block. Metric::kind says whether the metric is a gauge or a
   // counter.
   // If `read` throws, the exception is caught and counted, and the column keeps its last value.
@@ -101,9 +102,11 @@ class KYMO_API Registry {
     constexpr bool kFits = detail::returns_unsigned<F>();
     static_assert(kFits,
                   "kymo::Registry::callback: the function must return an unsigned integer, because "
-                  "a column has no sign and no fraction. Write, for example, "
-                  "[]() -> std::uint64_t { return queue_length; }. For a value below zero, record "
-                  "its distance from a fixed lowest value; for a fraction, record thousandths.");
+                  "a column has no sign and no fraction. For a fraction, return thousandths, such "
+                  "as std::uint64_t(std::llround(1000 * share)). For a number that may be below "
+                  "zero, return its distance from a fixed lowest value, or check it first: "
+                  "n < 0 ? 0 : std::uint64_t(n). A mere conversion, such as by -> std::uint64_t, "
+                  "records a wrong value.");
     if constexpr (kFits) {
       return add_callback(std::move(metric), Callback(std::move(read)));
     } else {
@@ -131,6 +134,8 @@ class KYMO_API Registry {
 
  private:
   friend struct RegistryAccess;
+  // Not public: it takes what returns a fraction or a negative number, and converts it silently.
+  using Callback = std::function<std::uint64_t()>;
   Result<void> add_callback(Metric metric, Callback read);
 
   struct State;

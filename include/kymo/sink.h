@@ -68,6 +68,7 @@ struct RecordingInfo {
   // What callbacks of the recorded metrics have thrown since the start. Any thread may call it,
   // also after the recording. Empty: nobody knows.
   std::function<std::vector<CallbackError>()> callback_errors{};
+  std::string ring_file{};  // ProfilerOptions::ring_file
 };
 
 // What a recorder has done so far. At the end, rows_written + missed() = ticks_due always holds.

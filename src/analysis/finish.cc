@@ -81,7 +81,10 @@ std::string sentence_of(Finish finish, const Metadata& metadata) {
     case Finish::cut_short:
       return "cut short: its recorder (" + process +
              ") stopped without finishing it (killed, or its disk was full); its last rows and "
-             "totals may be missing";
+             "totals may be missing" +
+             (metadata.ring_file.empty()
+                  ? ""
+                  : "; to get them from its ring, use 'kymo recover " + metadata.ring_file + "'");
     case Finish::unfinished:
       return "unfinished: it does not say that it has ended; its last rows and totals may be "
              "missing";

@@ -117,6 +117,7 @@ std::vector<HistogramSummary> summarize_histograms(const std::vector<ColumnSumma
       summary.values += counts.back();
       if (counts.back() == 0) continue;
       summary.above_max = counts.size() > found.bounds.size();
+      summary.values_above_max = summary.above_max ? counts.back() : 0;
       summary.max =
           found.bounds.empty() ? 0 : found.bounds[std::min(counts.size(), found.bounds.size()) - 1];
     }

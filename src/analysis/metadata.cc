@@ -117,6 +117,7 @@ Result<Metadata> parse_metadata(const std::string& text, const std::string& name
   metadata.kernel = text_of(json, "kernel");
   metadata.interval_ns = number_of(json, "interval_ns");
   metadata.pid = number_of(json, "pid");
+  metadata.ring_file = text_of(member(json, "ring"), "file");
   metadata.pace = text_of(json, "pace");
   const Json& spin = member(json, "max_spin_share");
   metadata.max_spin_share = spin.is_number() ? spin.get<double>() : 0;

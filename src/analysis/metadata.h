@@ -48,6 +48,7 @@ struct Metadata {  // NOLINT(bugprone-exception-escape): moving its json does no
   std::string kernel;
   std::uint64_t interval_ns = 0;  // 0: unknown
   std::uint64_t pid = 0;
+  std::string ring_file;      // of the memory between sampling and writing; empty: none
   std::string pace;           // thrifty or precise; empty: unknown
   double max_spin_share = 0;  // of the precise pace
   // What the names on /metrics begin with. Nothing if the recording is older than this option.

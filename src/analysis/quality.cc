@@ -4,6 +4,7 @@
 #include <array>
 #include <string>
 
+#include "analysis/histograms.h"
 #include "base/human.h"
 
 namespace kymo::analysis {
@@ -16,6 +17,8 @@ constexpr double kTimingWarning = 0.10;   // mean timing error, in intervals
 constexpr double kBackoffWarning = 0.05;  // share of the time slept because the ring was full
 constexpr double kGapShare = 0.01;        // of the recording's length, in one gap
 constexpr std::uint64_t kGapTicks = 10;   // shorter gaps count only as missed ticks
+constexpr double kAboveBounds = 0.01;     // share of a histogram's values: its p99 is not known
+constexpr std::uint64_t kFirstNegative = std::uint64_t{1} << 63;
 
 constexpr std::array<const char*, 4> kAdvice = {
     "the collector ran late: lower the rate, or give it a core",
@@ -24,7 +27,19 @@ constexpr std::array<const char*, 4> kAdvice = {
     "the program stood still: it was checkpointed or stopped, or its machine paused",
 };
 
-void judge_capture(const Capture& capture, std::vector<Verdict>& verdicts) {
+// What to do about missed ticks. If most late ticks had to wait for a sample, neither a lower rate
+// nor a core helps much.
+std::string advice_on(std::size_t cause, const Summary& summary) {
+  const auto& metadata = summary.recording.metadata;
+  if (cause == static_cast<std::size_t>(MissCause::late) && metadata && metadata->stats &&
+      metadata->stats->late_sample > metadata->stats->missed_late / 2) {
+    return "samples took too long, probably because a callback of a metric is slow or waits: let "
+           "it read a value that the program keeps in a std::atomic";
+  }
+  return kAdvice.at(cause);
+}
+
+void judge_capture(const Capture& capture, const Summary& summary, std::vector<Verdict>& verdicts) {
   if (capture.share() >= kCaptureWarning) {
     return;
   }
@@ -34,7 +49,7 @@ void judge_capture(const Capture& capture, std::vector<Verdict>& verdicts) {
   }
   verdicts.push_back({capture.share() < kCaptureBad ? Verdict::Level::bad : Verdict::Level::warning,
                       "only " + human::percent(capture.share()) +
-                          " of the ticks left a row: " + kAdvice.at(main_cause)});
+                          " of the ticks left a row: " + advice_on(main_cause, summary)});
 }
 
 // Warns about a long gap, which hides a part of what happened even if most ticks left a row.
@@ -48,10 +63,10 @@ void judge_gaps(const Summary& summary, std::vector<Verdict>& verdicts) {
   if (longest.ticks < kGapTicks || ns < kGapShare * static_cast<double>(summary.duration_ns())) {
     return;
   }
-  verdicts.push_back(
-      {Verdict::Level::warning, "nothing was recorded for " + human::duration(ns) + " from " +
-                                    human::duration(longest.start_ns) +
-                                    " on: " + kAdvice.at(static_cast<std::size_t>(longest.cause))});
+  verdicts.push_back({Verdict::Level::warning,
+                      "nothing was recorded for " + human::duration(ns) + " from " +
+                          human::duration(longest.start_ns) +
+                          " on: " + advice_on(static_cast<std::size_t>(longest.cause), summary)});
 }
 
 void judge_stats(const Metadata& metadata, std::vector<Verdict>& verdicts) {
@@ -85,7 +100,7 @@ std::string callback_text(const CallbackError& error) {
              ? "values of " + error.metric +
                    " are probably negative: its callback has returned 2^63 or more " + times
              : "the callback of " + error.metric + " has thrown " + times +
-                   ": its columns kept their last values meanwhile";
+                   ": its columns kept their last values meanwhile, 0 if there were none";
 }
 
 // A few of the callbacks that have thrown or returned negative values, and how many more there are.
@@ -98,6 +113,46 @@ void judge_callbacks(const Metadata& metadata, std::vector<Verdict>& verdicts) {
       text += "; callback_errors in the metadata has " + std::to_string(all - kShown) + " more";
     }
     verdicts.push_back({Verdict::Level::warning, std::move(text)});
+  }
+}
+
+// Counters to which a number below zero was added, such as a difference of two clocks: it counts as
+// itself + 2^64, so the counter is then 2^63 or more, or goes back.
+void judge_counters(const Summary& summary, std::vector<Verdict>& verdicts) {
+  constexpr std::size_t kShown = 5;
+  std::size_t found = 0;
+  for (const ColumnSummary& column : summary.columns) {
+    const bool fell = column.info.described && column.falls != 0;
+    if (column.info.kind != Kind::counter || (column.max < kFirstNegative && !fell)) continue;
+    if (++found > kShown) continue;
+    verdicts.push_back(
+        {Verdict::Level::warning,
+         "the counter " + column.info.name +
+             (column.max >= kFirstNegative ? " was 2^63 or more" : " goes back") +
+             ": a number below zero was probably added or recorded, so its rates, and the mean of "
+             "its histogram, are wrong; check for it before add() or record()"});
+  }
+  if (found > kShown) {
+    verdicts.back().text += "; so are " + std::to_string(found - kShown) + " more";
+  }
+}
+
+// Histograms whose bounds are too low for their values.
+void judge_histograms(const Summary& summary, std::vector<Verdict>& verdicts) {
+  constexpr std::size_t kShown = 5;
+  std::size_t found = 0;
+  for (const HistogramSummary& one : summarize_histograms(summary.columns)) {
+    if (one.values == 0) continue;
+    const double share =
+        static_cast<double>(one.values_above_max) / static_cast<double>(one.values);
+    if (share < kAboveBounds || ++found > kShown) continue;
+    verdicts.push_back({Verdict::Level::warning,
+                        human::percent(share) + " of the values of " + one.metric +
+                            " are above its highest bound (" + std::to_string(one.max) +
+                            "), so its high quantiles are not known: give it higher bounds"});
+  }
+  if (found > kShown) {
+    verdicts.back().text += "; so need " + std::to_string(found - kShown) + " more histograms";
   }
 }
 
@@ -137,7 +192,7 @@ std::vector<Verdict> judge(const Summary& summary) {
     return verdicts;
   }
   if (const auto capture = capture_of(summary)) {
-    judge_capture(*capture, verdicts);
+    judge_capture(*capture, summary, verdicts);
   } else {
     verdicts.push_back(
         {Verdict::Level::warning,
@@ -149,6 +204,8 @@ std::vector<Verdict> judge(const Summary& summary) {
     judge_stats(*metadata, verdicts);
   }
   if (summary.recording.metadata) judge_callbacks(*summary.recording.metadata, verdicts);
+  judge_counters(summary, verdicts);
+  judge_histograms(summary, verdicts);
   if (const std::uint64_t lines = summary.left_out.lines(); lines != 0) {
     verdicts.push_back({Verdict::Level::warning,
                         std::to_string(lines) + (lines == 1 ? " line" : " lines") +

@@ -121,7 +121,8 @@ void add_lists(const Summary& summary, Json& json) {
                                   {"p90", one.p90},
                                   {"p99", one.p99},
                                   {"max", one.max},
-                                  {"above_max", one.above_max}});
+                                  {"above_max", one.above_max},
+                                  {"values_above_max", one.values_above_max}});
   }
   json["gaps"] = Json::array();
   if (summary.recording.gaps) {

@@ -318,8 +318,13 @@ std::string histogram_table(const Summary& summary, const TextOptions& options) 
       continue;
     }
     const Figures figures(one.unit, options);
+    // In the bucket without a bound, all that is known is that it is above the last bound.
+    const auto quantile = [&](double value) {
+      return one.above_max && value > static_cast<double>(one.max) ? "> " + figures.whole(one.max)
+                                                                   : figures.mean(value);
+    };
     table.add({printable(one.metric), with_commas(one.values), figures.mean(one.mean),
-               figures.mean(one.p50), figures.mean(one.p90), figures.mean(one.p99),
+               quantile(one.p50), quantile(one.p90), quantile(one.p99),
                (one.above_max ? "> " : "<= ") + figures.whole(one.max)});
   }
   return table.empty() ? "" : "\n" + table.str(0);

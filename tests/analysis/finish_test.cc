@@ -94,6 +94,16 @@ TEST_F(UnfinishedRecording, ARunningOneIsNotJudgedGood) {
   for (const Verdict& verdict : verdicts) EXPECT_NE(verdict.level, Verdict::Level::good);
 }
 
+TEST_F(UnfinishedRecording, OneWithARingSaysHowToRecoverIt) {
+  const std::string cut = record("cut", "running", kNoProcess);
+  EXPECT_EQ(judge(*summarize(cut)).front().text.find("recover"), std::string::npos);
+  static_cast<void>(
+      folder_.file("cut.meta.json", R"({"format_version":1,"state":"running","host":")" +
+                                        own_host() + R"(","pid":)" + std::to_string(kNoProcess) +
+                                        R"(,"ring":{"slots":2,"file":"/var/x.ring"}})"));
+  EXPECT_TRUE(judge(*summarize(cut)).front().text.ends_with("use 'kymo recover /var/x.ring'"));
+}
+
 TEST_F(UnfinishedRecording, WhatComesAtTheEndOfADumpIsNotComparedBeforeItHasCome) {
   const std::string whole = record("whole", "ended", kNoProcess);
   const std::string cut = record("cut", "running", kNoProcess, false);

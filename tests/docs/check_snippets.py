@@ -1,7 +1,7 @@
 """Compiles and runs every C++ program shown in the README and in docs/.
 
 A block fenced as ```cpp must be a whole program that exits with 0. It is linked with the libkymo of this build, and
-runs in an empty folder. Prints one line for each fault. Exits with 1 if there is any."""
+runs in an empty folder. One fenced as ```cpp restarts runs twice there, as a service does. Prints one line for each fault. Exits with 1 if there is any."""
 
 import argparse
 import pathlib
@@ -10,17 +10,18 @@ import subprocess
 import sys
 import tempfile
 
-BLOCK = re.compile(r"^```cpp\n(.*?)^```$", re.M | re.S)
+BLOCK = re.compile(r"^```cpp( restarts)?\n(.*?)^```$", re.M | re.S)
 RUN_SECONDS = 30
 
 
 def snippets(path):
-    """(line number, text) of each C++ block."""
+    """(line number, text, how often to run it) of each C++ block."""
     text = path.read_text()
-    return [(text.count("\n", 0, match.start()) + 2, match.group(1)) for match in BLOCK.finditer(text)]
+    return [(text.count("\n", 0, match.start()) + 2, match.group(2), 2 if match.group(1) else 1)
+            for match in BLOCK.finditer(text)]
 
 
-def fault_of(source, flags, folder):
+def fault_of(source, flags, folder, runs):
     """Why the program failed, or None."""
     unit, program = folder / "snippet.cc", folder / "snippet"
     unit.write_text(source)
@@ -28,22 +29,25 @@ def fault_of(source, flags, folder):
     built = subprocess.run(command, capture_output=True, text=True, check=False)
     if built.returncode:
         return f"does not compile:\n{built.stderr}"
-    try:
-        ran = subprocess.run([str(program)], cwd=folder, capture_output=True, text=True, check=False,
-                             timeout=RUN_SECONDS)
-    except subprocess.TimeoutExpired:
-        return f"still ran after {RUN_SECONDS} s"
-    return f"ended with {ran.returncode}: {ran.stderr}" if ran.returncode else None
+    for run in range(1, runs + 1):
+        try:
+            ran = subprocess.run([str(program)], cwd=folder, capture_output=True, text=True, check=False,
+                                 timeout=RUN_SECONDS)
+        except subprocess.TimeoutExpired:
+            return f"still ran after {RUN_SECONDS} s"
+        if ran.returncode:
+            return f"ended with {ran.returncode} in run {run}: {ran.stderr}"
+    return None
 
 
 def check(documents, flags):
     """(number of snippets, faults)."""
     count, faults = 0, []
     for path in documents:
-        for line, source in snippets(path):
+        for line, source, runs in snippets(path):
             count += 1
             with tempfile.TemporaryDirectory() as folder:
-                fault = fault_of(source, flags, pathlib.Path(folder))
+                fault = fault_of(source, flags, pathlib.Path(folder), runs)
             if fault:
                 faults.append(f"{path.name}:{line}: {fault}")
     return count, faults

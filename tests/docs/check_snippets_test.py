@@ -33,6 +33,13 @@ class CheckSnippetsTest(unittest.TestCase):
         _, faults = self.faults_of("```cpp\nint main() { return 3; }\n```\n")
         self.assertIn("page.md:2: ended with 3", faults[0])
 
+    def test_a_service_that_fails_when_it_starts_again(self):
+        program = '#include <fstream>\nint main() { if (std::ifstream("x")) return 1; std::ofstream("x"); }\n'
+        self.assertEqual(self.faults_of(f"```cpp\n{program}```\n"), (1, []))
+        count, faults = self.faults_of(f"```cpp restarts\n{program}```\n")
+        self.assertEqual(count, 1)
+        self.assertIn("ended with 1 in run 2", faults[0])
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -48,7 +48,9 @@ mapfile -t bad < <(callbacks '[] { return -5; }' '[] { return 0.75; }' '[] { ret
 mapfile -t good < <(callbacks '[] { return U64{5}; }' '[] { return 5U; }' '[] { return sizeof(int); }' '[] { return true; }' \
   '[] { return g_queued.load(); }' 'std::function<U64()>()' '[n = U64{0}]() mutable { return ++n; }')
 
-refuses 'the function must return an unsigned integer, because a column has no sign and no fraction. Write, for example,' "${bad[@]}"
+refuses 'the function must return an unsigned integer, because a column has no sign and no fraction. For a fraction, return thousandths' "${bad[@]}"
+[ "$(grep -c 'Write, for example' "$scratch/said")" = 0 ] || fail "the message advises a conversion that docs/embedding.md forbids"
+compile 'kymo::Registry::Callback([] { return 0.75; })' && fail "accepted: a public std::function that converts silently"
 refuses 'kymo::Counter::add: a counter counts whole numbers.' 'counter.add(0.75)'
 refuses 'kymo::ProfilingCounter::add: a counter counts whole numbers.' 'steps.add(0.75)'
 refuses 'kymo::Scope::add_bytes: bytes are whole numbers.' 'scope.add_bytes(0.75)'

@@ -75,7 +75,8 @@ TEST_F(Report, CallbacksThatHaveThrownAreAWarning) {
   EXPECT_NE(text.find("quality     warning: the callback of queued has thrown 12 times (last: no "),
             std::string::npos)
       << text;
-  EXPECT_NE(text.find("): its columns kept their last values meanwhile\n"), std::string::npos);
+  EXPECT_NE(text.find("): its columns kept their last values meanwhile, 0 if there were none\n"),
+            std::string::npos);
   EXPECT_NE(text.find("warning: values of queued are probably negative: its callback has returned "
                       "2^63 or more 1 time (last: 18446744073709551611, which is -5)\n"),
             std::string::npos)
@@ -112,6 +113,47 @@ TEST_F(Report, AHistogramShowsValuesAboveItsLastBound) {
                    "0\t0\t0\t0\t0\n1000000\t1\t9\t9000\t10\n");
   const std::string text = named_report(*analysis::summarize(path));
   EXPECT_NE(text.find("> 64 µs\n"), std::string::npos) << text;
+  // Before, p50 was shown as 65 µs, as if it were known.
+  EXPECT_NE(text.find("wait_us        10  900 µs  > 64 µs  > 64 µs  > 64 µs  > 64 µs\n"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(
+      text.find(
+          "quality     warning: 90.00 % of the values of wait_us are above its highest bound (64)"),
+      std::string::npos)
+      << text;
+}
+
+// Before, the mean was 1.8e13 s, and the quality good.
+TEST_F(Report, ANumberBelowZeroThatWasRecordedIsAWarning) {
+  const std::string path =
+      folder_.file("waits.tsv",
+                   "Time (ns)\twait_us[0-64]\twait_us[65-inf]\twait_us_sum\twait_us_count\tn\n"
+                   "0\t0\t0\t0\t0\t9\n1000000\t0\t1\t18446744073709551609\t1\t2\n");
+  static_cast<void>(folder_.file("waits.meta.json", R"({"format_version":1,"state":"ended",
+      "interval_ns":1000000,
+      "columns":[{"name":"n","metric":"n","kind":"counter","unit":"count"}],
+      "stats":{"ticks_due":2,"rows_captured":2,"rows_written":2}})"));
+  const std::string text = named_report(*analysis::summarize(path));
+  EXPECT_NE(text.find("warning: the counter wait_us_sum was 2^63 or more: a number below zero "),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("warning: the counter n goes back: a number below zero "), std::string::npos)
+      << text;
+  EXPECT_EQ(text.find("no problem was found"), std::string::npos);
+}
+
+// Before, the advice was a lower rate or a core, which does not help.
+TEST_F(Report, TicksThatASlowCallbackCostNeedAnotherAdvice) {
+  const std::string path = folder_.file("slow.tsv", "Time (ns)\tn\n0\t0\n2001000000\t3\n");
+  static_cast<void>(folder_.file("slow.meta.json", R"({"format_version":1,"state":"ended",
+      "interval_ns":1000000,"columns":[{"name":"n","metric":"n","kind":"counter","unit":"count"}],
+      "stats":{"ticks_due":2002,"rows_captured":2,"rows_written":2,"missed_late":2000,
+      "late_sample":1990,"timing_error_p999_ns":9}})"));
+  const std::string text = named_report(*analysis::summarize(path));
+  EXPECT_NE(text.find("left a row: samples took too long, probably because a callback"),
+            std::string::npos)
+      << text;
 }
 
 // Before the fix, these figures were in the metadata but in no report.

@@ -92,6 +92,10 @@ nlohmann::json describe_recording(const RecordingInfo& info) {
   if (info.pace == Pace::precise) {
     described["max_spin_share"] = info.max_spin_share;
   }
+  if (!info.ring_file.empty()) {
+    std::error_code ignored;
+    described["ring"]["file"] = std::filesystem::absolute(info.ring_file, ignored).string();
+  }
   described.update(describe_machine());
   return described;
 }

@@ -17,16 +17,14 @@
 namespace kymo {
 namespace {
 
-constexpr std::string_view kGapsHeader = "Start (ns)\tEnd (ns)\tTicks\tCause\n";
-constexpr std::size_t kMaxLongestGaps = 100;
 constexpr std::size_t kUnwrittenGaps = 1024;
+
+}  // namespace
 
 std::string gap_line(const Gap& gap) {
   return std::to_string(gap.start_ns) + '\t' + std::to_string(gap.end_ns) + '\t' +
          std::to_string(gap.ticks) + '\t' + std::string(name_of(gap.cause)) + '\n';
 }
-
-}  // namespace
 
 Result<void> check_recording_name(const std::string& path) {
   if (!is_recording_name(path)) {

@@ -4,6 +4,7 @@
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "kymo/result.h"
@@ -19,6 +20,12 @@ struct Mark {
   std::string name;
   std::uint64_t at_ns = 0;
 };
+
+// The first line of NAME.gaps.tsv, and the line of a gap.
+inline constexpr std::string_view kGapsHeader = "Start (ns)\tEnd (ns)\tTicks\tCause\n";
+std::string gap_line(const Gap& gap);
+// The number of gaps that the metadata list.
+inline constexpr std::size_t kMaxLongestGaps = 100;
 
 // Errors: invalid_argument if `path` does not have the ending of a recording.
 Result<void> check_recording_name(const std::string& path);

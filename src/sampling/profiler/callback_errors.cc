@@ -53,7 +53,7 @@ std::string text_of(const CallbackError& error) {
            "; for a value below zero, record its distance from a fixed lowest value";
   }
   return "metric '" + error.metric + "': its callback has thrown " + times + error.what +
-         "; its columns kept their last values meanwhile";
+         "; its columns kept their last values meanwhile, 0 if there were none";
 }
 
 }  // namespace kymo

@@ -338,6 +338,7 @@ Result<void> Profiler::State::begin(std::unique_ptr<Sampler> sampler) {
   info.max_spin_share =
       Pacer::spin_limit(to_nanos(options.interval), options.pace, options.max_spin_share);
   info.prometheus_prefix = options.prometheus_prefix;
+  info.ring_file = options.ring_file;
   const auto errors = std::make_shared<CallbackErrors>(registry, info.columns);
   info.callback_errors = [errors] { return errors->get(); };
   {

@@ -14,6 +14,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -26,6 +27,7 @@
 #include "sampling/files/append_file.h"
 #include "sampling/files/metadata.h"
 #include "sampling/files/output_file.h"
+#include "sampling/files/recording_files.h"
 #include "sampling/files/recording_parts.h"
 #include "sampling/files/stats_members.h"
 #include "sampling/files/tsv_format.h"
@@ -178,14 +180,15 @@ std::string metadata_path(const std::string& tsv) {
   return recording_stem(tsv) + ".meta.json";
 }
 
-// The contents of the whole file: the number of rows, and the times of the first and the last.
+// The contents of the whole file: the number of rows, and the time of the last.
 struct Contents {
   std::uint64_t rows = 0;
-  std::uint64_t first_ns = 0;
   std::uint64_t last_ns = 0;
 };
 
-Result<Contents> contents_of(const std::string& tsv) {
+// `take` is called with the time of each row.
+Result<Contents> contents_of(const std::string& tsv,
+                             const std::function<void(std::uint64_t)>& take = nullptr) {
   Result<TextFile> file = TextFile::open_regular(tsv);
   if (!file) {
     return file.error();
@@ -203,7 +206,8 @@ Result<Contents> contents_of(const std::string& tsv) {
       line.append(text.substr(0, end));
       if (lines++ != 0) {  // the first is the header
         contents.last_ns = std::strtoull(line.c_str(), nullptr, 10);
-        contents.first_ns = contents.rows++ == 0 ? contents.last_ns : contents.first_ns;
+        ++contents.rows;
+        if (take) take(contents.last_ns);
       }
       line.clear();
     }
@@ -229,28 +233,99 @@ std::string text_beside(const std::string& path) {
   return text;
 }
 
-// The gaps in the gaps file. The last gaps may be missing, because the recorder was killed.
-struct ListedGaps {
-  std::map<std::string, std::uint64_t> missed;  // ticks, by the name of the count in the metadata
-  std::uint64_t ticks = 0;
-  std::uint64_t first_ns = UINT64_MAX;  // beginning of the first gap
-};
+std::string gaps_path(const std::string& tsv) {
+  return recording_stem(tsv) + ".gaps.tsv";
+}
 
-ListedGaps listed_gaps(const std::string& tsv) {
-  std::istringstream file(text_beside(recording_stem(tsv) + ".gaps.tsv"));
+// The gaps in the gaps file, by their beginning. The last gaps may be missing, because the recorder
+// was killed.
+std::vector<Gap> listed_gaps(const std::string& tsv) {
+  std::istringstream file(text_beside(gaps_path(tsv)));
   std::string line;
   std::getline(file, line);
-  ListedGaps gaps;
-  for (std::uint64_t start = 0, end = 0, ticks = 0; file >> start >> end >> ticks >> line;) {
+  std::vector<Gap> gaps;
+  for (Gap gap; file >> gap.start_ns >> gap.end_ns >> gap.ticks >> line;) {
     for (const MissCause cause : kCauses) {
-      if (line == name_of(cause)) {
-        gaps.missed["missed_" + line] += ticks;
-        gaps.ticks += ticks;
-        gaps.first_ns = std::min(gaps.first_ns, start);
+      if (line == name_of(cause) && gap.start_ns < gap.end_ns) {
+        gap.cause = cause;
+        gaps.push_back(gap);
       }
     }
   }
+  std::stable_sort(gaps.begin(), gaps.end(),
+                   [](const Gap& a, const Gap& b) { return a.start_ns < b.start_ns; });
   return gaps;
+}
+
+// Finds the ticks that are neither a row nor in a listed gap, from the times of the rows.
+class UnlistedGaps {
+ public:
+  // `listed`: by their beginning; must outlive this.
+  UnlistedGaps(const std::vector<Gap>& listed, std::uint64_t interval_ns)
+      : listed_(listed), interval_ns_(interval_ns) {}
+
+  void add_row(std::uint64_t time_ns) {
+    const std::uint64_t tick = time_ns / interval_ns_;
+    if (!begun_) {
+      begun_ = true;
+      next_ = listed_.empty() ? tick : std::min(tick, listed_.front().start_ns / interval_ns_);
+    }
+    while (next_ < tick) {
+      while (at_ < listed_.size() && listed_[at_].end_ns / interval_ns_ <= next_) ++at_;
+      if (at_ == listed_.size() || listed_[at_].start_ns / interval_ns_ >= tick) {
+        add(tick);
+        break;
+      }
+      add(listed_[at_].start_ns / interval_ns_);
+      next_ = listed_[at_].end_ns / interval_ns_;
+    }
+    next_ = std::max(next_, tick + 1);
+  }
+  [[nodiscard]] const std::vector<Gap>& found() const { return found_; }
+
+ private:
+  // The ticks from next_ to before `end`.
+  void add(std::uint64_t end) {
+    if (end <= next_) return;
+    found_.push_back({next_ * interval_ns_, end * interval_ns_, end - next_, MissCause::late});
+  }
+
+  const std::vector<Gap>& listed_;
+  const std::uint64_t interval_ns_;
+  std::size_t at_ = 0;      // the first listed gap that may have ticks from next_ on
+  std::uint64_t next_ = 0;  // the tick after the last row or gap
+  bool begun_ = false;
+  std::vector<Gap> found_;
+};
+
+// Appends gaps to the gaps file, or makes one. A gap that was half written is cut off before. Does
+// nothing if the file is a link or belongs to somebody else: the ticks are counted all the same.
+Result<void> list_gaps(const std::vector<Gap>& gaps, const std::string& tsv) {
+  const std::string path = gaps_path(tsv);
+  const std::string there = text_beside(path);
+  const std::size_t whole = there.rfind('\n') + 1;  // 0 if there is no line
+  std::string lines;
+  if (whole == 0) lines = kGapsHeader;
+  for (const Gap& gap : gaps) {
+    lines += gap_line(gap);
+  }
+  if (lines.empty()) {
+    return {};
+  }
+  if (Result<AppendFile> made = AppendFile::create(path)) {
+    const int error = made->append(lines);
+    return error == 0 ? Result<void>() : system_error("cannot write " + path, error);
+  }
+  Result<FileDescriptor> own = AppendFile::open_own(path);
+  if (!own) {
+    return {};
+  }
+  Result<AppendFile> file = AppendFile::resume(*std::move(own), path, whole);
+  if (!file) {
+    return file.error();
+  }
+  const int error = file->append(lines);
+  return error == 0 ? Result<void>() : system_error("cannot write " + path, error);
 }
 
 // The metadata of the recording; null if there are none.
@@ -259,37 +334,27 @@ nlohmann::json metadata_of(const std::string& tsv) {
   return text.empty() ? nlohmann::json() : parse_object(text);
 }
 
-// Marks the recording as recovered, with counts taken from the files. Ticks between the first row
-// or gap and the last row that are neither a row nor in a gap count as late: the recorder was
-// killed before it could list them.
-Result<void> mark_recovered(const OpenedRing& left, const std::string& tsv) {
-  nlohmann::json metadata = metadata_of(tsv);
-  if (!metadata.is_object()) {
-    metadata = *left.description.recording;
+// The counts of a recovered recording, as far as the files tell them. The others are erased.
+void count_anew(const Contents& contents, const std::vector<Gap>& gaps, nlohmann::json& stats) {
+  std::map<MissCause, std::uint64_t> missed;
+  for (const Gap& gap : gaps) {
+    missed[gap.cause] += gap.ticks;
   }
-  const Result<Contents> counted = contents_of(tsv);
-  if (!counted) {
-    return counted.error();
+  // Rows that were lost with a file that somebody removed are in no gap.
+  missed.try_emplace(MissCause::sink_error, number_of(stats, "missed_sink_error"));
+  if (number_of(stats, "missed_late") != missed[MissCause::late]) {
+    for (const char* why : {"late_waited", "late_sample", "late_stolen", "late_page_fault"}) {
+      stats.erase(why);
+    }
   }
-  const Contents& contents = *counted;
-  const std::uint64_t interval = std::max<std::uint64_t>(1, number_of(metadata, "interval_ns"));
-  const ListedGaps gaps = listed_gaps(tsv);
-  nlohmann::json& stats = metadata["stats"];
-  if (!stats.is_object()) {
-    stats = nlohmann::json::object();
+  std::uint64_t due = contents.rows;
+  for (const MissCause cause : kCauses) {
+    stats["missed_" + std::string(name_of(cause))] = missed[cause];
+    due += missed[cause];
   }
-  for (const auto& [cause, ticks] : gaps.missed) {
-    stats[cause] = ticks;
-  }
-  const std::uint64_t first_ns = std::min(contents.first_ns, gaps.first_ns);
-  const std::uint64_t span = contents.rows == 0 || contents.last_ns < first_ns
-                                 ? 0
-                                 : contents.last_ns / interval - first_ns / interval + 1;
-  const std::uint64_t due = std::max(span, contents.rows + gaps.ticks);
-  stats["missed_late"] = number_of(stats, "missed_late") + (due - contents.rows - gaps.ticks);
   stats["ticks_due"] = due;
   stats["rows_written"] = contents.rows;
-  const std::uint64_t captured = contents.rows + number_of(stats, "missed_sink_error");
+  const std::uint64_t captured = contents.rows + missed[MissCause::sink_error];
   if (number_of(stats, "rows_captured") != captured) {
     for (const StatsMember& figure : kStatsMembers) {
       if (figure.of_rows) stats.erase(figure.name);
@@ -297,6 +362,44 @@ Result<void> mark_recovered(const OpenedRing& left, const std::string& tsv) {
   }
   stats["rows_captured"] = captured;
   stats["duration_ns"] = contents.last_ns;
+}
+
+// Marks the recording as recovered, with counts taken from the files. Ticks between the first row
+// or gap and the last row that are neither a row nor in a gap become gaps, as late: the recorder
+// was killed before it could list them.
+Result<void> mark_recovered(const OpenedRing& left, const std::string& tsv) {
+  nlohmann::json metadata = metadata_of(tsv);
+  if (!metadata.is_object()) {
+    metadata = *left.description.recording;
+  }
+  std::vector<Gap> gaps = listed_gaps(tsv);
+  UnlistedGaps unlisted(gaps, std::max<std::uint64_t>(1, number_of(metadata, "interval_ns")));
+  const Result<Contents> contents =
+      contents_of(tsv, [&](std::uint64_t time_ns) { unlisted.add_row(time_ns); });
+  if (!contents) {
+    return contents.error();
+  }
+  const std::vector<Gap> found = unlisted.found();
+  if (Result<void> listed = list_gaps(found, tsv); !listed) {
+    return listed;
+  }
+  gaps.insert(gaps.end(), found.begin(), found.end());
+  nlohmann::json& stats = metadata["stats"];
+  if (!stats.is_object()) {
+    stats = nlohmann::json::object();
+  }
+  count_anew(*contents, gaps, stats);
+  std::error_code unknown;
+  if (const auto bytes = std::filesystem::file_size(tsv, unknown); !unknown) {
+    stats["bytes_written"] = bytes;
+  }
+  std::stable_sort(gaps.begin(), gaps.end(),
+                   [](const Gap& a, const Gap& b) { return a.ticks > b.ticks; });
+  gaps.resize(std::min(gaps.size(), kMaxLongestGaps));
+  nlohmann::json& longest = metadata["longest_gaps"] = nlohmann::json::array();
+  for (const Gap& gap : gaps) {
+    longest.push_back(describe_gap(gap));
+  }
   if (member(metadata, "part").is_object()) {
     metadata["part"].erase("next");
   }

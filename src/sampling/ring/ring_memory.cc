@@ -174,8 +174,8 @@ Result<std::unique_ptr<RingMemory>> RingMemory::open_file(const std::string& pat
 }
 
 // The rings that this process has open. A lock of flock(2) belongs to the open file, which a forked
-// child shares. The child therefore closes the files, or a ring would seem in use as long as the
-// child lives.
+// child shares by its descriptor and by its mapping. The child gives up both, or a ring would seem
+// in use as long as the child lives.
 struct OpenRings {
   std::mutex mutex;
   RingMemory* first = nullptr;
@@ -197,7 +197,7 @@ struct OpenRings {
   }
   void close_all() {
     for (RingMemory* ring = first; ring != nullptr; ring = ring->next_open_) {
-      ring->fd_.reset();
+      ring->leave_to_parent();
     }
     first = nullptr;
   }
@@ -227,6 +227,14 @@ RingMemory::RingMemory(void* memory, std::size_t bytes, FileDescriptor fd, std::
 RingMemory::~RingMemory() {
   g_open.remove(this);
   ::munmap(memory_, bytes_);
+}
+
+void RingMemory::leave_to_parent() {
+  fd_.reset();
+  // The child keeps memory at this address, because its copy of the profiler refers to it. If this
+  // fails, the ring stays locked until the child ends.
+  static_cast<void>(::mmap(memory_, bytes_, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0));
 }
 
 void RingMemory::format(const Shape& shape, std::string_view description) {

@@ -33,7 +33,8 @@ struct RingFile {
 // raise SIGBUS. It is locked (flock) while its recorder lives. A process that gets the lock knows
 // that the recorder has left the file behind.
 //
-// A forked child closes the file. Otherwise the file would stay locked as long as the child lives.
+// A forked child closes the file, and has zeros in place of its mapping. Otherwise the file would
+// stay locked as long as the child lives: a mapping holds the lock, too.
 //
 // Threads:   any, after creation.
 // Ownership: unmaps the memory; keeps the file unless remove_file() is called.
@@ -73,6 +74,9 @@ class RingMemory {
  private:
   RingMemory(void* memory, std::size_t bytes, FileDescriptor fd, std::string path);
   void format(const Shape& shape, std::string_view description);
+  // In a forked child: gives up the descriptor and the mapping of the file, and with them the lock.
+  // Only calls what is safe after a fork of a program with threads.
+  void leave_to_parent();
 
   void* memory_;
   std::size_t bytes_;

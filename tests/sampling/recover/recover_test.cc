@@ -1,7 +1,9 @@
 #include "kymo/recover.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
@@ -232,6 +234,65 @@ TEST_F(RecoverTest, RefusesARingInUse) {
   const auto again = RingMemory::create_file({3, 4, 2}, ring_path_, "{}");
   ASSERT_FALSE(again);
   EXPECT_NE(again.error().message.find("is in use by a running recorder"), std::string::npos);
+}
+
+TEST_F(RecoverTest, MissedTicksWereCountedButNotListed) {
+  const auto leave = [&](const std::string& output) {
+    number_ = 0;
+    auto ring = start(output);
+    ring->hand_over(fill(*ring, 2));  // the ticks 0 and 1
+    number_ = 5;
+    fill(*ring, 2);  // the ticks 5 and 6
+  };
+  ProfilerStats stats;
+  stats.rows_captured = 4;
+  stats.bytes_written = 3;
+  leave(tsv_);
+  files_->add_gap({20, 30, 1, MissCause::frozen});
+  ASSERT_TRUE(files_->write_metadata(stats, "running"));
+  ASSERT_TRUE(recover_ring(ring_path_));
+  const std::string header = "Start (ns)\tEnd (ns)\tTicks\tCause";
+  EXPECT_EQ(lines(in_folder("run.gaps.tsv")),
+            (std::vector<std::string>{header, "20\t30\t1\tfrozen", "30\t50\t2\tlate"}));
+  const auto meta = nlohmann::json::parse(content(in_folder("run.meta.json")));
+  EXPECT_EQ(meta["longest_gaps"].size(), 2U);
+  EXPECT_EQ(meta["longest_gaps"][0]["ticks"], 2);
+  EXPECT_EQ(meta["stats"]["missed_late"], 2);
+  EXPECT_EQ(meta["stats"]["missed_frozen"], 1);
+  EXPECT_EQ(meta["stats"]["ticks_due"], 7);
+  EXPECT_EQ(meta["stats"]["bytes_written"], std::filesystem::file_size(tsv_));
+  EXPECT_FALSE(meta["stats"].contains("late_waited")) << "nobody knows why they were late";
+  leave(in_folder("damaged.tsv"));
+  files_->add_gap({40, 30, 1, MissCause::late});
+  ASSERT_TRUE(recover_ring(ring_path_)) << "a gap that ends before it begins is none";
+  EXPECT_EQ(lines(in_folder("damaged.gaps.tsv")).back(), "20\t50\t3\tlate");
+  // Before, there was no list at all.
+  leave("");
+  ASSERT_TRUE(recover_ring(ring_path_, in_folder("new.tsv")));
+  EXPECT_EQ(lines(in_folder("new.gaps.tsv")),
+            (std::vector<std::string>{header, "20\t50\t3\tlate"}));
+}
+
+TEST_F(RecoverTest, AForkedChildKeptTheRingLockedByItsMapping) {
+  auto ring = start(tsv_);
+  fill(*ring, 3);
+  std::array<int, 2> begun{};
+  ASSERT_EQ(::pipe(begun.data()), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    static_cast<void>(::write(begun[1], "x", 1));
+    for (;;) ::pause();
+  }
+  char byte = 0;
+  EXPECT_EQ(::read(begun[0], &byte, 1), 1);
+  ring.reset();  // as if the recorder had been killed
+  const Result<Recovery> recovered = recover_ring(ring_path_);
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  ::close(begun[0]);
+  ::close(begun[1]);
+  ASSERT_TRUE(recovered) << recovered.error().message;
+  EXPECT_EQ(recovered->rows, 3U);
 }
 
 TEST_F(RecoverTest, ANextRecorderIsToldOfARingLeftBehind) {
