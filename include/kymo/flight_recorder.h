@@ -28,7 +28,8 @@ struct FlightRecorderOptions {
   // The time before and after the row at which the rule fired that its snapshot contains.
   std::chrono::nanoseconds before{5'000'000'000};
   std::chrono::nanoseconds after{1'000'000'000};
-  // Called when a rule has begun a snapshot, or with the reason why it could not. It runs on the
+  // Called when a rule has begun a snapshot, or with the reason why it could not. If the disk then
+  // does not take the whole snapshot, it is called once more, with this error. It runs on the
   // thread that writes the snapshot, so several calls may run at once. If this thread cannot be
   // started, it runs on the recorder's writer thread. If it throws, the snapshot is written all the
   // same, and Profiler::stop() fails with the first exception.
@@ -50,7 +51,10 @@ struct SnapshotRequest {
 // Memory:  fixed by open().
 // Disk:    at most max_snapshots recordings in the recorder's own folder.
 // Errors:  open() fails if a rule does not parse or names an unknown column. If a snapshot cannot
-//          be written, only this snapshot is given up.
+//          be written whole, recording goes on. Profiler::last_sink_error(), warnings() and
+//          TroubleWatch then say how many such snapshots there are and why the first one failed,
+//          and close(), and so Profiler::stop(), fails with data_loss. A request whose files cannot
+//          be created is not counted: snapshot() returns the error.
 class KYMO_API FlightRecorder : public Sink {
  public:
   explicit FlightRecorder(FlightRecorderOptions options);
@@ -59,7 +63,11 @@ class KYMO_API FlightRecorder : public Sink {
   // Begins a snapshot and returns the path of its .tsv.
   // With `wait`, it returns when the snapshot is complete, which takes `after` and up to three
   // seconds. Without `wait`, it returns when the files are created, or when a disk has not answered
-  // for a second. The metadata says when the snapshot has "ended".
+  // for a second. The metadata says when the snapshot has "ended", or "failed".
+  // Errors: failed_precondition if the recorder is not running; invalid_argument if the request is
+  //         out of range; those of creating the files.
+  //         With `wait`, data_loss if the disk did not take all rows: how many, and the system's
+  //         reason. The file then has the other rows.
   Result<std::string> snapshot(const SnapshotRequest& request, bool wait);
   // The time whose rows are kept at least; 0 unless the sink is open.
   [[nodiscard]] std::chrono::nanoseconds kept() const;
@@ -68,6 +76,7 @@ class KYMO_API FlightRecorder : public Sink {
   Result<void> write(const Rows& rows) override;
   void gap(const Gap& gap) override;
   void progress(const ProfilerStats& stats) override;
+  [[nodiscard]] LostRows lost_rows() const override;
   Result<void> close(const ProfilerStats& stats) override;
 
  private:

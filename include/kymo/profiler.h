@@ -122,16 +122,16 @@ class KYMO_API Profiler {
   // One line for each thing that start() could not do as asked: a priority or a CPU that the system
   // refused, an interval that is shorter than a sample takes on this machine, or a ring that had to
   // be moved aside. The recording runs without it. Also contains a real-time priority that the
-  // collector has given up since, and each recorded metric whose callback has thrown or has
-  // returned values that are probably negative.
+  // collector has given up since, each recorded metric whose callback has thrown or has returned
+  // values that are probably negative, and what lost_rows() tells.
   [[nodiscard]] std::vector<std::string> warnings() const;
   // Why the sink refused rows the last time that it began to refuse them, or what somebody else has
   // taken away of the rows that it had kept, whichever was noticed last. Empty if there was
   // neither, or if the profiler is not running. TroubleWatch (kymo/trouble.h) makes messages of it.
   [[nodiscard]] std::string last_sink_error() const;
   // The rows that somebody else has taken away since the start, such as with the file of a .tsv
-  // that was removed. They count as written in stats(). Looked at every half second while
-  // recording.
+  // that was removed. They count as written in stats(). Of a FlightRecorder: the snapshots that
+  // could not be written whole, with 0 rows. Looked at every half second while recording.
   [[nodiscard]] LostRows lost_rows() const;
   // The size of the ring in bytes; 0 before start().
   [[nodiscard]] std::size_t ring_bytes() const;

@@ -78,6 +78,28 @@ std::vector<ColumnInfo> infos_of(const std::vector<ColumnSummary>& columns) {
   return infos;
 }
 
+struct Place {
+  BucketRange bucket;
+  double share = 0;  // of the values in the bucket that are below the quantile
+};
+
+Place place_of_quantile(const std::vector<std::uint64_t>& bounds,
+                        const std::vector<std::uint64_t>& counts, double share) {
+  const std::uint64_t all = std::accumulate(counts.begin(), counts.end(), std::uint64_t{0});
+  if (all == 0) return {};
+  double left = share * static_cast<double>(all);
+  for (std::size_t i = 0; i < bounds.size(); ++i) {
+    const auto count = static_cast<double>(counts[i]);
+    if (counts[i] != 0 && left <= count) {
+      const double low = i == 0 ? 0 : static_cast<double>(bounds[i - 1]) + 1;
+      return {{low, static_cast<double>(bounds[i]), false}, left / count};
+    }
+    left -= count;
+  }
+  const double above = bounds.empty() ? 0 : static_cast<double>(bounds.back()) + 1;
+  return {{above, above, true}, 0};
+}
+
 }  // namespace
 
 std::vector<HistogramColumns> find_histograms(const std::vector<ColumnInfo>& columns) {
@@ -93,18 +115,13 @@ std::vector<HistogramColumns> find_histograms(const std::vector<ColumnInfo>& col
 
 double quantile(const std::vector<std::uint64_t>& bounds, const std::vector<std::uint64_t>& counts,
                 double share) {
-  const std::uint64_t all = std::accumulate(counts.begin(), counts.end(), std::uint64_t{0});
-  if (all == 0) return 0;
-  double left = share * static_cast<double>(all);
-  for (std::size_t i = 0; i < bounds.size(); ++i) {
-    const auto count = static_cast<double>(counts[i]);
-    if (counts[i] != 0 && left <= count) {
-      const double low = i == 0 ? 0 : static_cast<double>(bounds[i - 1]) + 1;
-      return low + (static_cast<double>(bounds[i]) - low) * left / count;
-    }
-    left -= count;
-  }
-  return bounds.empty() ? 0 : static_cast<double>(bounds.back()) + 1;
+  const Place place = place_of_quantile(bounds, counts, share);
+  return place.bucket.low + (place.bucket.high - place.bucket.low) * place.share;
+}
+
+BucketRange bucket_of_quantile(const std::vector<std::uint64_t>& bounds,
+                               const std::vector<std::uint64_t>& counts, double share) {
+  return place_of_quantile(bounds, counts, share).bucket;
 }
 
 std::vector<HistogramSummary> summarize_histograms(const std::vector<ColumnSummary>& columns) {

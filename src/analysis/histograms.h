@@ -43,6 +43,17 @@ struct HistogramSummary {
 double quantile(const std::vector<std::uint64_t>& bounds, const std::vector<std::uint64_t>& counts,
                 double share);
 
+// The bucket in which that quantile lies, both ends included. The last bucket has no upper end: its
+// `high` is its `low`.
+struct BucketRange {
+  double low = 0;
+  double high = 0;
+  bool is_last = false;  // the values are higher than all bounds, by nobody knows how much
+  friend bool operator==(const BucketRange&, const BucketRange&) = default;
+};
+BucketRange bucket_of_quantile(const std::vector<std::uint64_t>& bounds,
+                               const std::vector<std::uint64_t>& counts, double share);
+
 struct ColumnSummary;
 // The histograms among the columns of a recording.
 std::vector<HistogramSummary> summarize_histograms(const std::vector<ColumnSummary>& columns);

@@ -42,7 +42,7 @@ std::shared_ptr<const nlohmann::json> no_about();
 // time.
 struct Metadata {  // NOLINT(bugprone-exception-escape): moving its json does not throw
   std::string kymo_version;
-  std::string state;  // running, ended, recovered
+  std::string state;  // running, ended, failed, recovered
   std::string clock;
   std::string host;
   std::string kernel;

@@ -156,13 +156,33 @@ void judge_histograms(const Summary& summary, std::vector<Verdict>& verdicts) {
   }
 }
 
+bool has_failed(const Summary& summary) {
+  return summary.recording.metadata && summary.recording.metadata->state == "failed";
+}
+
+// Why a recording holds no rows.
+std::string why_empty(const Summary& summary) {
+  const auto& metadata = summary.recording.metadata;
+  const std::uint64_t refused =
+      metadata && metadata->stats ? metadata->stats->missed_sink_error : 0;
+  if (refused != 0) {
+    return "its disk did not take " + std::to_string(refused) + (refused == 1 ? " row" : " rows") +
+           ": see that it has space";
+  }
+  if (has_failed(summary)) {
+    return "its recorder could not write them: see that its disk has space";
+  }
+  return "the recorder was stopped or killed before its first was written";
+}
+
 }  // namespace
 
 std::optional<Capture> capture_of(const Summary& summary) {
   const auto& metadata = summary.recording.metadata;
   Capture capture;
   // A recorder that was cut short wrote rows after its last totals.
-  if (metadata && metadata->stats && metadata->state != "running") {
+  if (metadata && metadata->stats && metadata->state != "running" &&
+      (metadata->state != "failed" || metadata->stats->ticks_due != 0)) {
     const ProfilerStats& stats = *metadata->stats;
     capture.ticks_due = stats.ticks_due;
     capture.rows = stats.rows_written;
@@ -180,16 +200,25 @@ std::optional<Capture> capture_of(const Summary& summary) {
   return capture;
 }
 
+std::string large_miss(const Summary& summary) {
+  const std::optional<Capture> capture = capture_of(summary);
+  if (!capture || capture->share() >= kCaptureBad) return {};
+  return "only " + human::percent(capture->share()) + " of its ticks left a row";
+}
+
 std::vector<Verdict> judge(const Summary& summary) {
   std::vector<Verdict> verdicts;
   if (const Finish finish = summary.recording.finish; finish != Finish::ended) {
     verdicts.push_back({Verdict::Level::warning, sentence_of(finish, *summary.recording.metadata)});
   }
   if (summary.rows == 0) {
-    verdicts.push_back(
-        {Verdict::Level::bad,
-         "it holds no rows: the recorder was stopped or killed before its first was written"});
+    verdicts.push_back({Verdict::Level::bad, "it holds no rows: " + why_empty(summary)});
     return verdicts;
+  }
+  if (has_failed(summary)) {
+    verdicts.push_back({Verdict::Level::bad,
+                        "its recorder could not finish it: rows, gaps and totals may be missing; "
+                        "see that its disk has space"});
   }
   if (const auto capture = capture_of(summary)) {
     judge_capture(*capture, summary, verdicts);

@@ -25,6 +25,9 @@ struct Capture {
 // Returns nothing if neither the metadata nor a list of gaps says how many ticks were due.
 std::optional<Capture> capture_of(const Summary& summary);
 
+// If a large share of the ticks left no row: which share did. Empty otherwise, and if it is unknown.
+std::string large_miss(const Summary& summary);
+
 // A judgement on the quality of a recording, with advice.
 struct Verdict {
   enum class Level : std::uint8_t { good, warning, bad };

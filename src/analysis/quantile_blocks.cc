@@ -1,6 +1,7 @@
 #include "analysis/quantile_blocks.h"
 
 #include <cmath>
+#include <numeric>
 #include <utility>
 
 namespace kymo::analysis {
@@ -21,7 +22,9 @@ std::vector<HistogramBlocks> histogram_blocks(const std::vector<ColumnSummary>& 
   for (const ColumnSummary& column : columns) infos.push_back(column.info);
   std::vector<HistogramBlocks> all;
   for (HistogramColumns& found : find_histograms(infos)) {
-    HistogramBlocks histogram{std::move(found), {}, {}};
+    HistogramBlocks histogram{std::move(found), {}, {}, 0, {}};
+    histogram.sum = blocks[histogram.columns.sum].growth;
+    histogram.sums = blocks[histogram.columns.sum].growths;
     for (const std::size_t bucket : histogram.columns.buckets) {
       const ColumnBlocks& counts = blocks[bucket];
       histogram.all.push_back(static_cast<std::uint64_t>(counts.growth));
@@ -33,6 +36,26 @@ std::vector<HistogramBlocks> histogram_blocks(const std::vector<ColumnSummary>& 
     all.push_back(std::move(histogram));
   }
   return all;
+}
+
+std::uint64_t HistogramBlocks::values() const {
+  return std::accumulate(all.begin(), all.end(), std::uint64_t{0});
+}
+
+std::vector<double> means_of_pieces(const HistogramBlocks& histogram) {
+  std::vector<double> means;
+  double sum = 0;
+  std::uint64_t values = 0;
+  for (std::size_t i = 0; i < histogram.blocks.size(); ++i) {
+    const std::vector<std::uint64_t>& block = histogram.blocks[i];
+    values = std::accumulate(block.begin(), block.end(), values);
+    sum += histogram.sums[i];
+    if (values < kValuesAMean) continue;
+    means.push_back(sum / static_cast<double>(values));
+    sum = 0;
+    values = 0;
+  }
+  return means;
 }
 
 std::vector<double> quantiles_of_pieces(const HistogramBlocks& histogram, double share) {

@@ -28,6 +28,10 @@ struct HistogramBlocks {
   HistogramColumns columns;
   std::vector<std::uint64_t> all;                  // in the whole window, for each bucket
   std::vector<std::vector<std::uint64_t>> blocks;  // for each block: for each bucket
+  double sum = 0;                                  // of all values in the whole window
+  std::vector<double> sums;                        // of the values in each block
+
+  [[nodiscard]] std::uint64_t values() const;  // in the whole window
 };
 
 // The histograms of a recording. `blocks` are those of all its columns.
@@ -38,5 +42,9 @@ std::vector<HistogramBlocks> histogram_blocks(const std::vector<ColumnSummary>& 
 // the quantile needs, so the pieces of two recordings have about as many values as each other, even
 // if one of them recorded more. Blocks that are left at the end are not used.
 std::vector<double> quantiles_of_pieces(const HistogramBlocks& histogram, double share);
+
+// The mean in consecutive pieces of time, which have at least this many values.
+inline constexpr std::size_t kValuesAMean = 20;
+std::vector<double> means_of_pieces(const HistogramBlocks& histogram);
 
 }  // namespace kymo::analysis

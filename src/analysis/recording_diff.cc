@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "analysis/diff_windows.h"
+#include "analysis/quality.h"
 #include "analysis/quantile_blocks.h"
 #include "analysis/robust.h"
 #include "base/holm.h"
@@ -27,6 +28,8 @@ constexpr std::size_t kMinBlocks = 10;
 // Events that are rarer than this have no noise that a change can be compared with.
 constexpr std::size_t kMinMoves = 5;
 constexpr double kPairMargin = 0.05;
+// A difference of this share is shown even if it cannot be tested, unless the metric hardly moves.
+constexpr double kLargeDifference = 0.1;
 // 1 + kLengthsABlock * (L - 1) neighbouring blocks become one, where L is their correlation length.
 // This leaves a correlation of 0.05 between the new neighbours.
 constexpr double kLengthsABlock = 4;
@@ -34,7 +37,10 @@ constexpr double kLengthsABlock = 4;
 // The values of one metric, or of one phase's duration, on both sides.
 struct Values {
   bool phase = false;
-  double quantile = 0;  // of a histogram; 0: it is none
+  double quantile = 0;             // of a histogram; 0: it is none
+  std::string histogram;           // of which it is the mean or a quantile; empty: none
+  std::size_t values_a_block = 0;  // of a histogram: in each of `blocks`, at least
+  std::array<std::vector<BucketRange>, 2> buckets;  // in which a quantile lies, one for each run
   Kind kind = Kind::gauge;
   Unit unit = Unit::count;
   std::array<std::vector<double>, 2> means;    // one for each run
@@ -58,6 +64,10 @@ bool is_wanted(const ColumnInfo& column, bool inner, const DiffOptions& options)
 
 std::string quantile_name(const HistogramColumns& histogram, const QuantileName& quantile) {
   return histogram.metric + ' ' + quantile.name;
+}
+
+std::string mean_name(const std::string& histogram) {
+  return histogram + " mean";
 }
 
 std::uint64_t block_length(const std::vector<DiffRun*>& runs) {
@@ -92,21 +102,32 @@ void add_phases(const DiffRun& run, std::size_t side, const DiffOptions& options
 void add_histograms(const std::vector<HistogramBlocks>& histograms, std::size_t side,
                     const DiffOptions& options, AllValues& all) {
   for (const HistogramBlocks& histogram : histograms) {
-    const std::uint64_t count =
-        std::accumulate(histogram.all.begin(), histogram.all.end(), std::uint64_t{0});
-    for (const QuantileName& compared : kComparedQuantiles) {
-      const std::string name = quantile_name(histogram.columns, compared);
+    const std::uint64_t count = histogram.values();
+    const auto add = [&](const std::string& name) -> Values* {
       if (!options.metrics.empty() && !is_named(options, name) &&
           !is_named(options, histogram.columns.metric)) {
-        continue;
+        return nullptr;
       }
       Values& values = all[{false, name}];
-      values.quantile = compared.share;
+      values.histogram = histogram.columns.metric;
       values.unit = histogram.columns.unit;
-      values.blocks.at(side) = quantiles_of_pieces(histogram, compared.share);
+      return &values;
+    };
+    if (Values* const values = add(mean_name(histogram.columns.metric))) {
+      values->values_a_block = kValuesAMean;
+      values->blocks.at(side) = means_of_pieces(histogram);
+      if (count != 0) values->means.at(side).push_back(histogram.sum / static_cast<double>(count));
+    }
+    for (const QuantileName& compared : kComparedQuantiles) {
+      Values* const values = add(quantile_name(histogram.columns, compared));
+      if (values == nullptr) continue;
+      values->quantile = compared.share;
+      values->values_a_block = values_needed(compared.share);
+      values->blocks.at(side) = quantiles_of_pieces(histogram, compared.share);
       if (count == 0) continue;  // no quantile
-      values.means.at(side).push_back(
-          quantile(histogram.columns.bounds, histogram.all, compared.share));
+      const std::vector<std::uint64_t>& bounds = histogram.columns.bounds;
+      values->means.at(side).push_back(quantile(bounds, histogram.all, compared.share));
+      values->buckets.at(side).push_back(bucket_of_quantile(bounds, histogram.all, compared.share));
     }
   }
 }
@@ -162,6 +183,10 @@ Result<void> add_run(const DiffRun& run, std::size_t side, std::uint64_t block_n
   if (!recording.metadata && !recording.notes.empty()) {
     notes.push_back(recording.path + ": " + recording.notes.front());
   }
+  if (const std::string miss = large_miss(run.summary); !miss.empty()) {
+    notes.push_back(recording.path + ": " + miss +
+                    ", so a difference may come from the ticks that are missing");
+  }
   if (recording.metadata) {
     if (const std::string part = part_sentence(*recording.metadata); !part.empty()) {
       notes.push_back(recording.path + ": " + part + "; it is compared as a run of its own");
@@ -214,11 +239,11 @@ void test_blocks(const Values& values, std::uint64_t block_ns, double margin, Me
     diff.reason = "one run on each side";
     return;
   }
-  if (values.quantile != 0 && std::min(before.size(), after.size()) < kMinBlocks) {
+  if (values.values_a_block != 0 && std::min(before.size(), after.size()) < kMinBlocks) {
     diff.verdict = diff.before == diff.after ? DiffVerdict::the_same : DiffVerdict::not_told;
     diff.reason = "too few values: " + std::to_string(before.size()) + " and " +
                   std::to_string(after.size()) + " of " + std::to_string(kMinBlocks) +
-                  " blocks of " + std::to_string(values_needed(values.quantile)) + " values";
+                  " blocks of " + std::to_string(values.values_a_block) + " values";
     return;
   }
   const std::optional<double> length_before = correlation_length(before);
@@ -254,10 +279,11 @@ void test_blocks(const Values& values, std::uint64_t block_ns, double margin, Me
   if (std::min(a.size(), b.size()) < kMinBlocks) {
     diff.reason = "too few independent values: " + std::to_string(a.size()) + " and " +
                   std::to_string(b.size()) + " of " + std::to_string(kMinBlocks);
-    diff.tells_nothing = true;
+    diff.dependent = true;
+    diff.tells_nothing = diff.share() && std::abs(*diff.share()) < kLargeDifference;
     return;
   }
-  if (values.quantile == 0) diff.block_ns = neighbours * block_ns;
+  if (values.values_a_block == 0) diff.block_ns = neighbours * block_ns;
   test(a, b, margin, diff);
 }
 
@@ -313,6 +339,49 @@ void correct(RecordingDiff& diff) {
   if (diff.by_runs) mark_untestable(diff);
 }
 
+// Of a quantile: what its buckets can tell.
+void describe_buckets(const Values& values, MetricDiff& diff) {
+  std::array<bool, 2> any{};
+  for (const std::size_t side : {0U, 1U}) {
+    const std::vector<BucketRange>& buckets = values.buckets.at(side);
+    const auto is_last = [](const BucketRange& bucket) { return bucket.is_last; };
+    any.at(side) = std::any_of(buckets.begin(), buckets.end(), is_last);
+    diff.above_last.at(side) =
+        !buckets.empty() && std::all_of(buckets.begin(), buckets.end(), is_last);
+  }
+  diff.unbounded = any[0] || any[1];
+  if (!diff.unbounded) return;
+  diff.reason = std::string("above the last bucket ") +
+                (any[0] && any[1] ? "in A and B"
+                 : any[0]         ? "in A"
+                                  : "in B") +
+                ": see its mean, or give the histogram a higher last bound";
+}
+
+double median_of(const std::vector<BucketRange>& buckets, double BucketRange::*end) {
+  std::vector<double> ends;
+  for (const BucketRange& bucket : buckets) ends.push_back(bucket.*end);
+  return median(ends);
+}
+
+// A bucket does not tell where in it the values are. So a quantile that stays in its bucket has not
+// changed as far as anybody can tell, and no interval is narrower than the buckets.
+void apply_resolution(const Values& values, MetricDiff& diff) {
+  const auto& [before, after] = values.buckets;
+  if (before.empty() || after.empty() || diff.unbounded) return;
+  const double low_before = median_of(before, &BucketRange::low);
+  const double high_before = median_of(before, &BucketRange::high);
+  const double low_after = median_of(after, &BucketRange::low);
+  const double high_after = median_of(after, &BucketRange::high);
+  diff.shift.low = std::min(diff.shift.low, low_after - high_before);
+  diff.shift.high = std::max(diff.shift.high, high_after - low_before);
+  diff.resolution = std::max(high_before - low_before, high_after - low_after);
+  const auto is_first = [&](const BucketRange& bucket) { return bucket == before.front(); };
+  diff.one_bucket = std::all_of(before.begin(), before.end(), is_first) &&
+                    std::all_of(after.begin(), after.end(), is_first);
+  if (diff.one_bucket && diff.verdict != DiffVerdict::not_told) diff.verdict = DiffVerdict::none;
+}
+
 // No value is below 0, so none can fall by more than 100 %. But the median of the differences
 // between single values can be lower than that, so it is cut off there.
 void limit_to_all(double before, Shift& shift) {
@@ -330,25 +399,32 @@ void compare_all(AllValues& all, std::uint64_t block_ns, RecordingDiff& diff) {
     if (metric.events) values.means = values.growths;
     metric.phase = values.phase;
     metric.quantile = values.quantile != 0;
+    metric.histogram = values.histogram;
     metric.name = key.second;
     metric.kind = values.kind;
     metric.unit = values.unit;
     if (!values.means[0].empty()) metric.before = median(values.means[0]);
     if (!values.means[1].empty()) metric.after = median(values.means[1]);
+    describe_buckets(values, metric);
     if (!metric.before || !metric.after) {
       metric.verdict = DiffVerdict::one_sided;
     } else if (values.not_known_yet) {
       metric.not_known_yet = true;
       metric.reason = "a recording is unfinished: what it counts may come later";
+    } else if (metric.unbounded) {
+      // `reason` says why there is no test.
     } else if (diff.by_runs) {
       test_runs(values, diff.margin, metric);
     } else {
       test_blocks(values, block_ns, diff.margin, metric);
     }
-    if (metric.before) limit_to_all(*metric.before, metric.shift);
     diff.metrics.push_back(std::move(metric));
   }
   correct(diff);
+  for (MetricDiff& metric : diff.metrics) {
+    if (metric.quantile) apply_resolution(all.at({false, metric.name}), metric);
+    if (metric.before) limit_to_all(*metric.before, metric.shift);
+  }
   diff.runs_needed = runs_needed(static_cast<std::size_t>(
       std::count_if(diff.metrics.begin(), diff.metrics.end(), [](const MetricDiff& metric) {
         return metric.verdict != DiffVerdict::the_same && metric.verdict != DiffVerdict::one_sided;
@@ -388,7 +464,7 @@ Result<void> find_all_named(const std::vector<DiffRun*>& runs, const DiffOptions
       infos.push_back(column.info);
     }
     for (const HistogramColumns& histogram : find_histograms(infos)) {
-      names.insert(histogram.metric);
+      names.insert({histogram.metric, mean_name(histogram.metric)});
       for (const QuantileName& compared : kComparedQuantiles) {
         names.insert(quantile_name(histogram, compared));
       }
@@ -410,7 +486,7 @@ Result<void> find_all_named(const std::vector<DiffRun*>& runs, const DiffOptions
 }  // namespace
 
 std::optional<double> MetricDiff::share() const {
-  if (!before || !after) return {};
+  if (!before || !after || unbounded) return {};
   const double change = samples_before != 0 ? shift.median : *after - *before;
   if (*before != 0) return change / *before;
   if (change == 0) return 0;

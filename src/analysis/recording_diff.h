@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -25,7 +26,8 @@ struct DiffOptions {
   // how much runs differ from each other, and 0 between sets, which do.
   std::optional<double> margin = std::nullopt;
   // Compare only these metrics, columns, phases ("phase: NAME") and quantiles of histograms
-  // ("wait_us p99"). If empty: all, but of a histogram only its quantiles and its count.
+  // ("wait_us p99") or means ("wait_us mean"). If empty: all, but of a histogram only its mean, its
+  // quantiles and its count.
   std::vector<std::string> metrics = {};
 };
 
@@ -49,6 +51,7 @@ struct MetricDiff {
   std::string name;
   bool phase = false;     // the duration of a phase
   bool quantile = false;  // of a histogram
+  std::string histogram;  // of which it is the mean or a quantile; empty: none
   Kind kind = Kind::gauge;
   Unit unit = Unit::count;
   bool events = false;  // a counter that grows in only a few rows: its growth is compared
@@ -67,10 +70,20 @@ struct MetricDiff {
   Verdict verdict = Verdict::not_told;
   std::string reason;
   bool tells_nothing = false;  // there was no test because it moves too seldom, or not by itself
+  bool dependent = false;      // too few independent values: each depends on those before it
+  // Of a quantile: whether it lies above the highest bound of its histogram in all runs of a side.
+  // Then `before` or `after` is only the lowest value that it can have. If it lies there in any
+  // run, the verdict is not_told.
+  std::array<bool, 2> above_last{};
+  bool unbounded = false;  // it lies there in any run
+  // Of a quantile: how far it can be from its estimate on both sides together, because a bucket
+  // does not tell where in it the values are. The interval of the shift contains this.
+  double resolution = 0;
+  bool one_bucket = false;     // it lies in the same bucket in all runs
   bool not_known_yet = false;  // there was no test because a recording is unfinished
 
   // The shift as a share of `before`. If there was no test, the difference takes the place of the
-  // shift. Nothing if a side is missing, or if `before` is 0 and the change is not.
+  // shift. Nothing if a side is missing, if `before` is 0 and the change is not, or if `unbounded`.
   [[nodiscard]] std::optional<double> share() const;
 };
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <utility>
 
 #include "metrics/unit_names.h"
@@ -40,7 +41,14 @@ std::string amount(const std::optional<double>& value_of_it, const MetricDiff& m
   return is_rate(metric) ? rate(*value_of_it, metric.unit) : value(*value_of_it, metric.unit);
 }
 
+std::string amount_of(const MetricDiff& metric, std::size_t side) {
+  const std::optional<double>& amount_there = side == 0 ? metric.before : metric.after;
+  if (!amount_there || !metric.above_last.at(side)) return amount(amount_there, metric);
+  return "> " + value(*amount_there - 1, metric.unit);
+}
+
 std::string change_of(const MetricDiff& metric) {
+  if (metric.unbounded) return "";
   if (const auto share = metric.share()) return signed_percent(*share);
   return metric.before && metric.after ? "from nothing" : "";
 }
@@ -109,8 +117,11 @@ std::string more_line(std::size_t shown_rows, std::size_t all) {
 std::string changed_table(const RecordingDiff& diff, std::size_t rows) {
   const auto metrics = with_verdict(diff, DiffVerdict::changed);
   if (metrics.empty()) {
-    const bool told = !with_verdict(diff, DiffVerdict::none).empty();
-    return told ? "\nin the columns of the recordings, nothing changed beyond noise\n" : "";
+    const std::size_t told = with_verdict(diff, DiffVerdict::none).size();
+    if (told == 0) return "";
+    const std::size_t untested = with_verdict(diff, DiffVerdict::not_told).size();
+    return "\nin the columns of the recordings, nothing changed beyond noise" +
+           (untested == 0 ? "" : fmt::format("; {} could not be tested", untested)) + "\n";
   }
   Table table({{"CHANGED BEYOND NOISE", Align::left},
                {"A"},
@@ -121,8 +132,8 @@ std::string changed_table(const RecordingDiff& diff, std::size_t rows) {
                {diff.by_runs ? "runs" : "blocks"}});
   for (std::size_t i = 0; i < std::min(rows, metrics.size()); ++i) {
     const MetricDiff& metric = *metrics[i];
-    table.add({metric_name(metric), amount(metric.before, metric), amount(metric.after, metric),
-               change_of(metric), interval_of(metric), p_of(metric),
+    table.add({metric_name(metric), amount_of(metric, 0), amount_of(metric, 1), change_of(metric),
+               interval_of(metric), p_of(metric),
                fmt::format("{}, {}", metric.samples_before, metric.samples_after)});
   }
   std::string text = "\n" + table.str(0) + more_line(rows, metrics.size());
@@ -137,9 +148,14 @@ std::string changed_table(const RecordingDiff& diff, std::size_t rows) {
 
 std::string not_told_table(const RecordingDiff& diff, std::size_t rows, bool all) {
   auto metrics = with_verdict(diff, DiffVerdict::not_told);
-  const std::size_t untested = metrics.size();
-  if (!all) std::erase_if(metrics, [](const MetricDiff* metric) { return metric->tells_nothing; });
-  const std::size_t left_out = untested - metrics.size();
+  std::size_t seldom = 0;
+  std::size_t dependent = 0;
+  if (!all) {
+    std::erase_if(metrics, [&](const MetricDiff* metric) {
+      if (metric->tells_nothing) ++(metric->dependent ? dependent : seldom);
+      return metric->tells_nothing;
+    });
+  }
   const auto one_sided = with_verdict(diff, DiffVerdict::one_sided);
   metrics.insert(metrics.end(), one_sided.begin(), one_sided.end());
   Table table({{"NOT TO BE TOLD FROM NOISE", Align::left},
@@ -152,22 +168,30 @@ std::string not_told_table(const RecordingDiff& diff, std::size_t rows, bool all
     const std::string why = metric.verdict == DiffVerdict::not_told ? metric.reason
                             : metric.before                         ? "only A has it"
                                                                     : "only B has it";
-    table.add({metric_name(metric), amount(metric.before, metric), amount(metric.after, metric),
-               change_of(metric), why});
+    table.add(
+        {metric_name(metric), amount_of(metric, 0), amount_of(metric, 1), change_of(metric), why});
   }
   std::string text = table.empty() ? "" : "\n" + table.str(0) + more_line(rows, metrics.size());
-  if (left_out != 0) {
+  if (seldom != 0) {
     text += fmt::format("{}{} {} too seldom to be tested (-v lists {})\n", text.empty() ? "\n" : "",
-                        left_out, left_out == 1 ? "metric moves" : "metrics move",
-                        left_out == 1 ? "it" : "them");
+                        seldom, seldom == 1 ? "metric moves" : "metrics move",
+                        seldom == 1 ? "it" : "them");
+  }
+  if (dependent != 0) {
+    text += fmt::format(
+        "{}{} {} too few independent values to be tested (-v lists {})\n", text.empty() ? "\n" : "",
+        dependent,
+        dependent == 1 ? "metric that differs little has" : "metrics that differ little have",
+        dependent == 1 ? "it" : "them");
   }
   return text;
 }
 
 std::string unchanged_list(const RecordingDiff& diff, DiffVerdict verdict, const char* label) {
   std::vector<std::string> names;
-  for (const MetricDiff* metric : with_verdict(diff, verdict))
-    names.push_back(metric_name(*metric));
+  for (const MetricDiff* metric : with_verdict(diff, verdict)) {
+    names.push_back(metric_name(*metric) + (metric->one_bucket ? " (in one bucket)" : ""));
+  }
   if (names.empty()) return {};
   std::sort(names.begin(), names.end());
   names.front().insert(0, fmt::format("{}: ", names.size()));
@@ -180,8 +204,30 @@ std::string note_lines(const RecordingDiff& diff) {
   return text;
 }
 
-bool is_undecided(const MetricDiff& metric, const AllowedChange& allowed) {
+// The names of the histograms whose means are compared.
+std::set<std::string> told_by_mean(const RecordingDiff& diff) {
+  std::set<std::string> told;
+  for (const MetricDiff& metric : diff.metrics) {
+    const bool is_mean = !metric.histogram.empty() && !metric.quantile;
+    if (is_mean && metric.verdict != DiffVerdict::not_told &&
+        metric.verdict != DiffVerdict::one_sided) {
+      told.insert(metric.histogram);
+    }
+  }
+  return told;
+}
+
+// Whether the buckets of a histogram are too wide to tell if its quantile changed by more.
+bool is_hidden(const MetricDiff& metric, const AllowedChange& allowed) {
+  if (metric.unbounded) return true;
+  return metric.one_bucket && (!metric.before || *metric.before == 0 ||
+                               allowed.exceeded_by(metric.resolution / *metric.before));
+}
+
+bool is_undecided(const MetricDiff& metric, const AllowedChange& allowed,
+                  const std::set<std::string>& told) {
   if (metric.verdict == DiffVerdict::one_sided || metric.not_known_yet) return true;
+  if (is_hidden(metric, allowed)) return !told.contains(metric.histogram);
   if (metric.verdict != DiffVerdict::not_told) return false;
   return allowed.exceeded_by(metric.share());
 }
@@ -201,10 +247,14 @@ std::string undecided_lines(const RecordingDiff& diff, const ChangeCheck& check)
   bool unfinished = false;
   bool one_sided = false;
   bool too_few = false;
+  bool too_wide = false;
   for (const MetricDiff* metric : check.undecided) {
     unfinished = unfinished || metric->not_known_yet;
     one_sided = one_sided || metric->verdict == DiffVerdict::one_sided;
-    too_few = too_few || (metric->verdict == DiffVerdict::not_told && !metric->not_known_yet);
+    const bool hidden = metric->unbounded || metric->one_bucket;
+    too_wide = too_wide || hidden;
+    too_few =
+        too_few || (metric->verdict == DiffVerdict::not_told && !metric->not_known_yet && !hidden);
   }
   std::string text;
   if (too_few) {
@@ -214,6 +264,10 @@ std::string undecided_lines(const RecordingDiff& diff, const ChangeCheck& check)
         diff.runs_needed > analysis::kMinRuns
             ? fmt::format(", or {} for a single metric: --metric NAME", analysis::kMinRuns)
             : "");
+  }
+  if (too_wide) {
+    text +=
+        "  The buckets of a histogram do not tell it: compare its mean (--metric \"NAME mean\")\n";
   }
   if (one_sided) text += "  Only one side has some of them: --metric NAME asks about others\n";
   if (unfinished) text += "  A recording is unfinished: compare again when it has ended\n";
@@ -283,6 +337,10 @@ nlohmann::json metric_json(const MetricDiff& metric) {
                       {"share", or_null(metric.share())},
                       {"verdict", to_string(metric.verdict)}};
   if (!metric.reason.empty()) json["reason"] = metric.reason;
+  if (metric.above_last[0]) json["a_above_last_bucket"] = true;
+  if (metric.above_last[1]) json["b_above_last_bucket"] = true;
+  if (metric.resolution != 0) json["resolution"] = metric.resolution;
+  if (metric.one_bucket) json["in_one_bucket"] = true;
   if (metric.samples_before == 0) return json;
   json["median_shift"] = metric.shift.median;
   json["shift_low"] = metric.shift.low;
@@ -300,8 +358,9 @@ nlohmann::json metric_json(const MetricDiff& metric) {
 
 ChangeCheck check_change(const RecordingDiff& diff, const AllowedChange& allowed) {
   ChangeCheck check{allowed, {}, {}};
+  const std::set<std::string> told = told_by_mean(diff);
   for (const MetricDiff& metric : diff.metrics) {
-    if (is_undecided(metric, allowed)) check.undecided.push_back(&metric);
+    if (is_undecided(metric, allowed, told)) check.undecided.push_back(&metric);
     if (metric.verdict != DiffVerdict::changed) continue;
     if (allowed.exceeded_by(metric.share())) check.changed.push_back(&metric);
   }

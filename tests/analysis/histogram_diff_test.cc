@@ -22,14 +22,18 @@ class HistogramDiffTest : public ::testing::Test {
   struct Shape {
     std::size_t rows = 12'000;
     std::size_t values_a_row = 1;
-    double longest = 1000;  // the values are spread evenly from 1 to this
+    double longest = 1000;  // the values are spread evenly from `shortest` to this
+    double shortest = 1;
+    std::uint64_t per_doubling = 8;
   };
 
-  // Records a histogram with eight buckets in each doubling, and a counter.
+  // Records a histogram whose bounds are 64 to 4096, and a counter.
   std::string record(const std::string& name, const Shape& shape) {
     std::vector<std::uint64_t> bounds;
     for (std::uint64_t from = 64; from < 4096; from *= 2) {
-      for (std::uint64_t i = from == 64 ? 0 : 1; i <= 8; ++i) bounds.push_back(from + i * from / 8);
+      for (std::uint64_t i = from == 64 ? 0 : 1; i <= shape.per_doubling; ++i) {
+        bounds.push_back(from + i * from / shape.per_doubling);
+      }
     }
     std::string text = "Time (ns)\tcalls";
     std::uint64_t from = 0;
@@ -41,7 +45,7 @@ class HistogramDiffTest : public ::testing::Test {
     std::vector<std::uint64_t> counts(bounds.size() + 1);
     std::uint64_t sum = 0;
     std::uint64_t count = 0;
-    std::uniform_real_distribution<double> drawn(1, shape.longest);
+    std::uniform_real_distribution<double> drawn(shape.shortest, shape.longest);
     for (std::size_t row = 0; row < shape.rows; ++row) {
       text += std::to_string(row * 1'000'000) + '\t' + std::to_string(row);
       for (const std::uint64_t bucket : counts) text += '\t' + std::to_string(bucket);
@@ -92,8 +96,10 @@ using Names = std::vector<std::string>;
 TEST_F(HistogramDiffTest, OfAHistogramTheQuantilesAreCompared) {
   const RecordingDiff made = diff({record("before", {.values_a_row = 20})},
                                   {record("after", {.values_a_row = 20, .longest = 1200})});
-  EXPECT_EQ(names(made),
-            (Names{"calls", "wait_us p50", "wait_us p90", "wait_us p99", "wait_us_count"}));
+  EXPECT_EQ(names(made), (Names{"calls", "wait_us mean", "wait_us p50", "wait_us p90",
+                                "wait_us p99", "wait_us_count"}));
+  EXPECT_EQ(metric(made, "wait_us mean").verdict, DiffVerdict::changed);
+  EXPECT_NEAR(*metric(made, "wait_us mean").share(), 0.2, 0.03);
   for (const auto& [name, before] :
        {std::pair("wait_us p50", 500.0), {"wait_us p90", 900.0}, {"wait_us p99", 990.0}}) {
     const MetricDiff& quantile = metric(made, name);
@@ -165,6 +171,55 @@ TEST_F(HistogramDiffTest, OfSetsEachRunIsOneValue) {
   EXPECT_NEAR(*made.metrics[0].share(), 0.5, 0.05);
 }
 
+// Before the fix, diff called all of these histograms the same, and --fail-on-change let them pass.
+TEST_F(HistogramDiffTest, WhatStaysInItsBucketIsFoundByTheMean) {
+  const auto runs = [&](const std::string& name, double from, double to) {
+    std::vector<std::string> paths;
+    for (int run = 0; run < 6; ++run) {
+      paths.push_back(record(name + std::to_string(run),
+                             {.rows = 200, .longest = to, .shortest = from, .per_doubling = 1}));
+    }
+    return paths;
+  };
+  const RecordingDiff inside = diff(runs("a", 68, 73), runs("b", 117, 123));
+  EXPECT_EQ(metric(inside, "wait_us mean").verdict, DiffVerdict::changed);
+  EXPECT_NEAR(*metric(inside, "wait_us mean").share(), 0.71, 0.03);
+  const MetricDiff& p50 = metric(inside, "wait_us p50");
+  EXPECT_EQ(p50.verdict, DiffVerdict::none);
+  EXPECT_TRUE(p50.one_bucket);
+  EXPECT_EQ(p50.resolution, 63);
+  EXPECT_LE(p50.shift.low, -63) << "no interval is narrower than the bucket";
+  EXPECT_GE(p50.shift.high, 63);
+
+  const RecordingDiff above = diff(runs("c", 5000, 5300), runs("d", 23000, 24000));
+  EXPECT_EQ(metric(above, "wait_us mean").verdict, DiffVerdict::changed);
+  const MetricDiff& p99 = metric(above, "wait_us p99");
+  EXPECT_EQ(p99.verdict, DiffVerdict::not_told);
+  EXPECT_EQ(p99.reason,
+            "above the last bucket in A and B: see its mean, or give the histogram a higher last "
+            "bound");
+  EXPECT_FALSE(p99.share());
+  const MetricDiff& half = metric(diff(runs("e", 68, 73), runs("f", 5000, 5300)), "wait_us p99");
+  EXPECT_EQ(half.verdict, DiffVerdict::not_told);
+  EXPECT_EQ(half.above_last, (std::array<bool, 2>{false, true}));
+}
+
+// All values are at one edge of their bucket, and then at the nearest edge of the next.
+TEST_F(HistogramDiffTest, TheIntervalOfAQuantileHoldsWhatItsBucketsCanHide) {
+  std::vector<std::string> before;
+  std::vector<std::string> after;
+  for (int run = 0; run < 6; ++run) {
+    const std::string number = std::to_string(run);
+    before.push_back(
+        record("a" + number, {.rows = 200, .longest = 128, .shortest = 127, .per_doubling = 1}));
+    after.push_back(
+        record("b" + number, {.rows = 200, .longest = 130, .shortest = 129, .per_doubling = 1}));
+  }
+  const MetricDiff& p50 = metric(diff(before, after), "wait_us p50");
+  EXPECT_EQ(p50.shift.low, 1);
+  EXPECT_EQ(p50.shift.high, 256 - 65);
+}
+
 TEST_F(HistogramDiffTest, AHistogramWithoutAValueIsLeftOutAndOnOneSideIsSaid) {
   const std::string empty = record("empty", {.values_a_row = 0});
   EXPECT_EQ(names(diff({empty}, {record("none", {.values_a_row = 0})})),
@@ -180,7 +235,8 @@ TEST_F(HistogramDiffTest, AQuantileAHistogramOrABucketCanBeAskedFor) {
     return names(diff({before}, {after}, {.metrics = {name}}));
   };
   EXPECT_EQ(asked("wait_us p90"), Names{"wait_us p90"});
-  EXPECT_EQ(asked("wait_us"), (Names{"wait_us p50", "wait_us p90", "wait_us p99"}));
+  EXPECT_EQ(asked("wait_us"), (Names{"wait_us mean", "wait_us p50", "wait_us p90", "wait_us p99"}));
+  EXPECT_EQ(asked("wait_us mean"), Names{"wait_us mean"});
   EXPECT_EQ(asked("wait_us[0-64]"), Names{"wait_us[0-64]"});
   EXPECT_EQ(asked("wait_us_sum"), Names{"wait_us_sum"});
   const auto refused = diff_recordings({before}, {after}, {.metrics = {"wait_us p98"}});

@@ -265,6 +265,38 @@ TEST_F(RecordingDiffTest, TooFewRunsTellNothing) {
             DiffVerdict::changed);
 }
 
+// Before the fix, the default text said of this counter that it moves too seldom to be tested.
+TEST_F(RecordingDiffTest, AMuchSlowerCounterWithTooFewIndependentValuesIsNotHidden) {
+  // Its rate wanders slowly, so it moves in every row and its values depend on each other.
+  const auto slow = [](double around) {
+    return [wander = wandering(0.999, around)](Random& random) mutable {
+      return 1 + wander(random) / 1000;
+    };
+  };
+  Random random(5);
+  const RecordingDiff made = diff({record("a", {{"requests", true, slow(4e5)}}, 500, random)},
+                                  {record("b", {{"requests", true, slow(3e5)}}, 500, random)});
+  const MetricDiff& requests = metric(made, "requests");
+  EXPECT_EQ(requests.verdict, DiffVerdict::not_told);
+  EXPECT_EQ(requests.reason.find("too few independent values"), 0U) << requests.reason;
+  EXPECT_NEAR(*requests.share(), -0.25, 0.1);
+  EXPECT_TRUE(requests.dependent);
+  EXPECT_FALSE(requests.tells_nothing);
+}
+
+TEST_F(RecordingDiffTest, ARecordingThatMissedManyTicksIsNoted) {
+  Random random(3);
+  const std::string a = record("a", {{"calls", true, poisson(50)}}, 50, random);
+  const std::string b = record("b", {{"calls", true, poisson(50)}}, 50, random);
+  static_cast<void>(folder_.file("b.meta.json", R"({"format_version":1,"state":"ended",
+      "interval_ns":1000000,"stats":{"ticks_due":100,"rows_written":50,"missed_late":50}})"));
+  const RecordingDiff made = diff({a}, {b});
+  EXPECT_TRUE(std::any_of(made.notes.begin(), made.notes.end(), [&](const std::string& note) {
+    return note.find(b + ": only 50") == 0 &&
+           note.find("of its ticks left a row") != std::string::npos;
+  }));
+}
+
 TEST_F(RecordingDiffTest, OneMisspeltMetricAmongOthersIsRefused) {
   Random random(7);
   const std::string a = record("a", {{"calls", true, poisson(50)}}, 50, random);

@@ -205,5 +205,22 @@ TEST(Summary, ARecordingOfNothingIsBad) {
   EXPECT_EQ(judge(summary)[0].level, Verdict::Level::bad);
 }
 
+// Before the fix, it said that the recorder was stopped or killed before its first row.
+TEST(Summary, ARecordingWhoseRowsTheDiskRefusedSaysSo) {
+  const tests::TempFolder folder;
+  const std::string path = folder.file("a.tsv", "Time (ns)\tc\n");
+  static_cast<void>(folder.file("a.meta.json", R"({"format_version":1,"state":"failed",
+                         "stats":{"ticks_due":1200,"rows_written":0,"missed_sink_error":1200}})"));
+  EXPECT_EQ(judge(summarize_ok(path))[0].text,
+            "it holds no rows: its disk did not take 1200 rows: see that it has space");
+  static_cast<void>(
+      folder.file("a.meta.json", R"({"format_version":1,"state":"failed","stats":{}})"));
+  EXPECT_EQ(judge(summarize_ok(path))[0].text,
+            "it holds no rows: its recorder could not write them: see that its disk has space");
+  const std::string rows = folder.file("b.tsv", "Time (ns)\tc\n1000\t1\n9000\t2\n");
+  static_cast<void>(folder.file("b.meta.json", R"({"format_version":1,"state":"failed"})"));
+  EXPECT_EQ(judge(summarize_ok(rows))[0].level, Verdict::Level::bad);
+}
+
 }  // namespace
 }  // namespace kymo::analysis

@@ -192,6 +192,71 @@ TEST_F(RecordingDiffReport, WhatTellsNothingIsOnlyCounted) {
             std::string::npos);
 }
 
+// Before the fix, the text said of all untested metrics that they move too seldom.
+TEST_F(RecordingDiffReport, ALargeDifferenceThatCannotBeTestedIsShownWithItsReason) {
+  analysis::RecordingDiff made = diff({record({.name = "old"})}, {record({.name = "new"})});
+  analysis::MetricDiff slower;
+  slower.name = "requests";
+  slower.kind = Kind::counter;
+  slower.before = 1000;
+  slower.after = 750;
+  slower.reason = "too few independent values: 3 and 3 of 10";
+  slower.dependent = true;
+  made.metrics.push_back(slower);
+  analysis::MetricDiff little = slower;
+  little.name = "little";
+  little.after = 990;
+  little.tells_nothing = true;
+  made.metrics.push_back(little);
+  const std::string text = text_of(made, 20, {});
+  EXPECT_NE(text.find("-25.0 %  too few independent values: 3 and 3 of 10"), std::string::npos)
+      << text;
+  EXPECT_EQ(text.find("\nlittle "), std::string::npos) << text;
+  EXPECT_NE(text.find("1 metric that differs little has too few independent values to be tested "
+                      "(-v lists it)"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("1 metric moves too seldom to be tested (-v lists it)"), std::string::npos)
+      << text;
+  EXPECT_NE(text.find("nothing changed beyond noise; 5 could not be tested"), std::string::npos)
+      << text;
+}
+
+// Before the fix, such a quantile passed as "the same".
+TEST_F(RecordingDiffReport, AQuantileThatItsBucketsHideIsNoPassUnlessTheMeanTells) {
+  analysis::RecordingDiff made = diff({record({.name = "old"})}, {record({.name = "new"})});
+  made.metrics.clear();
+  analysis::MetricDiff high;
+  high.name = "wait_us p99";
+  high.histogram = "wait_us";
+  high.quantile = true;
+  high.unit = Unit::microseconds;
+  high.before = high.after = 1025;
+  high.above_last = {true, true};
+  high.unbounded = true;
+  high.reason = "above the last bucket in A and B";
+  made.metrics.push_back(high);
+  EXPECT_EQ(check_change(made, 0.1).outcome(), ChangeCheck::Outcome::cannot_tell);
+  const std::string text = text_of(made, 20, 0.1);
+  EXPECT_NE(text.find("> 1.02 ms  > 1.02 ms"), std::string::npos) << text;
+  EXPECT_NE(text.find("compare its mean"), std::string::npos) << text;
+  analysis::MetricDiff mean;
+  mean.name = "wait_us mean";
+  mean.histogram = "wait_us";
+  mean.before = mean.after = 2000;
+  mean.verdict = analysis::MetricDiff::Verdict::none;
+  made.metrics.push_back(mean);
+  EXPECT_EQ(check_change(made, 0.1).outcome(), ChangeCheck::Outcome::no_change);
+  made.metrics[0].unbounded = false;
+  made.metrics[0].verdict = analysis::MetricDiff::Verdict::none;
+  made.metrics[0].one_bucket = true;
+  made.metrics[0].resolution = 511;
+  EXPECT_EQ(check_change(made, 0.1).outcome(), ChangeCheck::Outcome::no_change);
+  made.metrics.pop_back();
+  EXPECT_EQ(check_change(made, 0.1).outcome(), ChangeCheck::Outcome::cannot_tell);
+  EXPECT_EQ(check_change(made, 0.6).outcome(), ChangeCheck::Outcome::no_change);
+}
+
 TEST_F(RecordingDiffReport, JsonHasWhatTheTextHasExactly) {
   const std::string before = record({.name = "old"});
   const std::string after = record({.name = "new", .bytes_a_row = 5120});

@@ -250,9 +250,10 @@ void add_recording_options(CLI::App& diff, const std::shared_ptr<DiffArguments>&
                   "after the first common mark");
   diff.add_option("--to", arguments->options.to_s,
                   "End of the range to compare, in seconds after the same point");
-  diff.add_option("--metric", arguments->options.metrics,
-                  "Compare only this metric, column, \"phase: NAME\" or quantile of a histogram "
-                  "(\"NAME p99\"; may be repeated); fewer metrics need fewer runs")
+  diff.add_option(
+          "--metric", arguments->options.metrics,
+          "Compare only this metric, column, \"phase: NAME\", or mean or quantile of a histogram "
+          "(\"NAME mean\", \"NAME p99\"; may be repeated); fewer metrics need fewer runs")
       ->allow_extra_args(false);
   diff.add_option_function<std::string>(
           "--margin",
@@ -310,8 +311,9 @@ void add_diff(CLI::App& app, Context& context) {
   diff->add_option("--rows", arguments->rows, "Number of differences to print")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
-  diff->add_flag("-v,--verbose", context.verbose,
-                 "List also the metrics that move too seldom to be compared");
+  diff->add_flag(
+      "-v,--verbose", context.verbose,
+      "List also the metrics that move too seldom, or differ too little, to be compared");
   diff->add_flag("--json", context.json, "Print JSON, with all differences");
   add_quiet_option(*diff, context);
   diff->callback([&context, arguments, diff] {

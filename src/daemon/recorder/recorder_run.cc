@@ -34,7 +34,7 @@ FlightRecorderOptions flight_recorder_options(const Config& config) {
     if (path) {
       spdlog::warn("rule '{}' fired: snapshot in {}", rule, *path);
     } else {
-      spdlog::error("rule '{}' fired, and no snapshot was taken: {}", rule, path.error().message);
+      spdlog::error("rule '{}' fired, and its snapshot failed: {}", rule, path.error().message);
     }
   };
   return options;
@@ -108,6 +108,7 @@ Result<void> RecorderRun::start() {
 
 std::vector<std::string> RecorderRun::new_warnings() {
   std::vector<std::string> warnings = profiler_.warnings();
+  std::erase(warnings, profiler_.lost_rows().text);  // troubles() tells of it
   std::erase_if(warnings, [this](const std::string& warning) {
     return !warnings_told_.insert(warning.substr(0, warning.find(':'))).second;
   });

@@ -29,6 +29,15 @@ void TeeSink::progress(const ProfilerStats& stats) {
   file_->progress(stats);
 }
 
+LostRows TeeSink::lost_rows() const {
+  LostRows lost = file_->lost_rows();
+  const LostRows snapshots = cuts_->lost_rows();
+  if (!lost.text.empty() && !snapshots.text.empty()) lost.text += "; ";
+  lost.text += snapshots.text;
+  lost.rows += snapshots.rows;
+  return lost;
+}
+
 Result<void> TeeSink::close(const ProfilerStats& stats) {
   Result<void> kept = cuts_->close(stats);
   Result<void> closed = file_->close(stats);

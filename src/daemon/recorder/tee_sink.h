@@ -24,7 +24,7 @@ class TeeSink : public Sink {
   Result<void> close(const ProfilerStats& stats) override;
   [[nodiscard]] std::uint64_t bytes_written() const override { return file_->bytes_written(); }
   [[nodiscard]] OutputPlace output_place() const override { return file_->output_place(); }
-  [[nodiscard]] LostRows lost_rows() const override { return file_->lost_rows(); }
+  [[nodiscard]] LostRows lost_rows() const override;
 
  private:
   const std::shared_ptr<Sink> cuts_;

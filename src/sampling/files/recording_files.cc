@@ -1,5 +1,6 @@
 #include "sampling/files/recording_files.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -156,7 +157,7 @@ void RecordingFiles::flush_gaps() {
 }
 
 Result<void> RecordingFiles::write_metadata(const ProfilerStats& stats, const char* state) {
-  const bool ends = std::string_view(state) == "ended";
+  const bool ends = std::string_view(state) != "running";
   if (const FileChange change = rows_.change(); change == FileChange::removed) {
     return ends ? Result<void>(Error{Code::data_loss, path_ + ' ' + loss_of(change), 0})
                 : Result<void>();
@@ -183,6 +184,26 @@ Result<void> RecordingFiles::write_metadata(const ProfilerStats& stats, const ch
                  0};
   }
   return replaced;
+}
+
+void RecordingFiles::mark_failed() const {
+  // As json_text() writes it. The new text is as long.
+  constexpr std::string_view kRunning = "\"state\": \"running\"";
+  constexpr std::string_view kFailed = "\"state\": \"failed\" ";
+  static_assert(kRunning.size() == kFailed.size());
+  const Result<std::string> text = read_file(metadata_path_);
+  if (!text || !has_own_metadata()) {
+    return;
+  }
+  const std::size_t at = text->rfind(kRunning);
+  if (at == std::string::npos) {
+    return;
+  }
+  const FileDescriptor file(::open(metadata_path_.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW));
+  if (file.get() >= 0) {
+    // If this fails, too, the metadata stay as they were.
+    static_cast<void>(::pwrite(file.get(), kFailed.data(), kFailed.size(), static_cast<off_t>(at)));
+  }
 }
 
 void RecordingFiles::end_without_rows(const ProfilerStats& stats) {

@@ -58,13 +58,18 @@ class RecordingFiles {
   // Merges these members into "about".
   void merge_about(const nlohmann::json& about);
   void set_part(nlohmann::json part);
-  // Replaces the metadata. `state` is "running" or "ended". For "ended", the other files are closed
-  // first: when a reader sees "ended", nothing writes to them any more.
+  // Replaces the metadata. `state` is "running", "ended", or "failed": it has ended, and the disk
+  // has taken none of its rows. For the latter two, the other files are closed first: when a reader sees
+  // them, nothing writes to the files any more.
   // Errors: those of replacing a file; data_loss if gaps still wait for the disk at the end. The
   //         metadata then stays "running". Also data_loss if somebody else has removed the rows or
   //         the list of gaps, at the end. Metadata are not written for rows that are gone.
   Result<void> write_metadata(const ProfilerStats& stats, const char* state);
 
+  // If write_metadata() could not end the recording: changes only the state in the metadata, to
+  // "failed", in place. That takes no space, so a full disk allows it. Changes nothing if somebody
+  // else has removed or replaced the metadata.
+  void mark_failed() const;
   // Marks the recording as ended although somebody else has removed or cut off its rows. `stats` do
   // not count these rows as written. Writes nothing if the metadata were removed, too, or are those
   // of another recording or of another run of this process.

@@ -56,8 +56,31 @@ Result<void> CutFiles::write(CutBatch batch) {
   if (!batch.describe && !batch.last) {
     return {};
   }
-  Result<void> written = files_.write_metadata(stats_of(batch), batch.last ? "ended" : "running");
-  return batch.last ? written : Result<void>();  // a later batch writes the metadata again
+  if (!batch.last) {
+    // A later batch writes the metadata again.
+    static_cast<void>(files_.write_metadata(stats_of(batch), "running"));
+    return {};
+  }
+  const bool has_no_row = counted_.rows_written == 0 && counted_.missed_sink_error != 0;
+  Result<void> written = files_.write_metadata(stats_of(batch), has_no_row ? "failed" : "ended");
+  if (!written) {
+    files_.mark_failed();
+  }
+  return written;
+}
+
+std::optional<Error> CutFiles::loss() const {
+  const std::uint64_t lost = counted_.missed_sink_error + refused_.ticks;
+  if (lost == 0) {
+    return std::nullopt;
+  }
+  return Error{Code::data_loss,
+               files_.path() + " lacks " + std::to_string(lost) + " of " +
+                   std::to_string(lost + counted_.rows_written) + " rows: " +
+                   (first_refusal_.empty()
+                        ? "its disk did not answer until newer rows took their place in memory"
+                        : first_refusal_),
+               0};
 }
 
 // The rows with the own columns in place of those of the stream. Valid until the next call.
@@ -76,10 +99,15 @@ void CutFiles::write_rows(const std::vector<std::uint64_t>& words) {
   if (rows.count == 0) {
     return;
   }
-  if (files_.append(own_columns_ != nullptr ? own_rows(rows) : rows, base_ns_)) {
+  const Result<void> appended =
+      files_.append(own_columns_ != nullptr ? own_rows(rows) : rows, base_ns_);
+  if (appended) {
     add_refused_gap();
     counted_.rows_written += rows.count;
     return;
+  }
+  if (first_refusal_.empty()) {
+    first_refusal_ = appended.error().message;
   }
   const std::uint64_t first_tick = rows.row(0)[0] / interval_ns_;
   const std::uint64_t last_tick = rows.row(rows.count - 1)[0] / interval_ns_;

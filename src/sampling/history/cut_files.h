@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -39,6 +40,8 @@ class CutFiles {
   // Writes a batch. Rows that the disk refuses are counted as missed and listed as a gap.
   // Errors: only for the last batch, if the recording cannot be finished.
   Result<void> write(CutBatch batch);
+  // data_loss if the disk did not take all rows so far: how many of them, and why.
+  [[nodiscard]] std::optional<Error> loss() const;
 
  private:
   CutFiles(RecordingFiles files, const RecordingInfo& stream, std::uint64_t base_ns,
@@ -58,6 +61,7 @@ class CutFiles {
   std::vector<OwnColumns::Place> places_;
   std::vector<std::uint64_t> own_words_;  // rows with the own columns, while they are written
   Gap refused_{0, 0, 0, MissCause::sink_error};  // rows that the disk refused; 0 ticks: none
+  std::string first_refusal_;                    // why the disk refused rows the first time
   ProfilerStats counted_;                        // rows and missed ticks
 };
 

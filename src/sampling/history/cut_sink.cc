@@ -102,32 +102,40 @@ struct CutSink::State {
   bool closed = false;
   std::map<CutId, Cut> cuts;  // the thread of a cut removes it
   std::vector<std::thread> ended_threads;
-  std::map<CutId, Result<void>> outcomes;
+  struct Outcome {
+    Result<void> kept;
+    std::optional<Error> loss;  // rows that are missing
+  };
+  std::map<CutId, Outcome> outcomes;
   CutId next_id = 1;
 
   // The body of a cut's thread.
   void keep_files(CutId id, Cut& cut, nlohmann::json about);
-  Result<void> write_files(Cut& cut, nlohmann::json about);
+  Outcome write_files(Cut& cut, nlohmann::json about);
   void find_first_row(Cut& cut) const;
   void take_rows(Cut& cut, CutBatch& batch, std::uint64_t end_row);
   std::optional<CutBatch> take(Cut& cut);
-  void set_outcome(CutId id, Result<void> outcome);
+  void set_outcome(CutId id, Outcome outcome);
   void finish_all();
   void join_ended();
 };
 
 void CutSink::State::keep_files(CutId id, Cut& cut, nlohmann::json about) {
   ::pthread_setname_np(::pthread_self(), "kymo-cut");
-  Result<void> outcome;
+  Outcome outcome;
   try {
     outcome = write_files(cut, std::move(about));
   } catch (const std::exception& error) {
-    outcome = Error{Code::internal, "cannot record to " + cut.path + ": " + error.what(), 0};
+    outcome.kept = Error{Code::internal, "cannot record to " + cut.path + ": " + error.what(), 0};
+  }
+  // Only this thread changes `created`, so it needs no lock here.
+  if (cut.created && cut.options.over) {
+    cut.options.over(outcome.loss ? Result<void>(*outcome.loss) : outcome.kept);
   }
   set_outcome(id, std::move(outcome));
 }
 
-Result<void> CutSink::State::write_files(Cut& cut, nlohmann::json about) {
+CutSink::State::Outcome CutSink::State::write_files(Cut& cut, nlohmann::json about) {
   Result<void> created = cut.options.prepare ? cut.options.prepare() : Result<void>();
   std::optional<CutFiles> files;
   if (created) {
@@ -143,7 +151,7 @@ Result<void> CutSink::State::write_files(Cut& cut, nlohmann::json about) {
     cut.options.created(created);
   }
   if (!created) {
-    return created;
+    return {created, std::nullopt};
   }
   std::unique_lock lock(mutex);
   cut.created = true;
@@ -158,7 +166,7 @@ Result<void> CutSink::State::write_files(Cut& cut, nlohmann::json about) {
     const bool last = batch->last;
     Result<void> written = files->write(*std::move(batch));
     if (last) {
-      return written;
+      return {std::move(written), files->loss()};
     }
     lock.lock();
   }
@@ -223,7 +231,7 @@ void CutSink::State::take_rows(Cut& cut, CutBatch& batch, std::uint64_t end_row)
   }
 }
 
-void CutSink::State::set_outcome(CutId id, Result<void> outcome) {
+void CutSink::State::set_outcome(CutId id, Outcome outcome) {
   const std::lock_guard lock(mutex);
   outcomes.insert_or_assign(id, std::move(outcome));
   while (outcomes.size() > kMaxOutcomes) {
@@ -351,7 +359,7 @@ Result<void> CutSink::wait_created(CutId cut, std::chrono::milliseconds timeout)
                  0};
   }
   const auto over = s.outcomes.find(cut);
-  return over == s.outcomes.end() ? Result<void>() : over->second;
+  return over == s.outcomes.end() ? Result<void>() : over->second.kept;
 }
 
 Result<void> CutSink::wait(CutId cut, std::chrono::milliseconds timeout) {
@@ -361,14 +369,21 @@ Result<void> CutSink::wait(CutId cut, std::chrono::milliseconds timeout) {
     return Error{Code::deadline_exceeded,
                  "the recording was not finished within " + human::duration(timeout), 0};
   }
-  return state_->outcomes.at(cut);
+  return state_->outcomes.at(cut).kept;
 }
 
 std::optional<Error> CutSink::failure_of(CutId cut) const {
   const std::lock_guard lock(state_->mutex);
   const auto over = state_->outcomes.find(cut);
-  return over == state_->outcomes.end() || over->second ? std::nullopt
-                                                        : std::optional(over->second.error());
+  return over == state_->outcomes.end() || over->second.kept
+             ? std::nullopt
+             : std::optional(over->second.kept.error());
+}
+
+std::optional<Error> CutSink::loss_of(CutId cut) const {
+  const std::lock_guard lock(state_->mutex);
+  const auto over = state_->outcomes.find(cut);
+  return over == state_->outcomes.end() ? std::nullopt : over->second.loss;
 }
 
 std::chrono::nanoseconds CutSink::kept() const {

@@ -25,6 +25,9 @@ struct CutOptions {
   std::function<Result<void>()> prepare{};
   // Called once: when the files exist, or with the reason why they cannot be created.
   std::function<void(const Result<void>& created)> created{};
+  // Called once, if the files were created: when the recording is complete, or with the reason why
+  // it could not be finished, or data_loss if the disk did not take all of its rows.
+  std::function<void(const Result<void>& kept)> over{};
 };
 
 // A sink that keeps the newest rows of a stream in fixed memory and cuts recordings out of it. The
@@ -40,7 +43,8 @@ struct CutOptions {
 // Memory:  the rows of `keep` at the recording's interval, allocated by open(). While a cut is
 //          written, half a megabyte more for it.
 // Errors:  if the files of a cut cannot be created or finished, only this cut is given up.
-//          failure_of() and wait() say why. The stream goes on.
+//          failure_of() and wait() say why. The stream goes on. loss_of() tells of rows that are
+//          missing in a recording that was finished.
 class CutSink : public Sink {
  public:
   using CutId = std::uint64_t;
@@ -72,6 +76,9 @@ class CutSink : public Sink {
   // Why the recording could not be kept. Returns nothing if it was kept, or if it is not finished
   // yet.
   [[nodiscard]] std::optional<Error> failure_of(CutId cut) const;
+  // data_loss if the cut is over and its disk did not take all of its rows, even if the recording
+  // was finished: how many rows, and why.
+  [[nodiscard]] std::optional<Error> loss_of(CutId cut) const;
 
   // How far back the kept rows reach at least: `keep`, or less if the memory is too small. 0 unless
   // open.

@@ -42,6 +42,10 @@ void FlightRecorder::progress(const ProfilerStats& stats) {
   state_->snapshots.progress(stats);
 }
 
+LostRows FlightRecorder::lost_rows() const {
+  return state_->snapshots.lost_rows();
+}
+
 Result<void> FlightRecorder::close(const ProfilerStats& stats) {
   return state_->snapshots.close(stats);
 }

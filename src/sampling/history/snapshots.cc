@@ -48,15 +48,21 @@ bool is_snapshot(const fs::path& path) {
 
 }  // namespace
 
-// The folder for snapshots whose request names none. It is shared with the threads that write
+// The folder for snapshots whose request names none, and what has failed. It is shared with the threads that write
 // snapshots, which may outlive the Snapshots object.
 struct Snapshots::Folder {
   FlightRecorderOptions options;
   std::mutex mutex;  // held while the oldest snapshots are removed
   std::mutex fired_mutex;
   std::optional<Error> fired_error;  // the first exception of `fired`; guarded by fired_mutex
+  std::mutex failed_mutex;           // guards the next two
+  std::uint64_t failed = 0;          // snapshots that could not be written, or not whole
+  std::string first_failure;
 
   void tell(const std::string& rule, const Result<std::string>& path);
+  void count_failure(const Error& why);
+  void forget_failures();
+  LostRows losses();
   Result<void> prepare();
   void remove_oldest(std::size_t most);
 };
@@ -74,6 +80,32 @@ void Snapshots::Folder::tell(const std::string& rule, const Result<std::string>&
   if (!told && !fired_error) {
     fired_error = told.error();
   }
+}
+
+void Snapshots::Folder::count_failure(const Error& why) {
+  const std::lock_guard lock(failed_mutex);
+  if (failed == 0) {
+    first_failure = why.message;
+  }
+  ++failed;
+}
+
+void Snapshots::Folder::forget_failures() {
+  const std::lock_guard lock(failed_mutex);
+  failed = 0;
+  first_failure.clear();
+}
+
+// The profiler wrote all rows to memory. So none of them is lost to it, and `rows` is 0.
+LostRows Snapshots::Folder::losses() {
+  const std::lock_guard lock(failed_mutex);
+  if (failed == 0) {
+    return {};
+  }
+  return {0, failed == 1
+                 ? "a snapshot could not be written whole: " + first_failure
+                 : std::to_string(failed) +
+                       " snapshots could not be written whole; the first: " + first_failure};
 }
 
 Result<void> Snapshots::Folder::prepare() {
@@ -124,6 +156,7 @@ Result<void> Snapshots::open(const RecordingInfo& info) {
   if (Result<void> opened = cuts_->open(info); !opened) {
     return opened;
   }
+  folder_->forget_failures();  // of the recording before
   rules_ = std::move(rules);
   start_monotonic_ns_ = info.start_monotonic_ns;
   return {};
@@ -145,7 +178,14 @@ Result<void> Snapshots::close(const ProfilerStats& stats) {
     folder_->fired_error.reset();  // the recorder may be opened again
     return error;
   }
+  if (const LostRows lost = folder_->losses(); !lost.text.empty()) {
+    return Error{Code::data_loss, lost.text, 0};
+  }
   return {};
+}
+
+LostRows Snapshots::lost_rows() const {
+  return folder_->losses();
 }
 
 void Snapshots::check_rules(const Rows& rows) {
@@ -167,12 +207,13 @@ void Snapshots::fire(const Rule& rule, std::uint64_t at_ns) {
   const std::string path = new_path(options.directory);
   const Span span{at_ns - std::min(at_ns, to_nanos(options.before)), at_ns,
                   at_ns + to_nanos(options.after)};
-  const auto tell = [folder = folder_, text = rule.text(), path](const Result<void>& begun) {
-    folder->tell(text, begun ? Result<std::string>(path) : begun.error());
+  const auto tell = [folder = folder_, text = rule.text(), path](const Result<void>& outcome) {
+    folder->tell(text, outcome ? Result<std::string>(path) : outcome.error());
   };
   const Result<CutSink::CutId> cut =
       begin(path, span, {{"request", "snapshot"}, {"reason", "rule"}, {"rule", rule.text()}}, tell);
   if (!cut) {
+    folder_->count_failure(cut.error());
     tell(cut.error());
   }
 }
@@ -201,8 +242,12 @@ Result<std::string> Snapshots::snapshot(const SnapshotRequest& request, bool wai
   if (wait) {
     const auto longest =
         std::chrono::duration_cast<std::chrono::milliseconds>(request.after + kLatestRow);
-    if (Result<void> whole = cuts_->wait(*cut, longest); !whole) {
-      return whole.error();
+    const Result<void> finished = cuts_->wait(*cut, longest);
+    if (const std::optional<Error> loss = cuts_->loss_of(*cut)) {
+      return *loss;
+    }
+    if (!finished) {
+      return finished.error();
     }
   } else if (Result<void> created = cuts_->wait_created(*cut, kCreated);
              !created && created.error().code != Code::deadline_exceeded) {
@@ -212,18 +257,34 @@ Result<std::string> Snapshots::snapshot(const SnapshotRequest& request, bool wai
 }
 
 Result<CutSink::CutId> Snapshots::begin(const std::string& path, const Span& span,
-                                        nlohmann::json about, Told told) {
+                                        nlohmann::json about, const Told& told) {
   CutOptions options;
-  options.created = std::move(told);
+  // A request is answered with the error if its files cannot be created. So only a rule, which
+  // nobody may listen to, counts that as a failure.
+  options.created = [folder = folder_, told](const Result<void>& created) {
+    if (told) {
+      if (!created) {
+        folder->count_failure(created.error());
+      }
+      told(created);
+    }
+  };
+  options.over = [folder = folder_, told](const Result<void>& kept) {
+    if (kept) {
+      return;
+    }
+    folder->count_failure(kept.error());
+    if (told) {
+      told(kept);
+    }
+  };
   if (const std::string& own = folder_->options.directory;
       !own.empty() && path.starts_with(own + '/' + std::string(kNamePrefix))) {
     options.prepare = [folder = folder_] { return folder->prepare(); };
-    options.created = [folder = folder_, told = options.created](const Result<void>& created) {
+    options.created = [folder = folder_, tell = options.created](const Result<void>& created) {
       // Remove again, because several snapshots may have begun at once.
       folder->remove_oldest(std::max<std::size_t>(1, folder->options.max_snapshots));
-      if (told) {
-        told(created);
-      }
+      tell(created);
     };
   }
   Result<CutSink::CutId> cut =

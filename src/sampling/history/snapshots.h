@@ -33,7 +33,10 @@ class Snapshots : public Sink {
   Result<void> write(const Rows& rows) override;
   void gap(const Gap& gap) override { cuts_->gap(gap); }
   void progress(const ProfilerStats& stats) override { cuts_->progress(stats); }
-  // Errors: also what FlightRecorderOptions::fired has thrown.
+  // The snapshots that could not be written, or not whole.
+  [[nodiscard]] LostRows lost_rows() const override;
+  // Errors: also data_loss if there are lost_rows(), and what FlightRecorderOptions::fired has
+  // thrown.
   Result<void> close(const ProfilerStats& stats) override;
 
  private:
@@ -44,13 +47,14 @@ class Snapshots : public Sink {
   };
 
   struct Folder;
-  using Told = std::function<void(const Result<void>& begun)>;
+  // How the rule of a snapshot is told of its beginning, or of its end if that is an error.
+  using Told = std::function<void(const Result<void>& outcome)>;
 
   // Checks the rules on rows that the CutSink has already.
   void check_rules(const Rows& rows);
   void fire(const Rule& rule, std::uint64_t at_ns);
   Result<CutSink::CutId> begin(const std::string& path, const Span& span, nlohmann::json about,
-                               Told told);
+                               const Told& told);
   [[nodiscard]] std::string new_path(const std::string& directory);
 
   std::shared_ptr<CutSink> cuts_;

@@ -510,6 +510,9 @@ std::vector<std::string> Profiler::warnings() const {
       warnings.push_back(text_of(error));
     }
   }
+  if (std::string lost = lost_rows().text; !lost.empty()) {
+    warnings.push_back(std::move(lost));
+  }
   return warnings;
 }
 

@@ -22,6 +22,9 @@ class CountingSink : public Sink {
     return failing ? Result<void>(Error{Code::resource_exhausted, "disk full"}) : Result<void>();
   }
 
+  [[nodiscard]] LostRows lost_rows() const override { return lost; }
+
+  LostRows lost;
   std::size_t rows = 0;
   std::uint64_t gaps = 0;
   bool closed = false;
@@ -55,6 +58,16 @@ TEST_F(TeeSinkTest, AFullDiskUnderTheFileCostsTheHistoryNothing) {
   EXPECT_EQ(file->gaps, 3U);
   EXPECT_FALSE(tee.close({}).ok());
   EXPECT_TRUE(history->closed);
+}
+
+// Before the fix, snapshots that failed were not told if kymod wrote a file, too.
+TEST_F(TeeSinkTest, WhatEitherHasLostIsTold) {
+  EXPECT_EQ(tee.lost_rows().text, "");
+  history->lost = {0, "a snapshot failed"};
+  EXPECT_EQ(tee.lost_rows().text, "a snapshot failed");
+  file->lost = {3, "log.tsv was removed"};
+  EXPECT_EQ(tee.lost_rows().text, "log.tsv was removed; a snapshot failed");
+  EXPECT_EQ(tee.lost_rows().rows, 3U);
 }
 
 TEST_F(TeeSinkTest, AFileThatCannotBeOpenedIsTheStartsError) {

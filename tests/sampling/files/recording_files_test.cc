@@ -105,6 +105,27 @@ TEST_F(RecordingFilesTest, CompressesWhereTheNameAsksForIt) {
   EXPECT_EQ(text(in_folder("run.tsv.zst")), expected);
 }
 
+// Before the fix, it stayed "running" for as long as its process lived.
+TEST_F(RecordingFilesTest, ARecordingThatCannotBeFinishedIsMarkedInPlace) {
+  RecordingInfo described = info();
+  described.start_monotonic_ns = 7;
+  RecordingFiles files =
+      RecordingFiles::create(in_folder("run.tsv"), described, {{"state", "running"}}).value();
+  const std::size_t size = content(in_folder("run.meta.json")).size();
+  {
+    const FileSizeLimit full(size + 100);
+    for (std::uint64_t i = 1; i <= 500; ++i) {
+      files.add_gap({i * 1000, i * 1000 + i, i, MissCause::late});
+    }
+    EXPECT_EQ(files.write_metadata({}, "ended").error().code, Code::data_loss);
+    EXPECT_EQ(metadata()["state"], "running");
+    files.mark_failed();
+  }
+  EXPECT_EQ(metadata()["state"], "failed");
+  EXPECT_EQ(metadata()["about"]["state"], "running");
+  EXPECT_EQ(content(in_folder("run.meta.json")).size(), size);
+}
+
 TEST_F(RecordingFilesTest, RefusesAnotherEnding) {
   const auto refused = RecordingFiles::create(in_folder("run.csv"), info(), {});
   ASSERT_FALSE(refused);

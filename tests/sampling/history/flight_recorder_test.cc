@@ -5,7 +5,11 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "kymo/profiler.h"
+#include "kymo/registry.h"
+#include "kymo/trouble.h"
 #include "metrics/metric_rules.h"
+#include "support/file_size_limit.h"
 #include "support/temporary_folder.h"
 
 namespace kymo {
@@ -155,6 +159,94 @@ TEST_F(FlightRecorderTest, ASnapshotThatCannotBeWrittenIsToldAndCostsNothingElse
   await(1);
   ASSERT_EQ(paths_.size(), 1U);
   EXPECT_NE(paths_[0].find("cannot make the snapshots' folder"), std::string::npos) << paths_[0];
+}
+
+// Before the fix, nobody was told unless `fired` was set.
+TEST_F(FlightRecorderTest, ARulesSnapshotWithoutAFolderIsToldAlsoIfNobodyListens) {
+  options_.rules = {"steps > 0"};
+  options_.fired = {};
+  std::ofstream(options_.directory) << "a file where the folder should be";
+  FlightRecorder recorder(options_);
+  ASSERT_TRUE(recorder.open(info_));
+  EXPECT_EQ(recorder.lost_rows().text, "");
+  play(recorder, 1000, 500);
+  play(recorder, 2000, 1500);
+  const Result<void> closed = recorder.close({});
+  ASSERT_FALSE(closed);
+  EXPECT_EQ(closed.error().code, Code::data_loss);
+  EXPECT_EQ(
+      closed.error().message,
+      "2 snapshots could not be written whole; the first: cannot make the snapshots' folder " +
+          options_.directory + ": Not a directory");
+  EXPECT_EQ(recorder.lost_rows().text, closed.error().message);
+  ASSERT_TRUE(recorder.open(info_));
+  EXPECT_TRUE(recorder.close({})) << "the next recording has lost nothing";
+}
+
+// Before the fix, `fired` got the path, and the recorder closed without an error.
+TEST_F(FlightRecorderTest, ARulesSnapshotThatTheDiskDoesNotTakeIsTold) {
+  options_.rules = {"steps > 0"};
+  options_.before = std::chrono::seconds(1);
+  options_.keep = std::chrono::seconds(10);  // the rows come faster than the clock runs
+  FlightRecorder recorder(options_);
+  ASSERT_TRUE(recorder.open(info_));
+  play(recorder, 900);
+  {
+    const FileSizeLimit full(5000);
+    play(recorder, 2000, 1000);
+    await(1);
+    ASSERT_FALSE(recorder.close({}));
+  }
+  ASSERT_EQ(paths_.size(), 2U) << "when it began, and when it failed";
+  EXPECT_NE(paths_[1].find(paths_[0] + " lacks "), std::string::npos) << paths_[1];
+  EXPECT_NE(paths_[1].find("File too large"), std::string::npos) << paths_[1];
+}
+
+// Before the fix, snapshot() returned the path of a file without rows, and nothing told of it.
+TEST_F(FlightRecorderTest, ASnapshotThatTheDiskDoesNotTakeIsAnErrorEverywhere) {
+  Registry registry;
+  ASSERT_TRUE(registry.counter({"steps", "help", Kind::counter, Unit::count, {}}));
+  const auto recorder = std::make_shared<FlightRecorder>(options_);
+  ProfilerOptions profiling;
+  profiling.sink = recorder;
+  profiling.flush = std::chrono::milliseconds(5);
+  Profiler profiler(registry, profiling);
+  TroubleWatch watch(profiler);
+  ASSERT_TRUE(profiler.start());
+  while (profiler.stats().rows_written < 600) {
+    std::this_thread::yield();
+  }
+  Result<std::string> path = std::string();
+  {
+    const FileSizeLimit full(5000);
+    path = recorder->snapshot(
+        {.before = std::chrono::seconds(10), .after = std::chrono::milliseconds(1)}, true);
+  }
+  ASSERT_FALSE(path);
+  EXPECT_EQ(path.error().code, Code::data_loss);
+  const std::string& message = path.error().message;
+  EXPECT_NE(message.find(" lacks "), std::string::npos) << message;
+  EXPECT_NE(message.find(" rows: cannot write "), std::string::npos) << message;
+  EXPECT_NE(message.find("File too large"), std::string::npos) << message;
+  const std::string tells = "a snapshot could not be written whole: " + message;
+  while (profiler.last_sink_error().empty()) {
+    std::this_thread::yield();
+  }
+  EXPECT_EQ(profiler.last_sink_error(), tells);
+  const std::vector<std::string> warnings = profiler.warnings();
+  EXPECT_NE(std::find(warnings.begin(), warnings.end(), tells), warnings.end());
+  const std::vector<Trouble> troubles = watch.look();
+  ASSERT_EQ(troubles.size(), 1U);
+  EXPECT_EQ(troubles[0].text, tells);
+  EXPECT_TRUE(watch.look().empty()) << "told once";
+  const Result<void> stopped = profiler.stop();
+  ASSERT_FALSE(stopped);
+  EXPECT_EQ(stopped.error().code, Code::data_loss);
+  EXPECT_EQ(stopped.error().message, tells);
+  const std::string file = message.substr(0, message.find(" lacks "));
+  const auto meta = nlohmann::json::parse(content(file.substr(0, file.size() - 4) + ".meta.json"));
+  EXPECT_EQ(meta["state"], lines(file).size() == 1 ? "failed" : "ended");
+  EXPECT_GE(meta["stats"]["missed_sink_error"], 500);
 }
 
 TEST_F(FlightRecorderTest, RefusesARuleBeforeItRecords) {
