@@ -62,9 +62,12 @@ constexpr std::array kRestoreMarks{
     Mark{"Writing stats", kFinishPhase},
 };
 
-// The marks in the lines of any process that change the phase of the whole restore.
+// The marks in the lines of any process that change the phase of the whole restore. CRIU reads most pages
+// from files when it has switched to the restorer (Preadv), but those of a stream before that, and then
+// those of shared memory.
 constexpr std::array kReadingMarks{
-    Mark{"Preadv ", kReadPages},
+    Mark{"Opened local page read", kReadPages}, Mark{"nr_restored_pages:", kProcesses},
+    Mark{"Restore via sigreturn", kProcesses},  Mark{"Preadv ", kReadPages},
     Mark{"`- returned", kProcesses, true},
 };
 
@@ -73,7 +76,10 @@ constexpr std::array kProcessMarks{
     Mark{"timens:", "namespaces"},
     Mark{"cg: ", "namespaces"},
     Mark{"Preparing info about shared resources", "prepare"},
+    Mark{"Opened local page read", kMemory},
+    Mark{"nr_restored_pages:", "prepare"},
     Mark{"Restoring resources", "files and mappings"},
+    Mark{"Restore via sigreturn", "files and mappings"},
     Mark{"Switched to the restorer", "files and mappings"},
     Mark{"Preadv ", kMemory},
     Mark{"`- returned", "registers and threads", true},

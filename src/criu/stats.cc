@@ -226,7 +226,7 @@ bool is_podman_figure(std::string_view name) {
 
 std::vector<std::string> known_causes(const DumpStats& stats) {
   constexpr std::uint64_t kFreezerPoll = 100'000;  // us: the poll interval in criu/seize.c
-  constexpr std::uint64_t kSlow = 200'000'000;     // bytes a second; current disks are faster
+  constexpr std::uint64_t kSlow = 200'000'000;     // bytes a second
   std::vector<std::string> causes;
   if (stats.freezing_time_us >= kFreezerPoll * 9 / 10) {
     causes.push_back("freezing took " + human::duration(stats.freezing_time_us * 1000) +
@@ -239,7 +239,8 @@ std::vector<std::string> known_causes(const DumpStats& stats) {
                         std::uint64_t{stats.memwrite_time_us} * 1000));
     if (bytes_a_second < kSlow) {
       causes.push_back("memory was written at " + std::to_string(bytes_a_second / 1'000'000) +
-                       " MB/s: the images' disk is slow, and the processes waited for it");
+                       " MB/s: the disk, compression or a lack of CPU time held it up (kymo "
+                       "explain says which, if kymod made the dump)");
     }
   }
   return causes;

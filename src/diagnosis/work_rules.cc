@@ -34,6 +34,12 @@ double largest_wait(const Known& known, std::initializer_list<std::string_view> 
   return largest;
 }
 
+// CPU time in which kymod copied the memory of a stream that it did not compress.
+std::uint64_t copied_by_kymod_ns(const Facts& facts) {
+  if (!facts.streaming || facts.streaming->compressed) return 0;
+  return facts.streaming->work_ns - std::min(facts.streaming->starved_ns, facts.streaming->work_ns);
+}
+
 // CPU time that copying memory takes. About half a second a GiB is usual; much more means that the
 // host first had to supply the memory of the page cache.
 std::optional<Finding> supplied_memory(const Known& known) {
@@ -44,7 +50,8 @@ std::optional<Finding> supplied_memory(const Known& known) {
   if (facts.dump->pages_written < kMinMemoryPages) return {};
   const double gib = pages_of(facts) * kPageBytes / kGiB;
   const double memory = known.share_of_phase("memory");
-  const double cpu_ns = static_cast<double>(*facts.signals.cpu_ns) * memory;
+  const double cpu_ns = static_cast<double>(*facts.signals.cpu_ns) * memory +
+                        static_cast<double>(copied_by_kymod_ns(facts));
   if (memory < 0.5 || cpu_ns / gib < kMinNsPerGiB) return {};
   const double excess = std::min(memory, ratio(cpu_ns - gib * kUsualNsPerGiB, known.length_ns()));
   return Finding{"host-memory",
@@ -120,12 +127,15 @@ std::optional<Finding> scattered_memory(const Known& known) {
                  left_after(known, share / 4, share * 3 / 4)};
 }
 
-// CRIU itself is busy, and no rule knows a reason that could be removed.
+// CRIU itself is busy, or kymod that takes its stream, and no rule knows a reason that could be removed.
 std::optional<Finding> copying(const Known& known) {
   constexpr double kMinShare = 0.60;
   const Facts& facts = known.facts;
   if (facts.restore || !facts.dump || facts.dump->pages_written < kMinMemoryPages) return {};
-  const double share = std::min(known.share(facts.signals.cpu_ns), known.share_of_phase("memory"));
+  if (!facts.signals.cpu_ns) return {};
+  const std::uint64_t kymod_ns = copied_by_kymod_ns(facts);
+  const double share =
+      std::min(known.share(*facts.signals.cpu_ns + kymod_ns), known.share_of_phase("memory"));
   if (share < kMinShare || supplied_memory(known) || many_mappings(known) ||
       scattered_memory(known)) {
     return {};
@@ -133,7 +143,8 @@ std::optional<Finding> copying(const Known& known) {
   return Finding{"copying",
                  "copying took the CPU",
                  share,
-                 "CRIU used a CPU for " + whole_percent(share) + " " + base_of(facts) +
+                 std::string(kymod_ns == 0 ? "CRIU" : "CRIU and kymod") + " used a CPU for " +
+                     whole_percent(share) + " " + base_of(facts) +
                      " to copy the memory: a faster disk would not help.",
                  "60 % " + base_of(facts),
                  ""};
@@ -317,7 +328,8 @@ std::optional<Finding> page_faults(const Known& known) {
   constexpr double kFaultNs = 3500;  // measured: 3.5 us where memory is at hand
   if (!known.facts.restore || !known.facts.signals.faults) return {};
   const auto faults = static_cast<double>(*known.facts.signals.faults);
-  const double share = std::min(1.0, ratio(faults * kFaultNs, known.length_ns()));
+  const double share = std::min(known.share_of_phase("memory: reading pages"),
+                                ratio(faults * kFaultNs, known.length_ns()));
   if (share < kMinShare) return {};
   return Finding{"page-faults",
                  "page faults",
@@ -357,15 +369,16 @@ std::optional<Finding> many_processes(const Known& known) {
 
 std::optional<Finding> kernel_probed(const Known& known) {
   constexpr std::uint64_t kMinNs = 20 * kNsPerMs;
+  constexpr double kMinShare = 0.05;
   const std::uint64_t ns = time_in(known.facts.phases, "look at the kernel");
-  if (ns < kMinNs) return {};
   const auto whole = static_cast<double>(known.facts.duration_ns);
+  if (ns < kMinNs || ratio(static_cast<double>(ns), whole) < kMinShare) return {};
   return Finding{
       "kernel-probed", "tested the kernel first",
       // In a dump, the tests come before the freeze, so they do not lengthen the standstill.
       known.facts.restore ? ratio(static_cast<double>(ns), whole) : 0,
       "Before all else, CRIU needed " + human::duration(ns) + " to test what the kernel can do.",
-      "20 ms",
+      std::string("20 ms, and 5 % of the ") + (known.facts.restore ? "restore" : "dump"),
       known.facts.kernel_known
           ? "CRIU keeps the result in /run/criu.kdat until the next boot, so later dumps and "
             "restores are spared this."

@@ -194,6 +194,32 @@ TEST(PhasesTest, FromAHundredSecondsOnTheLastDigitsAreCut) {
   }
 }
 
+// CRIU reads the pages of a stream before it switches to the restorer.
+TEST(PhasesTest, ARestoreFromAStreamReadsItsPagesEarlier) {
+  const std::string log = R"((00.000000) CRIU run id = 2
+(00.021900) pstree pid_max=8
+(00.022010) Will restore in 0 namespaces
+(00.022169) Forking task with 7 pid (flags 0x8000)
+(00.022639)      7: Preparing info about shared resources
+(00.041910)      7: Opened local page read 1 (parent 0)
+(00.042177)      7: pr7-1 Read 55e022e3b000 1 pages
+(00.042178)      7: 	pr7-1 Read page from self 55e022e3b000/0
+(00.340733)      7: nr_restored_pages: 65564
+(00.340735)      7: nr_shared_pages:   0
+(00.340942)      7: Restoring resources
+(00.341548) pie: 7: Switched to the restorer 7
+(00.342000) pie: 7: 7: Restored
+(00.343000) net: Unlock network
+(00.344000) Restore finished successfully. Tasks resumed.
+)";
+  const LogPhases restore = restore_phases(log, {});
+  EXPECT_EQ(phase(restore.phases, "memory: reading pages").duration_us, 340'733U - 41'910U);
+  EXPECT_EQ(phase(restore.phases, "processes and files").duration_us,
+            41'910U - 22'169U + 343'000U - 340'733U);
+  ASSERT_EQ(restore.processes.size(), 1U);
+  EXPECT_EQ(phase(restore.processes[0].phases, "memory").duration_us, 340'733U - 41'910U);
+}
+
 TEST(PhasesTest, ARestoreIsTakenApartForEachProcess) {
   const std::string log = R"((00.000000) CRIU run id = 2
 (00.021900) pstree pid_max=8

@@ -149,6 +149,8 @@ TEST(StatsTest, CausesThatTheFiguresTell) {
   ASSERT_EQ(causes.size(), 2U);
   EXPECT_NE(causes[0].find("every 100 ms"), std::string::npos);
   EXPECT_NE(causes[1].find("10 MB/s"), std::string::npos);
+  EXPECT_NE(causes[1].find("compression"), std::string::npos)
+      << "the figures do not say what it was";
 }
 
 TEST(StatsTest, FiguresAreThoseThatCriuGave) {

@@ -103,6 +103,8 @@ TEST(Verdict, SaysThatTheKernelWasProbedFirst) {
   Facts facts = healthy_dump();
   facts.phases[0] = {"look at the kernel", 0, 19 * kOneMs, 0, "", false};
   EXPECT_EQ(first_rule(facts), "");
+  facts.phases[0].end_ns = 59 * kOneMs;
+  EXPECT_EQ(first_rule(facts), "") << "less than 5 % of the dump";
   facts.phases[0].end_ns = 100 * kOneMs;
   EXPECT_EQ(first_rule(facts), "kernel-probed");
   EXPECT_NE(explain(facts).lines[3].find("mount -t tmpfs tmpfs /run"), std::string::npos);
@@ -118,6 +120,9 @@ TEST(Verdict, OfARestoreSaysThatPageFaultsTookTheTime) {
   EXPECT_EQ(first_rule(facts), "");
   facts.signals.faults = 131'150;
   EXPECT_EQ(first_rule(facts), "page-faults");
+  facts.signals.faults = 10 * 131'150;
+  EXPECT_NEAR(explain(facts).findings[0].share, 0.85, 0.001)
+      << "not longer than the pages were read";
 }
 
 TEST(Verdict, SaysThatCopyingTookTheCpu) {
@@ -131,6 +136,20 @@ TEST(Verdict, SaysThatCopyingTookTheCpu) {
   const Verdict verdict = explain(facts);
   ASSERT_EQ(verdict.findings.size(), 1U);
   EXPECT_EQ(verdict.findings[0].rule, "host-memory") << "it explains why copying took so long";
+}
+
+TEST(Verdict, SaysThatKymodCopiedAStream) {
+  Facts facts = healthy_dump();
+  facts.dump->pages_written = 4 * 65536;  // 1 GiB
+  facts.streaming = {false, 600 * kOneMs, 0, 160 * kOneMs, ""};
+  EXPECT_EQ(first_rule(facts), "") << "kymod used the CPU for 44 %, CRIU for 15 %";
+  facts.streaming->starved_ns = 140 * kOneMs;
+  EXPECT_EQ(first_rule(facts), "copying");
+  EXPECT_NE(explain(facts).lines[2].find("CRIU and kymod used a CPU for 61 %"), std::string::npos);
+  facts.dump->pages_written /= 4;
+  EXPECT_EQ(first_rule(facts), "host-memory");
+  facts.streaming->compressed = true;
+  EXPECT_EQ(first_rule(facts), "compression");
 }
 
 TEST(Verdict, SaysThatThereAreManyMappings) {
