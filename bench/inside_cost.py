@@ -33,9 +33,10 @@ WAYS = {"with": [], "without": ["--no-inside"], "again": ["--no-inside"]}
 
 
 class Daemon:
-    def __init__(self, arguments, folder, flags, before=()):
+    def __init__(self, arguments, folder, flags, before=(), options=()):
         folder.mkdir()
         self.folder = folder
+        self.options = options  # of kymo dump
         self.keeps_waits = any("offcpu" in flag for flag in flags)
         self.kymod = common.Kymod(arguments.build, arguments.criu, folder, *flags, before=before)
 
@@ -52,7 +53,7 @@ class Daemon:
         return reply, stem, json.loads(meta.read_text())["about"]
 
     def dump(self, pid, name):
-        return self.ask("dump", "process", str(pid), "--leave-running", "--dir", self.folder / name)
+        return self.ask("dump", "process", str(pid), "--leave-running", "--dir", self.folder / name, *self.options)
 
     def restore(self, pid, name):
         """Dumps and ends the process, and restores it. Returns the same of the restore, with CRIU's figures of the dump
@@ -107,13 +108,13 @@ def parser_of(documentation):
     return parser
 
 
-def measure(arguments, ways, check):
-    """Makes rounds of dumps, one by a kymod with the flags of each of the `ways`: with, without and again. `check`
-    returns more figures of a dump, and ends the program if the dump is wrong."""
+def measure(arguments, ways, check, options=None):
+    """Makes rounds of dumps, one by a kymod with the flags of each of the `ways`: with, without and again. `options` are
+    those of `kymo dump` for a way. `check` returns more figures of a dump, and ends the program if the dump is wrong."""
     with common.scratch_folder(arguments.folder) as folder, contextlib.ExitStack() as stack:
         daemons = {}
         for way, flags in ways.items():
-            daemons[way] = Daemon(arguments, folder / way, flags)
+            daemons[way] = Daemon(arguments, folder / way, flags, options=(options or {}).get(way, ()))
             stack.callback(daemons[way].kymod.stop)
         process, least = start_workload(arguments)
         stack.callback(end, process.pid)
