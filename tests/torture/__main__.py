@@ -78,8 +78,10 @@ class Torture:
             if disturbance.criu_killed and not (answer := self.world.kymo("verify", place)):
                 self.violated(f"CRIU was killed, and {place} is said to be whole: {answer.out}")
         elif not disturbance.kind.endswith(("kymod", "client")):
-            # The deadline may pass while the disk does not take the complete images from memory.
-            expected = str(place) if "has ended, and its whole images are in memory" in said else "running"
+            # The deadline may pass, or the request may be cancelled, while the disk does not take the complete images.
+            written = ("has ended, and its whole images are in memory" in said or
+                       not leave and "the images are written, but their disk does not answer" in said)
+            expected = str(place) if written else "running"
             if self.where(subject) != expected:
                 self.violated(f"{subject.name} is not {expected}, though its dump failed")
         self.find(subject)
