@@ -185,6 +185,13 @@ Result<Histogram> Registry::histogram(Metric metric, const HistogramBuckets& buc
   return Histogram(*first, detail::BucketIndex(buckets));
 }
 
+Result<Histogram> Registry::histogram(Metric metric) {
+  const HistogramBuckets buckets = metric.unit == Unit::nanoseconds ? buckets_in_ns()
+                                   : metric.unit == Unit::bytes     ? buckets_in_bytes()
+                                                                    : HistogramBuckets();
+  return histogram(std::move(metric), buckets);
+}
+
 Result<void> Registry::add_callback(Metric metric, Callback read) {
   const std::lock_guard lock(state_->mutex);
   if (!metric.fields.empty()) {
