@@ -1,7 +1,8 @@
 // Measures one sample: reading 4, 16 and 64 counters into a row, alone and while another thread
-// keeps adding to all of them. For comparison: loads of as many std::atomic, which is the least
-// that reading shared values can cost, and prometheus-cpp's Collect of as many counters. The rows
-// are checked: no value may decrease, and the last one must be the sum that was added.
+// keeps adding to all of them; and calling as many callbacks. For comparison: loads of as many
+// std::atomic, which is the least that reading shared values can cost, and prometheus-cpp's Collect
+// of as many counters. The rows are checked: no value may decrease, and the last one must be the sum
+// that was added.
 #include <benchmark/benchmark.h>
 #include <prometheus/counter.h>
 #include <prometheus/registry.h>
@@ -78,6 +79,19 @@ void sample_beside_a_writer(benchmark::State& state) {
   }
 }
 
+// Gauges that callbacks read, as of a queue whose length the program keeps anyway.
+void sample_of_callbacks(benchmark::State& state) {
+  kymo::Registry registry;
+  std::vector<std::atomic<std::uint64_t>> values(static_cast<std::size_t>(state.range(0)));
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    values[i].store(7);
+    static_cast<void>(registry.callback(
+        {"g" + std::to_string(i), "Reads", kymo::Kind::gauge, kymo::Unit::count, {}},
+        [&value = values[i]] { return value.load(std::memory_order_relaxed); }));
+  }
+  sample_into(state, *registry.sampler({}).value());
+}
+
 void atomic_loads(benchmark::State& state) {
   std::vector<std::atomic<std::uint64_t>> counters(static_cast<std::size_t>(state.range(0)));
   for (auto& counter : counters) {
@@ -120,6 +134,7 @@ void prometheus_collect(benchmark::State& state) {
 BENCHMARK(atomic_loads)->Arg(4)->Arg(16)->Arg(64);
 BENCHMARK(prometheus_collect)->Arg(4)->Arg(16)->Arg(64);
 BENCHMARK(sample)->Arg(4)->Arg(16)->Arg(64);
+BENCHMARK(sample_of_callbacks)->Arg(4)->Arg(16)->Arg(64);
 BENCHMARK(sample_beside_a_writer)->Arg(4)->Arg(16)->Arg(64);
 
 }  // namespace

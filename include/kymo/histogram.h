@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <chrono>
 #include <concepts>
 #include <cstdint>
 #include <vector>
@@ -17,6 +18,41 @@ struct HistogramBuckets {
   std::uint64_t last = 1U << 20U;  // a power of two above `first`
   std::uint32_t per_doubling = 1;  // a power of two, at most 16
 };
+
+// Buckets for values from `lowest` to `highest`, which become the powers of two around them. A value
+// between them is known with an error of at most 1/per_doubling. Values below `lowest` share the
+// first bucket, those above `highest` the last one.
+constexpr HistogramBuckets buckets_between(std::uint64_t lowest, std::uint64_t highest,
+                                           std::uint32_t per_doubling = 4) {
+  constexpr std::uint64_t kHighest = std::uint64_t{1} << 63U;
+  const std::uint64_t first = std::max<std::uint64_t>(
+      std::bit_floor(std::clamp<std::uint64_t>(lowest, 1, kHighest / 2)), per_doubling);
+  const std::uint64_t last = std::bit_ceil(std::min(highest, kHighest));
+  return {first, std::max(last, std::bit_ceil(first + 1)), per_doubling};
+}
+
+// The same for durations, in the unit of the metric. The defaults suit requests that a disk or the
+// network takes part in: 512 ns to 17.2 s in 102 buckets, and 4 us to 16.8 s in 90.
+constexpr HistogramBuckets buckets_in_ns(
+    std::chrono::nanoseconds lowest = std::chrono::microseconds(1),
+    std::chrono::nanoseconds highest = std::chrono::seconds(10), std::uint32_t per_doubling = 4) {
+  return buckets_between(static_cast<std::uint64_t>(std::max<std::int64_t>(lowest.count(), 1)),
+                         static_cast<std::uint64_t>(std::max<std::int64_t>(highest.count(), 1)),
+                         per_doubling);
+}
+constexpr HistogramBuckets buckets_in_us(
+    std::chrono::microseconds lowest = std::chrono::microseconds(1),
+    std::chrono::microseconds highest = std::chrono::seconds(10), std::uint32_t per_doubling = 4) {
+  return buckets_between(static_cast<std::uint64_t>(std::max<std::int64_t>(lowest.count(), 1)),
+                         static_cast<std::uint64_t>(std::max<std::int64_t>(highest.count(), 1)),
+                         per_doubling);
+}
+// The same for sizes: 64 B to 1 GiB in 50 buckets.
+constexpr HistogramBuckets buckets_in_bytes(std::uint64_t lowest = 64,
+                                            std::uint64_t highest = std::uint64_t{1} << 30U,
+                                            std::uint32_t per_doubling = 2) {
+  return buckets_between(lowest, highest, per_doubling);
+}
 
 namespace detail {
 

@@ -16,6 +16,12 @@ namespace kymo {
 
 struct RecorderCounts;
 
+// The callback that runs while a profiler waits for it.
+struct RunningCallback {
+  std::string metric;                 // empty: none
+  std::chrono::nanoseconds waited{};  // since the tick whose sample needs it was due
+};
+
 struct ProfilerOptions {
   std::vector<std::string> metrics{};            // names of metrics; empty: all
   std::shared_ptr<Sink> sink{};                  // where the rows go; required
@@ -90,6 +96,7 @@ class KYMO_API Profiler {
   // run on another thread.
   // Errors: failed_precondition if start() succeeded before: make a new Profiler to record again.
   //         failed_precondition if another profiler uses the sink.
+  //         deadline_exceeded, naming the metric, if a callback has not returned for five seconds.
   //         After any other error you may call it again: invalid_argument for an option; not_found
   //         for an unknown metric; failed_precondition if the registry has no metrics; those of the
   //         ring file and of the sink's open().
@@ -103,7 +110,7 @@ class KYMO_API Profiler {
   //         or at which the program stood still, are no error: see stats().) Also data_loss if the
   //         callback of a recorded metric has thrown, because its columns kept their last values, 0 if
   //         there were none.
-  //         deadline_exceeded if a callback of a metric has not returned for
+  //         deadline_exceeded, naming the metric, if a callback has not returned for
   //         five seconds. Recording has then not stopped: call stop() again when the callback has
   //         returned. The destructor waits just as long, and then leaves the recorder's memory to
   //         its thread.
@@ -123,7 +130,7 @@ class KYMO_API Profiler {
   // refused, an interval that is shorter than a sample takes on this machine, or a ring that had to
   // be moved aside. The recording runs without it. Also contains a real-time priority that the
   // collector has given up since, each recorded metric whose callback has thrown or has returned
-  // values that are probably negative, and what lost_rows() tells.
+  // values that are probably negative, unrecorded_metrics(), and what lost_rows() tells.
   [[nodiscard]] std::vector<std::string> warnings() const;
   // Why the sink refused rows the last time that it began to refuse them, or what somebody else has
   // taken away of the rows that it had kept, whichever was noticed last. Empty if there was
@@ -133,6 +140,16 @@ class KYMO_API Profiler {
   // that was removed. They count as written in stats(). Of a FlightRecorder: the snapshots that
   // could not be written whole, with 0 rows. Looked at every half second while recording.
   [[nodiscard]] LostRows lost_rows() const;
+  // What callbacks of recorded metrics have thrown since start(), and which returned values that
+  // are probably negative. As Registry::callback_errors(), but of this recording.
+  [[nodiscard]] std::vector<CallbackError> callback_errors() const;
+  // The callback that the collector waits for at this moment, also if a scrape runs it. If it
+  // stays the same while ProfilerStats::rows_captured stays the same, it does not return:
+  // TroubleWatch tells of it.
+  [[nodiscard]] RunningCallback running_callback() const;
+  // The names of the metrics that were registered after start(), which the recording does not have.
+  // Empty if ProfilerOptions::metrics chose the metrics.
+  [[nodiscard]] std::vector<std::string> unrecorded_metrics() const;
   // The size of the ring in bytes; 0 before start().
   [[nodiscard]] std::size_t ring_bytes() const;
 

@@ -85,7 +85,10 @@ class KYMO_API Registry {
   Result<CounterFamily> counter_family(Metric metric);
   // Registers a histogram, without fields. It has one column for each bucket, `_sum` (in the
   // metric's unit) and `_count` (docs/histograms.md). The name of the metric selects all of them.
-  Result<Histogram> histogram(Metric metric, const HistogramBuckets& buckets = {});
+  Result<Histogram> histogram(Metric metric, const HistogramBuckets& buckets);
+  // The same with buckets for its unit: buckets_in_ns() or buckets_in_bytes(). For other units, 1 to
+  // 2^20 in 22 buckets.
+  Result<Histogram> histogram(Metric metric);
   // Registers a metric without fields. Its value is what `read` returns when a sample is taken: an
   // unsigned integer, or a bool as 0 or 1. What returns anything else does not compile. The
   // compiler does not see a conversion inside `read`, nor one by std::function: check and scale

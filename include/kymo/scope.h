@@ -172,6 +172,11 @@ class KYMO_API ScopeTree {
   [[nodiscard]] std::vector<ScopeRecord> records() const;
   // The number of scopes that were left out.
   [[nodiscard]] std::uint64_t dropped() const noexcept;
+  // The tree as a table for a person: the duration of each scope without its parts, its category,
+  // its bytes and its name, which is indented below the scope around it. The last lines are the time
+  // in no scope, and the total. Times and bytes that are not in the total are in brackets
+  // (docs/timing.md).
+  [[nodiscard]] std::string table() const;
 
  private:
   friend class Scope;

@@ -2,7 +2,9 @@
 
 #include <array>
 #include <cstdint>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kymo/export.h"
@@ -10,19 +12,35 @@
 
 namespace kymo {
 
-// The begin or the end of an episode in which a recorder could not keep its rows; or rows that it
-// had kept, and that somebody else has taken away (sink_error, never over).
+// Something that a recorder could not do, or that is over.
 struct Trouble {
-  MissCause cause = MissCause::sink_error;  // or ring_full: the sink is too slow or blocked
+  enum class What : std::uint8_t {
+    // The begin or the end of an episode in which it could not keep its rows; or rows that it had
+    // kept, and that somebody else has taken away (sink_error, never over).
+    rows,
+    // The callback of `metric` has thrown, or has returned a value that is probably negative. Once
+    // for each of the two, never over.
+    callback_error,
+    // The callback of `metric` does not return, so no row is recorded.
+    callback_hangs,
+    // Metrics were registered after the start, so the recording does not have them. Never over.
+    unrecorded,
+  };
+  MissCause cause =
+      MissCause::sink_error;  // of rows; or ring_full: the sink is too slow or blocked
   bool over = false;
-  std::uint64_t ticks = 0;  // lost since the episode began
+  std::uint64_t ticks = 0;  // of rows: lost since the episode began
   std::string text;         // one line for a person
+  What what = What::rows;
+  std::string metric{};  // whose callback it is
 };
 
 // Reports once that a recorder has begun to lose rows because of its sink, and once that this is
-// over, however often the sink fails in between. Also reports once each time that somebody has
-// removed or cut off the file. Call look() about once a second, from any thread
-// except the sink's: a sink that is blocked cannot report itself.
+// over, however often the sink fails in between. Reports once each time that somebody has removed
+// or cut off the file. Reports once that the callback of a metric throws, once that a callback has
+// not returned for a second, and once that it has. Reports once each metric that is not recorded
+// because it was registered too late. Call look() about once a second, from any thread except the
+// sink's and those that run callbacks: what is blocked cannot report itself.
 //
 // Threads:   one at a time.
 // Ownership: refers to the profiler.
@@ -31,6 +49,8 @@ class KYMO_API TroubleWatch {
  public:
   // An episode is over when nothing was lost for this time.
   static constexpr std::uint64_t kQuietNs = 3'000'000'000;
+  // A callback that has not returned for this time hangs.
+  static constexpr std::chrono::nanoseconds kHangs{1'000'000'000};
 
   explicit TroubleWatch(const Profiler& profiler) : profiler_(&profiler) {}
 
@@ -44,13 +64,24 @@ class KYMO_API TroubleWatch {
     std::uint64_t last_ns = 0;   // when the last loss was seen
     bool running = false;
   };
+  // A callback that ran at the last look.
+  struct Wait {
+    std::string metric;
+    std::uint64_t rows = 0;  // that were captured before
+    bool told = false;
+  };
   void look_at(MissCause cause, std::uint64_t missed, Episode& episode, std::vector<Trouble>* news);
+  void look_at_callbacks(std::uint64_t rows, std::vector<Trouble>* news);
+  void look_at_metrics(std::vector<Trouble>* news);
   [[nodiscard]] std::string text_of(const Trouble& trouble) const;
 
   const Profiler* profiler_;
   Episode sink_error_;
   Episode ring_full_;
   LostRows told_;  // the rows that were taken away, at the last report
+  std::set<std::pair<std::string, bool>> told_errors_;  // by metric and CallbackError::negative
+  Wait wait_;
+  std::size_t told_unrecorded_ = 0;  // how many metrics
 };
 
 }  // namespace kymo

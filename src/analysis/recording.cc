@@ -82,6 +82,17 @@ Result<void> join_metadata(const std::string& path, Recording& recording) {
   return {};
 }
 
+// What is known of a recording whose list of gaps cannot be read.
+std::string what_is_left(const Recording& recording) {
+  if (!recording.metadata) {
+    return "; how many ticks were missed is unknown";
+  }
+  const std::string gaps = "; the metadata list its longest gaps";
+  return recording.metadata->state == "ended"
+             ? gaps + "; the recording itself ended properly, with all rows and totals"
+             : gaps;
+}
+
 void join_gaps(const std::string& path, Recording& recording) {
   auto gaps = read_gaps(path);
   if (gaps) {
@@ -91,7 +102,7 @@ void join_gaps(const std::string& path, Recording& recording) {
     recording.gaps = std::move(gaps).value();
     return;
   }
-  recording.notes.push_back(gaps.error().message);
+  recording.notes.push_back(gaps.error().message + what_is_left(recording));
   if (recording.metadata) {
     Gaps known;
     known.longest = recording.metadata->longest_gaps;

@@ -23,6 +23,7 @@ Sampler::Sampler(std::vector<std::unique_ptr<Source>> sources) : sources_(std::m
   for (const auto& source : sources_) {
     columns_.insert(columns_.end(), source->columns().begin(), source->columns().end());
   }
+  read_.resize(columns_.size());
   values_.resize(columns_.size());
   begun_.resize(columns_.size());
   shown_.resize(columns_.size());
@@ -85,10 +86,15 @@ void Sampler::read_all() {
   std::size_t at = 0;
   for (const auto& source : sources_) {
     const std::size_t count = source->columns().size();
-    source->read(now_ns, std::span(values_).subspan(at, count));
+    source->read(now_ns, std::span(read_).subspan(at, count));
     at += count;
   }
-  for (std::size_t i = 0; i < values_.size(); ++i) shown_[i] = values_[i] - begun_[i];
+  for (std::size_t i = 0; i < values_.size(); ++i) {
+    // The kernel takes back some of what it has counted, such as the idle time of /proc/stat.
+    const bool fell = columns_[i].kind == Kind::counter && read_[i] < values_[i];
+    if (!fell) values_[i] = read_[i];
+    shown_[i] = values_[i] - begun_[i];
+  }
   ++readings_;
 }
 

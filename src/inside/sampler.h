@@ -55,7 +55,8 @@ class Sampler {
 
   std::vector<std::unique_ptr<Source>> sources_;
   std::vector<Metric> columns_;
-  std::vector<std::uint64_t> values_;  // as the sources gave them
+  std::vector<std::uint64_t> read_;    // as the sources gave them
+  std::vector<std::uint64_t> values_;  // the same, but a counter never goes back
   std::vector<std::uint64_t> begun_;   // the first values of counters; 0 for gauges
   std::vector<std::uint64_t> shown_;   // values_ - begun_
   std::uint64_t interval_ns_ = 0;

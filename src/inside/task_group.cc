@@ -49,6 +49,12 @@ void add_grown(const TaskTotals& now, const TaskTotals& before, TaskTotals& sum)
   for (const auto figure : kCumulative) sum.*figure += now.*figure - before.*figure;
 }
 
+// A figure of a task goes back if another of its threads has called execve(2): that thread takes over
+// the id, with its own, lower figures. It also does in the moment in which the kernel removes a task.
+void raise(std::uint64_t& figure, std::uint64_t value) {
+  figure = std::max(figure, value);
+}
+
 void count_state(char state, TaskTotals& sum) {
   if (state == 't') {
     ++sum.traced;
@@ -85,6 +91,8 @@ void TaskGroup::add_task(pid_t process, pid_t task) {
 
 void TaskGroup::discover() {
   left_out_ = 0;
+  std::set<pid_t> zombies;
+  bool all_listed = true;
   for (std::size_t i = 0; i < processes_.size(); ++i) {  // NOLINT(modernize-loop-convert): it grows
     const pid_t process = processes_[i];
     if (depth_ == Depth::threads) {
@@ -93,8 +101,13 @@ void TaskGroup::discover() {
       add_task(process, process);
     }
     const Result<std::vector<pid_t>> children = probe::children_of(process, proc_);
+    all_listed = all_listed && children.ok();
     if (!children) continue;  // found at the next look
     for (const pid_t child : *children) {
+      if (zombies_.contains(child)) {
+        zombies.insert(child);
+        continue;
+      }
       const bool known = std::find(processes_.begin(), processes_.end(), child) != processes_.end();
       if (known || processes_.size() >= kMaxTasks || others_.contains(child)) continue;
       if (is_other && is_other(child)) {
@@ -104,24 +117,25 @@ void TaskGroup::discover() {
       }
     }
   }
+  if (all_listed) zombies_.swap(zombies);
 }
 
 void TaskGroup::read_schedstat(Task& task) {
   std::string_view times = task.schedstat.read(buffer_);
   if (times.empty()) return;
-  task.now.cpu_ns = probe::take_number(times);
-  task.now.wait_ns = probe::take_number(times);
-  task.now.timeslices = probe::take_number(times);
+  raise(task.now.cpu_ns, probe::take_number(times));
+  raise(task.now.wait_ns, probe::take_number(times));
+  raise(task.now.timeslices, probe::take_number(times));
 }
 
 void TaskGroup::read_io(Task& task) {
   if (!task.io.valid()) return;
   const std::string_view io = task.io.read(buffer_);
   if (io.empty()) return;
-  task.now.read_calls = probe::value_of(io, "syscr");
-  task.now.write_calls = probe::value_of(io, "syscw");
-  task.now.read_bytes = probe::value_of(io, "read_bytes");
-  task.now.written_bytes = probe::value_of(io, "write_bytes");
+  raise(task.now.read_calls, probe::value_of(io, "syscr"));
+  raise(task.now.write_calls, probe::value_of(io, "syscw"));
+  raise(task.now.read_bytes, probe::value_of(io, "read_bytes"));
+  raise(task.now.written_bytes, probe::value_of(io, "write_bytes"));
 }
 
 // Called when a task is seen in the state D. `slept_ns`: since it was last seen so.
@@ -146,8 +160,8 @@ bool TaskGroup::read_stat(pid_t pid, Task& task, std::uint64_t now_monotonic_ns)
   StatFields stat;
   if (!stat.parse(task.stat.read(buffer_))) return false;
   const char state = stat.state_letter();
-  task.now.minor_faults = stat[StatFields::minor_faults];
-  task.now.major_faults = stat[StatFields::major_faults];
+  raise(task.now.minor_faults, stat[StatFields::minor_faults]);
+  raise(task.now.major_faults, stat[StatFields::major_faults]);
   if (task.first_thread) task.now.resident_bytes = stat[StatFields::resident_pages] * page_bytes();
   if (state == 'D') note_sleep(pid, task, task.state == 'D' ? now_monotonic_ns - task.state_ns : 0);
   task.state = state;
@@ -182,6 +196,7 @@ void TaskGroup::read_next(std::uint64_t now_monotonic_ns) {
     }
     add_grown(found->second.now, found->second.before, ended_);
     ++ended_.gone;
+    zombies_.insert(found->first);
     std::erase(processes_, found->first);
     tasks_.erase(found);
     order_.erase(order_.begin() + static_cast<std::ptrdiff_t>(cursor_));

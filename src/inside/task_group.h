@@ -108,6 +108,7 @@ class TaskGroup {
   const std::string proc_;
   std::vector<pid_t> processes_;  // whose children are looked for
   std::set<pid_t> others_;        // children that are left out
+  std::set<pid_t> zombies_;       // that were read to their end, while their parents list them
   std::map<pid_t, Task> tasks_;
   std::vector<pid_t> order_;
   std::size_t cursor_ = 0;

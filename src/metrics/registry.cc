@@ -185,6 +185,13 @@ Result<Histogram> Registry::histogram(Metric metric, const HistogramBuckets& buc
   return Histogram(*first, detail::BucketIndex(buckets));
 }
 
+Result<Histogram> Registry::histogram(Metric metric) {
+  const HistogramBuckets buckets = metric.unit == Unit::nanoseconds ? buckets_in_ns()
+                                   : metric.unit == Unit::bytes     ? buckets_in_bytes()
+                                                                    : HistogramBuckets();
+  return histogram(std::move(metric), buckets);
+}
+
 Result<void> Registry::add_callback(Metric metric, Callback read) {
   const std::lock_guard lock(state_->mutex);
   if (!metric.fields.empty()) {
@@ -230,6 +237,30 @@ Result<void> RegistryAccess::add_foreign(Registry& registry, Metric metric,
 std::shared_ptr<const std::atomic<std::uint64_t>> RegistryAccess::errors_of_callbacks(
     const Registry& registry) {
   return registry.state_->callback_errors;
+}
+
+std::string RegistryAccess::running_callback(const Registry& registry) {
+  const Registry::State& state = *registry.state_;
+  const CallbackMetric* const running = state.turn.running();
+  if (running == nullptr) {
+    return {};
+  }
+  const std::lock_guard lock(state.mutex);
+  const auto found =
+      std::find_if(state.entries.begin(), state.entries.end(),
+                   [running](const Entry& entry) { return entry.callback.get() == running; });
+  return found == state.entries.end() ? std::string() : found->name();
+}
+
+std::vector<std::string> RegistryAccess::metrics_after(const Registry& registry,
+                                                       std::size_t count) {
+  const std::lock_guard lock(registry.state_->mutex);
+  const std::vector<Entry>& entries = registry.state_->entries;
+  std::vector<std::string> names;
+  for (std::size_t i = count; i < entries.size(); ++i) {
+    names.push_back(entries[i].name());
+  }
+  return names;
 }
 
 std::vector<CallbackError> Registry::callback_errors() const {
@@ -371,13 +402,17 @@ void Sampler::read(std::uint64_t* out) const noexcept {
     return;
   }
   const CallbackTurn::Taken turn(s.turn);
-  for (const State::CallbackColumn& callback : s.callbacks) {
-    if (turn.taken()) {
-      callback.metric->read(out + callback.column);
-    } else {
+  if (!turn.taken()) {
+    for (const State::CallbackColumn& callback : s.callbacks) {
       callback.metric->keep(out + callback.column);
     }
+    return;
   }
+  for (const State::CallbackColumn& callback : s.callbacks) {
+    s.turn.note_running(callback.metric.get());
+    callback.metric->read(out + callback.column);
+  }
+  s.turn.note_running(nullptr);
 }
 
 }  // namespace kymo

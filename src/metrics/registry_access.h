@@ -1,8 +1,11 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "kymo/metric.h"
 #include "kymo/registry.h"
@@ -20,6 +23,12 @@ struct RegistryAccess {
   // How often callbacks of the registry have thrown. Outlives the registry, and keeps nothing of it.
   static std::shared_ptr<const std::atomic<std::uint64_t>> errors_of_callbacks(
       const Registry& registry);
+
+  // The metric whose callback runs now, in a sample or in a scrape; empty: none does.
+  static std::string running_callback(const Registry& registry);
+
+  // The names of the metrics that were registered after the first `count`, oldest first.
+  static std::vector<std::string> metrics_after(const Registry& registry, std::size_t count);
 };
 
 }  // namespace kymo

@@ -88,7 +88,8 @@ void TreeMetrics::State::read(std::uint64_t* words) {
     words[i] = totals.*kFigures.at(i).value;
   }
   words[kCgroupMemory] = cgroup_memory_bytes = cgroup.memory_bytes().value_or(cgroup_memory_bytes);
-  words[kCgroupCpu] = cgroup_cpu_ns = cgroup.cpu_ns().value_or(cgroup_cpu_ns);
+  // The CPU time of the root cgroup comes from the same counts as /proc/stat, which can go back.
+  words[kCgroupCpu] = cgroup_cpu_ns = std::max(cgroup_cpu_ns, cgroup.cpu_ns().value_or(0));
 }
 
 Result<void> TreeMetrics::State::add(Registry& registry, const char* name, const char* help,

@@ -116,6 +116,21 @@ TEST(Summary, WithoutMetadataKindsAreToldFromTheValues) {
   EXPECT_FALSE(capture_of(summary).has_value());
 }
 
+// Before, the note was only that a file could not be opened.
+TEST(Summary, WhereOnlyTheListOfGapsIsMissingTheRecordingIsSaidToHaveEnded) {
+  const tests::TempFolder folder;
+  const std::string path = folder.file("a.tsv", "Time (ns)\tn_bytes\tlevel\n1\t1\t5\n2\t2\t4\n");
+  static_cast<void>(folder.file("a.meta.json", metadata(R"("ticks_due":2,"rows_written":2)")));
+  const Summary summary = summarize_ok(path);
+  ASSERT_EQ(summary.recording.notes.size(), 1U);
+  EXPECT_TRUE(has_note(summary, "a.gaps.tsv"));
+  EXPECT_TRUE(has_note(summary,
+                       "; the metadata list its longest gaps; the recording itself ended properly, "
+                       "with all rows and totals"))
+      << summary.recording.notes[0];
+  EXPECT_EQ(judge(summary).front().level, Verdict::Level::good);
+}
+
 TEST(Summary, RefusesMetadataOfANewerVersionByName) {
   const tests::TempFolder folder;
   const std::string path = folder.file("a.tsv", "Time (ns)\tn_bytes\n1\t1\n");

@@ -50,6 +50,39 @@ assert max(columns["tree_processes"]) >= 2
 END
 }
 
+@test "no counter of a running tree goes back while its children end" {
+  # One child stays a zombie, the others are waited for.
+  /usr/bin/python3 -c '
+import os, time
+if os.fork() == 0:
+    sum(range(2_000_000))
+    os._exit(0)
+while True:
+    child = os.fork()
+    if child == 0:
+        os.write(os.open("/dev/null", os.O_WRONLY), bytes(100_000))
+        sum(range(100_000))
+        os._exit(0)
+    os.waitpid(child, 0)
+    time.sleep(0.002)' 3>&- &
+  pid=$!
+  run --separate-stderr "$kymo" record -p "$pid" --duration 1 --output "$dir/run.tsv"
+  kill -KILL "$pid"
+  [ "$status" -eq 0 ]
+  /usr/bin/python3 - "$dir/run.tsv" "$dir/run.meta.json" <<'END'
+import json, sys
+rows = [line.rstrip("\n").split("\t") for line in open(sys.argv[1])]
+kinds = {column["name"]: column["kind"] for column in json.load(open(sys.argv[2]))["columns"]}
+for i, name in enumerate(rows[0][1:], 1):
+    values = [int(row[i]) for row in rows[1:]]
+    assert kinds[name] == "gauge" or values == sorted(values), name
+assert kinds["tree_cpu_ns"] == "counter"
+END
+  run --separate-stderr "$kymo" report "$dir/run.tsv"
+  [ "$status" -eq 0 ]
+  [[ "$output" != *"goes back"* ]]
+}
+
 @test "SIGINT is the command's, and kymo waits for it" {
   run --separate-stderr timeout 60 "$kymo" record -- sh -c \
     'trap "echo caught; exit 3" INT; kill -INT $PPID $$; while :; do sleep 0.01; done'

@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <mutex>
 #include <thread>
 
 #include "base/clock.h"
@@ -310,6 +311,62 @@ TEST(CriuSource, AZombieStillHasItsLastFigures) {
   EXPECT_EQ(values.at("criu_tasks"), 0U);
 }
 
+// Before the fix, a zombie was found again and again until its parent waited for it, and each time all
+// that it had done was added once more.
+TEST(CriuSource, AZombieThatItsParentDoesNotWaitForCountsOnce) {
+  const test::TemporaryDirectory proc;
+  const auto process = [&](const std::string& pid, char state, const std::string& children) {
+    write(proc.path() + "/" + pid + "/stat",
+          pid + " (criu) " + state + " 1 1 1 0 -1 0 5 0 0 0 0 0 0 0 20 0 1 0 5 1000 1 0\n");
+    write(proc.path() + "/" + pid + "/schedstat", "1000 1 1\n");
+    write(proc.path() + "/" + pid + "/task/" + pid + "/children", children);
+  };
+  process("9", 'S', "10 ");
+  process("10", 'Z', "");
+  TaskGroup group(TaskGroup::Depth::processes, proc.path());
+  group.add(9);
+  std::uint64_t now_ns = 1'000'000'000;
+  TaskTotals totals;
+  for (int i = 0; i < 500; ++i) totals = group.read(now_ns += 1'000'000);
+  EXPECT_EQ(totals.cpu_ns, 2000U);
+  EXPECT_EQ(totals.minor_faults, 10U);
+  EXPECT_EQ(totals.gone, 1U);
+  process("9", 'S', "");  // it has waited, and a new child has the same pid
+  for (int i = 0; i < 100; ++i) totals = group.read(now_ns += 1'000'000);
+  process("9", 'S', "10 ");
+  process("10", 'S', "");
+  for (int i = 0; i < 100; ++i) totals = group.read(now_ns += 1'000'000);
+  EXPECT_EQ(totals.cpu_ns, 3000U);
+  EXPECT_EQ(totals.running, 2U);
+}
+
+// As if another thread of the process had called execve(2). Before the fix, the sum of the group
+// went back, and a group of one task seemed to have used 584 years of CPU time.
+TEST(TargetSource, AFigureOfTheKernelThatGoesBackDoesNotLowerTheSum) {
+  const test::TemporaryDirectory proc;
+  write_task(proc.path(), 'S', "");
+  TaskGroup group(TaskGroup::Depth::threads, proc.path());
+  group.add(7);
+  std::uint64_t now_ns = 1'000'000'000;
+  const auto pass = [&] {
+    TaskTotals totals;
+    for (int i = 0; i < 10; ++i) totals = group.read(now_ns += 1'000'000);
+    return totals;
+  };
+  EXPECT_EQ(pass().cpu_ns, 0U) << "what it did before the first look does not count";
+  write(proc.path() + "/7/task/7/schedstat", "6000 900 5\n");
+  EXPECT_EQ(pass().cpu_ns, 1000U);
+  write(proc.path() + "/7/task/7/schedstat", "10 20 1\n");
+  write(proc.path() + "/7/task/7/stat",
+        "7 (x) S 1 1 1 0 -1 0 3 0 1 0 1 1 0 0 20 0 1 0 5 1000 25 0 0 0 0 0 0 0 0 0\n");
+  const TaskTotals totals = pass();
+  EXPECT_EQ(totals.cpu_ns, 1000U);
+  EXPECT_EQ(totals.wait_ns, 200U);
+  EXPECT_EQ(totals.timeslices, 2U);
+  EXPECT_EQ(totals.minor_faults, 0U);
+  EXPECT_EQ(totals.major_faults, 0U);
+}
+
 TEST(CriuSource, FindsACriuThatAnotherProgramHasStartedAsTheTracer) {
   Child child({"sleep", "infinity"});
   Target target;
@@ -433,6 +490,46 @@ class Counting : public Source {
   const std::vector<Metric> columns_ = {{"a_count", "", Kind::counter, Unit::count, {}, {}},
                                         {"b", "", Kind::gauge, Unit::count, {}, {}}};
 };
+
+// The idle time of /proc/stat goes back now and then (proc(5)). A recording of a request then had a
+// counter that went back, which the report took for a number below zero.
+TEST(Sampler, ACounterOfTheKernelThatGoesBackStaysWhereItWas) {
+  const test::TemporaryDirectory proc;
+  const auto idle = [&](int ticks) {
+    write(proc.path() + "/stat", "cpu 100 20 300 " + std::to_string(ticks) + " 50 6 7 80 9 10\n");
+  };
+  idle(4000);
+  std::vector<std::unique_ptr<Source>> sources;
+  sources.push_back(make_machine_source(proc.path()));
+  Sampler sampler(std::move(sources));
+  std::size_t column = 0;
+  while (sampler.columns()[column].name != "machine_idle_ns") ++column;
+  std::mutex mutex;
+  std::vector<std::uint64_t> seen;
+  const auto last = [&] {
+    const std::lock_guard lock(mutex);
+    return seen.empty() ? 0 : seen.back();
+  };
+  sampler.start(std::chrono::milliseconds(1), [&](auto values) {
+    const std::lock_guard lock(mutex);
+    seen.push_back(values[column]);
+  });
+  const auto tick_ns =
+      std::uint64_t{1'000'000'000} / static_cast<std::uint64_t>(::sysconf(_SC_CLK_TCK));
+  idle(4100);
+  EXPECT_TRUE(test::eventually([&] { return last() == 100 * tick_ns; }));
+  idle(4090);
+  const auto readings = [&] {
+    const std::lock_guard lock(mutex);
+    return seen.size();
+  };
+  const std::size_t before = readings();
+  EXPECT_TRUE(test::eventually([&] { return readings() > before + 25; }));
+  idle(4200);
+  EXPECT_TRUE(test::eventually([&] { return last() == 200 * tick_ns; }));
+  sampler.stop();
+  EXPECT_TRUE(std::is_sorted(seen.begin(), seen.end()));
+}
 
 TEST(Sampler, CountersBeginAtZeroAndGaugesAsTheyAre) {
   std::vector<std::unique_ptr<Source>> sources;

@@ -29,7 +29,7 @@ PUBLIC = {
     "histogram.h": "metrics", "profiling_only.h": "metrics",
     "sink.h": "sampling", "profiler.h": "sampling", "trouble.h": "sampling",
     "flight_recorder.h": "sampling", "recover.h": "sampling",
-    "scope.h": "timing",
+    "scope.h": "timing", "timed_scope.h": "timing",
     "prometheus.h": "prometheus",
 }
 MOST_LINES = 600

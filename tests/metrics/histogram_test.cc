@@ -57,6 +57,48 @@ TEST(Histogram, CountsFromEveryThreadIntoItsColumns) {
   EXPECT_EQ(row, (std::vector<std::uint64_t>{2, 1, 2, 1, 110, 6}));
 }
 
+// The width of a bucket is at most 1/per_doubling of its values, so this is a bound on the error of
+// a quantile.
+static_assert(buckets_between(1000, 5000).first == 512 && buckets_between(1000, 5000).last == 8192);
+static_assert(buckets_in_ns().first == 512 && buckets_in_ns().last == 1ULL << 34U);
+static_assert(buckets_in_us().first == 4 && buckets_in_us().last == 1ULL << 24U);
+static_assert(buckets_in_bytes().first == 64 && buckets_in_bytes().last == 1ULL << 30U);
+
+TEST(Histogram, BucketsForAnyRangeAreOnesThatTheRegistryTakes) {
+  Registry registry;
+  int number = 0;
+  const auto taken = [&](const HistogramBuckets& buckets) {
+    const Metric metric{
+        "n" + std::to_string(number++) + "_ns", "help", Kind::counter, Unit::nanoseconds, {}};
+    const auto histogram = registry.histogram(metric, buckets);
+    return histogram ? std::string() : histogram.error().message;
+  };
+  using std::chrono::hours;
+  using std::chrono::nanoseconds;
+  for (const HistogramBuckets& buckets :
+       {buckets_between(0, 0), buckets_between(5, 5), buckets_between(9, 3),
+        buckets_between(1, UINT64_MAX, 1), buckets_between(UINT64_MAX, UINT64_MAX, 16),
+        buckets_in_ns(nanoseconds(-5), nanoseconds(-9)), buckets_in_ns(nanoseconds(0), hours(24)),
+        buckets_in_us(), buckets_in_bytes()}) {
+    EXPECT_EQ(taken(buckets), "") << buckets.first << ' ' << buckets.last;
+    EXPECT_GE(buckets.last, 2 * buckets.first);
+  }
+  EXPECT_NE(taken(buckets_between(1, 100, 3)), "") << "three to a doubling";
+}
+
+// Before, all values above 1.05 ms or 1 MiB were in one bucket.
+TEST(Histogram, TheDefaultBucketsFitTheUnit) {
+  Registry registry;
+  const auto bounds = [&](const std::string& name, Unit unit) {
+    EXPECT_TRUE(registry.histogram({name, "help", Kind::counter, unit, {}}));
+    return registry.sampler({name}).value()->columns().front().metric->bounds;
+  };
+  EXPECT_EQ(bounds("a_ns", Unit::nanoseconds).back(), 1ULL << 34U);
+  EXPECT_EQ(bounds("b_bytes", Unit::bytes).back(), 1ULL << 30U);
+  EXPECT_EQ(bounds("c_us", Unit::microseconds).back(), 1ULL << 20U);
+  EXPECT_EQ(bounds("d", Unit::count).back(), 1ULL << 20U);
+}
+
 TEST(Histogram, RefusesWhatCannotBe) {
   Registry registry;
   const Metric wait{"wait_us", "Waits", Kind::counter, Unit::microseconds, {}};

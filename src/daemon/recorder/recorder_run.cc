@@ -106,6 +106,15 @@ Result<void> RecorderRun::start() {
   return {};
 }
 
+std::vector<Trouble> RecorderRun::troubles() {
+  std::vector<Trouble> troubles = watch_.look();
+  std::erase_if(troubles, [](const Trouble& trouble) {  // new_warnings() tells of these
+    return trouble.what == Trouble::What::callback_error ||
+           trouble.what == Trouble::What::unrecorded;
+  });
+  return troubles;
+}
+
 std::vector<std::string> RecorderRun::new_warnings() {
   std::vector<std::string> warnings = profiler_.warnings();
   std::erase(warnings, profiler_.lost_rows().text);  // troubles() tells of it

@@ -59,7 +59,7 @@ class RecorderRun {
   // Cost: copies the rows; the recorder does not wait for it.
   void read(std::uint64_t from_ns, const std::function<void(const Rows&)>& each) const;
   // Reports if rows have begun to be lost since the last call, or are no longer lost.
-  [[nodiscard]] std::vector<Trouble> troubles() { return watch_.look(); }
+  [[nodiscard]] std::vector<Trouble> troubles();
   // The profiler's warnings that were not returned by an earlier call.
   [[nodiscard]] std::vector<std::string> new_warnings();
 

@@ -26,6 +26,7 @@ void Collector::begin() {
   Pacer::reduce_wakeup_latency();
   last_ns_ = monotonic_ns();
   tick_ = newest_due(last_ns_) + 1;
+  counts_.first_tick.set(tick_);
   standstill_.note(last_ns_);
 }
 

@@ -29,6 +29,7 @@ struct RecorderCounts {
     OwnedCount sample_window_max_ns;
     TimingHistogram timing_errors;
     PaceCounts pace;
+    OwnedCount first_tick;         // the first that was due: those since then are counted
     OwnedCount realtime_given_up;  // thousandths of a CPU that it had used; 0: not given up
   };
   // Only the writer writes these.

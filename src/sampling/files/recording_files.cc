@@ -177,10 +177,13 @@ Result<void> RecordingFiles::write_metadata(const ProfilerStats& stats, const ch
     gaps_.close();
   }
   Result<void> replaced = replace_metadata(stats, state);
-  if (replaced && ends && gaps_lost != nullptr) {
+  ended_ = replaced && ends;
+  if (ended_ && gaps_lost != nullptr) {
     return Error{Code::data_loss,
                  recording_stem(path_) + ".gaps.tsv " + gaps_lost +
-                     ": only the longest gaps and the totals are left, in the metadata",
+                     "; the recording itself ended properly: its rows and totals are complete, and "
+                     "the metadata list its longest gaps, at most " +
+                     std::to_string(kMaxLongestGaps),
                  0};
   }
   return replaced;

@@ -77,6 +77,9 @@ class RecordingFiles {
 
   [[nodiscard]] std::uint64_t bytes() const { return rows_.size(); }
   [[nodiscard]] std::uint64_t gap_bytes() const { return gaps_.size(); }
+  // Whether write_metadata() has ended the recording. Also true if it has told of a lost list of
+  // gaps.
+  [[nodiscard]] bool ended() const { return ended_; }
   // What somebody else has done to the rows.
   [[nodiscard]] FileChange change() const { return rows_.change(); }
   [[nodiscard]] const std::string& path() const { return path_; }
@@ -100,6 +103,7 @@ class RecordingFiles {
   std::vector<Gap> unwritten_gaps_;       // not written yet, oldest first
   std::vector<Gap> longest_gaps_;         // longest first
   std::vector<Mark> marks_;
+  bool ended_ = false;
 };
 
 }  // namespace kymo

@@ -42,6 +42,9 @@ class RecordingParts {
   // `stats` are those of the whole recording.
   Result<void> write_metadata(const ProfilerStats& stats, const char* state);
 
+  // Whether write_metadata() has ended the newest part. See RecordingFiles::ended().
+  [[nodiscard]] bool ended() const { return files_.ended(); }
+
   // What somebody else has removed of the rows that write() had accepted. `verb`: what the
   // recording does in its newest part: "goes on" or "ends".
   // Cost: one fstat(2).

@@ -44,7 +44,7 @@ class TsvSink final : public Sink {
     LostRows lost = parts_->lost_rows("ends");
     open_.store(false, std::memory_order_release);
     if (!ended) {
-      return unfinished(ended.error(), stats);
+      return parts_->ended() ? ended.error() : unfinished(ended.error(), stats);
     }
     return lost.text.empty() ? Result<void>() : Error{Code::data_loss, std::move(lost.text), 0};
   }

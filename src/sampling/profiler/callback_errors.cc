@@ -1,5 +1,7 @@
 #include "sampling/profiler/callback_errors.h"
 
+#include <algorithm>
+
 #include "metrics/registry_access.h"
 
 namespace kymo {
@@ -54,6 +56,18 @@ std::string text_of(const CallbackError& error) {
   }
   return "metric '" + error.metric + "': its callback has thrown " + times + error.what +
          "; its columns kept their last values meanwhile, 0 if there were none";
+}
+
+std::string text_of_unrecorded(const std::vector<std::string>& metrics) {
+  constexpr std::size_t kShown = 8;
+  std::string names;
+  for (std::size_t i = 0; i < std::min(metrics.size(), kShown); ++i) {
+    names += (i == 0 ? "" : ", ") + metrics[i];
+  }
+  if (metrics.size() > kShown) {
+    names += " and " + std::to_string(metrics.size() - kShown) + " more";
+  }
+  return "not recorded, because registered after the recorder was started: " + names;
 }
 
 }  // namespace kymo

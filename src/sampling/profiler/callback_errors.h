@@ -47,5 +47,7 @@ class CallbackErrors {
 
 // A line for a person.
 std::string text_of(const CallbackError& error);
+// The same for metrics that were registered too late. Their names come after the only colon.
+std::string text_of_unrecorded(const std::vector<std::string>& metrics);
 
 }  // namespace kymo

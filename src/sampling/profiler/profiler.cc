@@ -27,6 +27,7 @@
 #include "base/json_text.h"
 #include "kymo/recover.h"
 #include "metrics/exposition_name.h"
+#include "metrics/registry_access.h"
 #include "sampling/collect/collector.h"
 #include "sampling/collect/recorder_counts.h"
 #include "sampling/collect/recorder_metrics.h"
@@ -35,6 +36,7 @@
 #include "sampling/files/metadata.h"
 #include "sampling/files/sink_in_use.h"
 #include "sampling/profiler/callback_errors.h"
+#include "sampling/profiler/collector_thread.h"
 #include "sampling/profiler/losses.h"
 #include "sampling/ring/gap_queue.h"
 #include "sampling/ring/ring.h"
@@ -94,81 +96,18 @@ Result<void> check(const ProfilerOptions& options) {
   return {};
 }
 
-// How long stop() waits for a sample that has already begun: this many checks, a millisecond apart.
-// It counts checks, because a clock may jump meanwhile.
-constexpr int kMaxLooks = 5000;
-
-bool becomes_true_in_time(const std::atomic<bool>& condition) {
-  constexpr int kSoon = 50;  // the first checks are closer together
-  for (int i = 0; !condition.load(std::memory_order_acquire); ++i) {
-    if (i == kSoon + kMaxLooks) return false;
-    std::this_thread::sleep_for(std::chrono::microseconds(i < kSoon ? 20 : 1000));
-  }
-  return true;
+// How many metrics of the registry are in the columns, if these are of all metrics that it had: the
+// ones that were registered since then come last.
+std::uint64_t count_recorded(const Registry& registry, const std::vector<Column>& columns) {
+  const std::vector<std::string> all = RegistryAccess::metrics_after(registry, 0);
+  std::size_t count = all.size();
+  const auto is_recorded = [&](const std::string& name) {
+    return std::any_of(columns.begin(), columns.end(),
+                       [&](const Column& column) { return column.metric->name == name; });
+  };
+  while (count != 0 && !is_recorded(all[count - 1])) --count;
+  return count;
 }
-
-// The shortest time of a sample on this machine, and thus the shortest interval that can be kept.
-// On a busy machine, the thread may have to wait for a CPU within a sample, so one sample says
-// little.
-std::uint64_t measure_sample_ns(const Sampler& sampler) {
-  constexpr int kSamples = 200;
-  constexpr int kFew = 5;
-  // A slow gauge must not hold up the start.
-  constexpr std::uint64_t kEnoughNs = 2'000'000;
-  constexpr std::uint64_t kEnoughForFewNs = 50'000'000;
-  std::vector<std::uint64_t> row(sampler.columns().size());
-  std::uint64_t shortest = UINT64_MAX;
-  const std::uint64_t started = monotonic_ns();
-  for (int i = 0; i < kSamples; ++i) {
-    const std::uint64_t begin = monotonic_ns();
-    if (begin - started > (i < kFew ? kEnoughForFewNs : kEnoughNs)) {
-      break;
-    }
-    sampler.read(row.data());
-    shortest = std::min(shortest, monotonic_ns() - begin);
-  }
-  return shortest;
-}
-
-// The collector's thread. First it measures how long a sample takes, and then it waits for what it
-// is to do. So the callbacks run on no other thread of the recorder, and a slow first call is over
-// before the recording's clock starts.
-class CollectorThread {
- public:
-  explicit CollectorThread(const Sampler& sampler) {
-    std::promise<std::uint64_t> measured;
-    sample_ns_ = measured.get_future();
-    thread_ = std::thread(
-        [&sampler, measured = std::move(measured), next = next_.get_future()]() mutable {
-          ::pthread_setname_np(::pthread_self(), "kymo-collector");
-          measured.set_value(measure_sample_ns(sampler));
-          if (const std::function<void()> run = next.get()) {
-            run();
-          }
-        });
-  }
-  ~CollectorThread() {
-    if (thread_.joinable()) {
-      next_.set_value(nullptr);
-      thread_.join();
-    }
-  }
-  CollectorThread(const CollectorThread&) = delete;
-  CollectorThread& operator=(const CollectorThread&) = delete;
-
-  // Waits until it is measured. Call it once.
-  std::uint64_t sample_ns() { return sample_ns_.get(); }
-  // Runs `work` on the thread, which is the caller's from now on.
-  std::thread run(std::function<void()> work) {
-    next_.set_value(std::move(work));
-    return std::move(thread_);
-  }
-
- private:
-  std::promise<std::function<void()>> next_;
-  std::future<std::uint64_t> sample_ns_;
-  std::thread thread_;
-};
 
 // A ring that a killed program left at `path`, moved aside while start() makes its own. It gets its
 // name back if start() fails, because a recovery looks for it there.
@@ -207,7 +146,7 @@ class LeftRing {
 struct Profiler::State {
   // What exists between start and stop, in the order in which it must be built.
   struct Run {
-    Run(Collector::Options collector_options, std::unique_ptr<Sampler> own_sampler,
+    Run(Collector::Options collector_options, std::shared_ptr<const Sampler> own_sampler,
         std::unique_ptr<Ring> own_ring, RecorderCounts& counts, Sink& sink, SinkError& sink_error,
         std::atomic<std::uint64_t>& start_ns, std::function<ProfilerStats()> stats)
         : sampler(std::move(own_sampler)),
@@ -219,7 +158,7 @@ struct Profiler::State {
           writer(collector_options.interval_ns, collector_options.hand_over.nap_ns, *ring, gaps,
                  counts.written, late_causes, sink, sink_error, wake_writer, std::move(stats)) {}
 
-    std::unique_ptr<Sampler> sampler;
+    std::shared_ptr<const Sampler> sampler;
     std::unique_ptr<Ring> ring;
     GapQueue gaps;
     LateCauses late_causes;
@@ -243,15 +182,18 @@ struct Profiler::State {
   std::mutex mutex;           // guards run; held by start() and stop(), which wait for the sink
   std::optional<Run> run;     // engaged while running
   bool ever_started = false;  // guarded by mutex
-  mutable std::mutex shown_mutex;           // guards the next three; nobody waits while holding it
+  mutable std::mutex shown_mutex;           // guards the next four; nobody waits while holding it
   std::shared_ptr<const RingMemory> shown;  // the ring while rows go through it, else null
   std::vector<std::string> warnings;
   std::shared_ptr<CallbackErrors> callback_errors;
+  std::vector<std::string> unrecorded;  // after stop(): what unrecorded_metrics() returned then
   SinkError sink_error;
   std::atomic<bool> running{false};
   std::atomic<pid_t> owner{0};                // the process that has the threads
   std::atomic<std::uint64_t> start_ns{0};     // 0: not started
   std::atomic<std::uint64_t> duration_ns{0};  // 0: not stopped
+  // How many metrics the registry had, if all of them are recorded; else UINT64_MAX.
+  std::atomic<std::uint64_t> recorded_metrics{UINT64_MAX};
   std::atomic<std::size_t> ring_bytes{0};
 
   // Whether this is a forked child, which has the memory but not the threads.
@@ -273,9 +215,11 @@ struct Profiler::State {
   }
 
   Result<void> start();
-  Result<void> begin(std::unique_ptr<Sampler> sampler);
+  Result<void> begin(std::shared_ptr<const Sampler> sampler);
   Result<void> stop();
   Result<std::unique_ptr<RingMemory>> make_ring(const RecordingInfo& info);
+  [[nodiscard]] std::vector<std::string> unrecorded_metrics() const;
+  [[nodiscard]] RunningCallback running_callback() const;
   void start_threads(CollectorThread& collector_thread, std::uint64_t clock_start_ns);
   void warn_of_short_interval(std::uint64_t sample_ns, double spin_limit);
   void warn(std::vector<std::string> more) {
@@ -328,7 +272,7 @@ Result<void> Profiler::State::start() {
   return outcome;
 }
 
-Result<void> Profiler::State::begin(std::unique_ptr<Sampler> sampler) {
+Result<void> Profiler::State::begin(std::shared_ptr<const Sampler> sampler) {
   RecordingInfo info;
   info.columns = sampler->columns();
   info.interval = options.interval;
@@ -345,8 +289,14 @@ Result<void> Profiler::State::begin(std::unique_ptr<Sampler> sampler) {
     const std::lock_guard shown_lock(shown_mutex);
     callback_errors = errors;
   }
-  CollectorThread collector_thread(*sampler);
-  const std::uint64_t sample_ns = collector_thread.sample_ns();
+  if (options.metrics.empty()) {
+    recorded_metrics.store(count_recorded(registry, info.columns), std::memory_order_relaxed);
+  }
+  CollectorThread collector_thread(sampler);
+  const Result<std::uint64_t> sample_ns = collector_thread.sample_ns(registry);
+  if (!sample_ns) {
+    return sample_ns.error();
+  }
   info.start_unix_ns = unix_ns();
   info.start_monotonic_ns = monotonic_ns();
   LeftRing left(options.ring_file);
@@ -380,7 +330,7 @@ Result<void> Profiler::State::begin(std::unique_ptr<Sampler> sampler) {
       std::move(sampler), std::move(ring), *counts, *options.sink, sink_error, start_ns,
       [this] { return stats(); });
   show(ring_memory);
-  warn_of_short_interval(sample_ns, info.max_spin_share);
+  warn_of_short_interval(*sample_ns, info.max_spin_share);
   start_threads(collector_thread, info.start_monotonic_ns);
   running.store(true, std::memory_order_release);
   return {};
@@ -424,6 +374,39 @@ void Profiler::State::start_threads(CollectorThread& collector_thread,
   set_up.wait();  // warnings() now has all refusals, and every tick from now on is due
 }
 
+// The names of metrics that the registry got while all of its metrics were being recorded.
+std::vector<std::string> Profiler::State::unrecorded_metrics() const {
+  if (is_forked_copy()) {  // a mutex may have been held when the process forked
+    return {};
+  }
+  if (!running.load(std::memory_order_acquire)) {
+    const std::lock_guard lock(shown_mutex);
+    return unrecorded;
+  }
+  const std::uint64_t recorded = recorded_metrics.load(std::memory_order_relaxed);
+  return recorded == UINT64_MAX ? std::vector<std::string>()
+                                : RegistryAccess::metrics_after(registry, recorded);
+}
+
+// The deadline of the tick that the collector works on follows from the ticks that it has counted:
+// so it need not say when it began.
+RunningCallback Profiler::State::running_callback() const {
+  if (!running.load(std::memory_order_acquire) || is_forked_copy()) {
+    return {};
+  }
+  const RecorderCounts::Collected& collected = counts->collected;
+  const std::uint64_t tick = collected.first_tick.get() + collected.captured.get() +
+                             collected.missed_late.get() + collected.missed_ring_full.get() +
+                             collected.missed_frozen.get();
+  const std::uint64_t deadline_ns = tick * to_nanos(options.interval);
+  const std::uint64_t now = elapsed_ns();
+  std::string metric = RegistryAccess::running_callback(registry);
+  if (metric.empty() || now < deadline_ns) {
+    return {};
+  }
+  return {std::move(metric), std::chrono::nanoseconds(now - deadline_ns)};
+}
+
 Result<void> Profiler::State::stop() {
   if (is_forked_copy()) {  // before the lock: the mutex may have been held when the process forked
     return {};
@@ -433,13 +416,18 @@ Result<void> Profiler::State::stop() {
     return {};
   }
   run->stop.signal();
-  if (!becomes_true_in_time(run->collector_ended)) {
+  if (const auto late = wait_for_callbacks(run->collector_ended, registry)) {
     return Error{Code::deadline_exceeded,
-                 "stop the recorder: a callback of a metric has not returned for 5 s; its thread "
-                 "and memory stay in use: stop again once it has returned",
+                 "stop the recorder: " + *late +
+                     "; its thread and memory stay in use: stop again once it has returned",
                  0};
   }
   run->collector_thread.join();
+  std::vector<std::string> never_recorded = unrecorded_metrics();
+  {
+    const std::lock_guard shown_lock(shown_mutex);
+    unrecorded = std::move(never_recorded);
+  }
   duration_ns.store(elapsed_ns(), std::memory_order_release);
   run->writer_thread.join();
   running.store(false, std::memory_order_release);
@@ -490,11 +478,9 @@ std::uint64_t Profiler::now_ns() const {
 
 std::vector<std::string> Profiler::warnings() const {
   std::vector<std::string> warnings;
-  std::shared_ptr<const CallbackErrors> callback_errors;
   {
     const std::lock_guard lock(state_->shown_mutex);
     warnings = state_->warnings;
-    callback_errors = state_->callback_errors;
   }
   const std::uint64_t thousandths = state_->counts->collected.realtime_given_up.get();
   if (thousandths != 0) {
@@ -505,15 +491,36 @@ std::vector<std::string> Profiler::warnings() const {
                        percent(state_->options.realtime_max_share) +
                        " % are allowed (ask for fewer metrics or a longer interval)");
   }
-  if (callback_errors != nullptr) {
-    for (const CallbackError& error : callback_errors->get()) {
-      warnings.push_back(text_of(error));
-    }
+  for (const CallbackError& error : callback_errors()) {
+    warnings.push_back(text_of(error));
+  }
+  if (const std::vector<std::string> names = unrecorded_metrics(); !names.empty()) {
+    warnings.push_back(text_of_unrecorded(names));
   }
   if (std::string lost = lost_rows().text; !lost.empty()) {
     warnings.push_back(std::move(lost));
   }
   return warnings;
+}
+
+std::vector<CallbackError> Profiler::callback_errors() const {
+  if (state_->is_forked_copy()) {  // the mutex may have been held when the process forked
+    return {};
+  }
+  std::shared_ptr<const CallbackErrors> errors;
+  {
+    const std::lock_guard lock(state_->shown_mutex);
+    errors = state_->callback_errors;
+  }
+  return errors == nullptr ? std::vector<CallbackError>() : errors->get();
+}
+
+RunningCallback Profiler::running_callback() const {
+  return state_->running_callback();
+}
+
+std::vector<std::string> Profiler::unrecorded_metrics() const {
+  return state_->unrecorded_metrics();
 }
 
 std::string Profiler::last_sink_error() const {

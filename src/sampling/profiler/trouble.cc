@@ -3,6 +3,8 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/human.h"
+#include "sampling/profiler/callback_errors.h"
 
 namespace kymo {
 
@@ -15,7 +17,49 @@ std::vector<Trouble> TroubleWatch::look() {
     news.push_back({MissCause::sink_error, false, lost.rows - told_.rows, lost.text});
     told_ = std::move(lost);
   }
+  look_at_callbacks(stats.rows_captured, &news);
+  look_at_metrics(&news);
   return news;
+}
+
+void TroubleWatch::look_at_callbacks(std::uint64_t rows, std::vector<Trouble>* news) {
+  for (const CallbackError& error : profiler_->callback_errors()) {
+    if (told_errors_.emplace(error.metric, error.negative).second) {
+      news->push_back({.text = kymo::text_of(error),
+                       .what = Trouble::What::callback_error,
+                       .metric = error.metric});
+    }
+  }
+  RunningCallback now = profiler_->running_callback();
+  // Two looks must see it in the same sample. One alone could see a sample that begins only now,
+  // because the whole program stood still before.
+  if (now.metric.empty() || now.metric != wait_.metric || rows != wait_.rows) {
+    if (wait_.told) {
+      news->push_back({.over = true,
+                       .text = "the callback of metric '" + wait_.metric +
+                               "' has returned: the recording goes on, and the ticks meanwhile are "
+                               "listed as missed",
+                       .what = Trouble::What::callback_hangs,
+                       .metric = wait_.metric});
+    }
+    wait_ = {std::move(now.metric), rows, false};
+  } else if (!wait_.told && now.waited >= kHangs) {
+    wait_.told = true;
+    news->push_back({.text = "the callback of metric '" + wait_.metric + "' has not returned for " +
+                             human::duration(now.waited) + ": no row is recorded until it does",
+                     .what = Trouble::What::callback_hangs,
+                     .metric = wait_.metric});
+  }
+}
+
+void TroubleWatch::look_at_metrics(std::vector<Trouble>* news) {
+  std::vector<std::string> names = profiler_->unrecorded_metrics();
+  const std::size_t all = names.size();
+  if (all > told_unrecorded_) {
+    names.erase(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(told_unrecorded_));
+    news->push_back({.text = text_of_unrecorded(names), .what = Trouble::What::unrecorded});
+    told_unrecorded_ = all;
+  }
 }
 
 void TroubleWatch::look_at(MissCause cause, std::uint64_t missed, Episode& episode,

@@ -307,8 +307,14 @@ TEST_F(LossesTest, AListOfGapsThatWasRemovedIsSaid) {
   fs::remove(in_folder("run.gaps.tsv"));
   const Result<void> stopped = profiler.stop();
   ASSERT_FALSE(stopped);
-  EXPECT_NE(stopped.error().message.find("run.gaps.tsv was removed or replaced"), std::string::npos)
-      << stopped.error().message;
+  EXPECT_EQ(stopped.error().code, Code::data_loss);
+  // Before the fix, it said that the recording was not finished.
+  EXPECT_EQ(
+      stopped.error().message,
+      in_folder("run.gaps.tsv") +
+          " was removed or replaced by another program while it was recorded; the recording "
+          "itself ended properly: its rows and totals are complete, and the metadata list its "
+          "longest gaps, at most 100");
   EXPECT_EQ(nlohmann::json::parse(content(in_folder("run.meta.json")))["state"], "ended");
 }
 

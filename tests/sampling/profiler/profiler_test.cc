@@ -122,8 +122,9 @@ TEST_F(ProfilerTest, ACallbackThatBlocksIsNotWaitedForForEver) {
   const Result<void> stopped = profiler.stop();
   ASSERT_FALSE(stopped);
   EXPECT_EQ(stopped.error().code, Code::deadline_exceeded);
-  EXPECT_NE(stopped.error().message.find("a callback of a metric has not returned"),
-            std::string::npos);
+  EXPECT_NE(stopped.error().message.find("the callback of metric 'blocked' has not returned"),
+            std::string::npos)
+      << stopped.error().message;
   release.set_value();
   EXPECT_TRUE(profiler.stop());
   const ProfilerStats stats = profiler.stats();
