@@ -135,7 +135,9 @@ Result<std::vector<std::string>> recordings_to_compare(const std::string& path,
     return found;
   }
   if (!fs::is_directory(fs::path(path) / "recordings", ignored)) return found;
-  const std::string wanted = name.empty() ? "dump" : name;
+  const std::string wanted = name.empty()              ? "dump"
+                             : is_recording_name(name) ? recording_stem(name)
+                                                       : name;
   for (const std::string& recording : *found) {
     if (fs::path(recording_stem(recording)).filename() == wanted) {
       return std::vector<std::string>{recording};

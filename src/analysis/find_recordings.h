@@ -29,7 +29,7 @@ Result<std::vector<std::string>> find_all_recordings(const std::vector<std::stri
 
 // The recordings at `path` that a comparison uses:
 // - If it is a file: this file, which must be a recording.
-// - If it is a checkpoint: the recording called `name`. If `name` is empty, the recording of the
+// - If it is a checkpoint: the recording called `name`, with or without its ending. If `name` is empty, the recording of the
 //   dump, or else the first one.
 // - If it is another folder: all recordings in it, each as one run.
 //

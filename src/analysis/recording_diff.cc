@@ -9,11 +9,12 @@
 #include <set>
 #include <utility>
 
+#include "analysis/diff_tests.h"
+#include "analysis/diff_totals.h"
 #include "analysis/diff_windows.h"
 #include "analysis/quality.h"
 #include "analysis/quantile_blocks.h"
 #include "analysis/robust.h"
-#include "base/holm.h"
 #include "base/near_names.h"
 
 namespace kymo::analysis {
@@ -23,33 +24,7 @@ using DiffVerdict = MetricDiff::Verdict;
 
 constexpr std::uint64_t kMaxBlocks = 256;
 constexpr std::uint64_t kRowsABlock = 4;
-// With fewer blocks, a test has almost no power. With Holm's correction, it needs even more.
-constexpr std::size_t kMinBlocks = 10;
-// Events that are rarer than this have no noise that a change can be compared with.
-constexpr std::size_t kMinMoves = 5;
-constexpr double kPairMargin = 0.05;
-// A difference of this share is shown even if it cannot be tested, unless the metric hardly moves.
-constexpr double kLargeDifference = 0.1;
-// 1 + kLengthsABlock * (L - 1) neighbouring blocks become one, where L is their correlation length.
-// This leaves a correlation of 0.05 between the new neighbours.
-constexpr double kLengthsABlock = 4;
-
-// The values of one metric, or of one phase's duration, on both sides.
-struct Values {
-  bool phase = false;
-  double quantile = 0;             // of a histogram; 0: it is none
-  std::string histogram;           // of which it is the mean or a quantile; empty: none
-  std::size_t values_a_block = 0;  // of a histogram: in each of `blocks`, at least
-  std::array<std::vector<BucketRange>, 2> buckets;  // in which a quantile lies, one for each run
-  Kind kind = Kind::gauge;
-  Unit unit = Unit::count;
-  std::array<std::vector<double>, 2> means;    // one for each run
-  std::array<std::vector<double>, 2> blocks;   // of the last run, used if it is the only one
-  std::array<std::vector<double>, 2> growths;  // of a counter, one for each run
-  std::uint64_t most_rises = 0;                // rows in which it grew, maximum over all runs
-  bool not_known_yet = false;                  // an unfinished run may have ended before it grew
-};
-using AllValues = std::map<std::pair<bool, std::string>, Values>;
+using AllValues = std::map<std::pair<bool, std::string>, DiffValues>;
 
 bool is_named(const DiffOptions& options, const std::string& name) {
   return std::find(options.metrics.begin(), options.metrics.end(), name) != options.metrics.end();
@@ -60,6 +35,10 @@ bool is_wanted(const ColumnInfo& column, bool inner, const DiffOptions& options)
   constexpr const char* kRecordersOwn = "profiler_";
   if (options.metrics.empty()) return !inner && column.name.rfind(kRecordersOwn, 0) != 0;
   return is_named(options, column.name) || (!inner && is_named(options, column.metric));
+}
+
+bool is_total_named(const ColumnInfo& column, const DiffOptions& options) {
+  return column.kind == Kind::counter && is_named(options, total_name(column.name));
 }
 
 std::string quantile_name(const HistogramColumns& histogram, const QuantileName& quantile) {
@@ -92,7 +71,7 @@ void add_phases(const DiffRun& run, std::size_t side, const DiffOptions& options
   }
   for (const auto& [name, ns] : lasts) {
     if (!options.metrics.empty() && !is_named(options, "phase: " + name)) continue;
-    Values& values = all[{true, name}];
+    DiffValues& values = all[{true, name}];
     values.phase = true;
     values.unit = Unit::nanoseconds;
     values.means.at(side).push_back(ns);
@@ -103,23 +82,23 @@ void add_histograms(const std::vector<HistogramBlocks>& histograms, std::size_t 
                     const DiffOptions& options, AllValues& all) {
   for (const HistogramBlocks& histogram : histograms) {
     const std::uint64_t count = histogram.values();
-    const auto add = [&](const std::string& name) -> Values* {
+    const auto add = [&](const std::string& name) -> DiffValues* {
       if (!options.metrics.empty() && !is_named(options, name) &&
           !is_named(options, histogram.columns.metric)) {
         return nullptr;
       }
-      Values& values = all[{false, name}];
+      DiffValues& values = all[{false, name}];
       values.histogram = histogram.columns.metric;
       values.unit = histogram.columns.unit;
       return &values;
     };
-    if (Values* const values = add(mean_name(histogram.columns.metric))) {
+    if (DiffValues* const values = add(mean_name(histogram.columns.metric))) {
       values->values_a_block = kValuesAMean;
       values->blocks.at(side) = means_of_pieces(histogram);
       if (count != 0) values->means.at(side).push_back(histogram.sum / static_cast<double>(count));
     }
     for (const QuantileName& compared : kComparedQuantiles) {
-      Values* const values = add(quantile_name(histogram.columns, compared));
+      DiffValues* const values = add(quantile_name(histogram.columns, compared));
       if (values == nullptr) continue;
       values->quantile = compared.share;
       values->values_a_block = values_needed(compared.share);
@@ -152,12 +131,16 @@ Result<void> add_run(const DiffRun& run, std::size_t side, std::uint64_t block_n
   const std::vector<bool> inner = inner_columns(histograms, blocks->size());
   for (std::size_t i = 0; i < run.summary.columns.size(); ++i) {
     const ColumnInfo& info = run.summary.columns[i].info;
-    if (!is_wanted(info, inner[i], options)) continue;
+    const bool wanted = is_wanted(info, inner[i], options);
+    const bool total_named = is_total_named(info, options);
+    if (!wanted && !total_named) continue;
     const auto [found, made] = all.try_emplace({false, info.name});
-    Values& values = found->second;
+    DiffValues& values = found->second;
     if (made) {
       values.kind = info.kind;
       values.unit = info.unit;
+      values.total_named = total_named;
+      values.only_total = !wanted;
     } else if (values.kind != info.kind || values.unit != info.unit) {
       notes.push_back(
           run.summary.recording.path + " has another kind or unit of " + in_quotes(info.name, 64) +
@@ -195,152 +178,8 @@ Result<void> add_run(const DiffRun& run, std::size_t side, std::uint64_t block_n
   return {};
 }
 
-bool all_equal(const std::vector<double>& a, const std::vector<double>& b) {
-  const auto equal = [&](double value) { return value == a.front(); };
-  return std::all_of(a.begin(), a.end(), equal) && std::all_of(b.begin(), b.end(), equal);
-}
-
-std::vector<double> merged(const std::vector<double>& values, std::size_t neighbours) {
-  std::vector<double> out;
-  for (std::size_t i = 0; i + neighbours <= values.size(); i += neighbours) {
-    double sum = 0;
-    for (std::size_t k = i; k < i + neighbours; ++k) sum += values[k];
-    out.push_back(sum / static_cast<double>(neighbours));
-  }
-  return out;
-}
-
-// How many values differ from the median.
-std::size_t moved(const std::vector<double>& values) {
-  const double still = median(values);
-  return static_cast<std::size_t>(
-      std::count_if(values.begin(), values.end(), [&](double value) { return value != still; }));
-}
-
-// Whether more than a quarter of the values equal the median. False if all do, because then the
-// metric is idle on that side.
-bool seldom_moves(const std::vector<double>& values) {
-  const std::size_t moves = moved(values);
-  return moves != 0 && 4 * moves < 3 * values.size();
-}
-
-void test(const std::vector<double>& before, const std::vector<double>& after, double margin,
-          MetricDiff& diff) {
-  diff.samples_before = before.size();
-  diff.samples_after = after.size();
-  diff.shift = shift_between(before, after);
-  diff.p = mann_whitney_p(before, after, margin);
-  diff.verdict = DiffVerdict::none;
-}
-
-void test_blocks(const Values& values, std::uint64_t block_ns, double margin, MetricDiff& diff) {
-  const auto& [before, after] = values.blocks;
-  if (values.phase) {
-    diff.reason = "one run on each side";
-    return;
-  }
-  if (values.values_a_block != 0 && std::min(before.size(), after.size()) < kMinBlocks) {
-    diff.verdict = diff.before == diff.after ? DiffVerdict::the_same : DiffVerdict::not_told;
-    diff.reason = "too few values: " + std::to_string(before.size()) + " and " +
-                  std::to_string(after.size()) + " of " + std::to_string(kMinBlocks) +
-                  " blocks of " + std::to_string(values.values_a_block) + " values";
-    return;
-  }
-  const std::optional<double> length_before = correlation_length(before);
-  const std::optional<double> length_after = correlation_length(after);
-  if (!length_before && !length_after) {
-    const bool same =
-        !before.empty() && !after.empty() ? all_equal(before, after) : diff.before == diff.after;
-    diff.verdict = same ? DiffVerdict::the_same : DiffVerdict::not_told;
-    diff.reason = same ? "" : "it never moves within a recording: one value on each side";
-    return;
-  }
-  const std::size_t moved_before = moved(before);
-  const std::size_t moved_after = moved(after);
-  if (std::max(moved_before, moved_after) < kMinMoves) {
-    diff.reason = "too few events: it moves in " + std::to_string(moved_before) + " of " +
-                  std::to_string(before.size()) + " and " + std::to_string(moved_after) + " of " +
-                  std::to_string(after.size()) + " blocks";
-    diff.tells_nothing =
-        !diff.events || diff.before == diff.after;  // else its growth tells something
-    return;
-  }
-  const double length = std::max(length_before.value_or(1), length_after.value_or(1));
-  auto neighbours = static_cast<std::size_t>(std::ceil(1 + kLengthsABlock * (length - 1)));
-  std::vector<double> a = merged(before, neighbours);
-  std::vector<double> b = merged(after, neighbours);
-  // A metric that seldom moves gets longer blocks, so that it moves in most of them. Otherwise the
-  // median of the blocks would not show a change.
-  while (std::min(a.size(), b.size()) >= kMinBlocks && (seldom_moves(a) || seldom_moves(b))) {
-    neighbours *= 2;
-    a = merged(before, neighbours);
-    b = merged(after, neighbours);
-  }
-  if (std::min(a.size(), b.size()) < kMinBlocks) {
-    diff.reason = "too few independent values: " + std::to_string(a.size()) + " and " +
-                  std::to_string(b.size()) + " of " + std::to_string(kMinBlocks);
-    diff.dependent = true;
-    diff.tells_nothing = diff.share() && std::abs(*diff.share()) < kLargeDifference;
-    return;
-  }
-  if (values.values_a_block == 0) diff.block_ns = neighbours * block_ns;
-  test(a, b, margin, diff);
-}
-
-void test_runs(const Values& values, double margin, MetricDiff& diff) {
-  const auto& [before, after] = values.means;
-  if (all_equal(before, after)) {
-    diff.verdict = DiffVerdict::the_same;
-  } else if (std::min(before.size(), after.size()) < kMinRuns) {
-    diff.reason = "too few runs: " + std::to_string(before.size()) + " and " +
-                  std::to_string(after.size()) + " of " + std::to_string(kMinRuns);
-  } else {
-    test(before, after, margin, diff);
-  }
-}
-
-// With fewer runs, no p can be low enough for this number of tests.
-std::size_t runs_needed(std::size_t tests) {
-  std::size_t needed = kMinRuns;
-  while (lowest_p(needed, needed) * static_cast<double>(tests) >= kDiffAllowedP) ++needed;
-  return needed;
-}
-
-void mark_untestable(RecordingDiff& diff) {
-  const std::size_t needed = runs_needed(diff.tested);
-  for (MetricDiff& metric : diff.metrics) {
-    if (metric.verdict == DiffVerdict::none &&
-        lowest_p(metric.samples_before, metric.samples_after) * static_cast<double>(diff.tested) >=
-            kDiffAllowedP) {
-      metric.verdict = DiffVerdict::not_told;
-      metric.reason = "too few runs for " + std::to_string(diff.tested) +
-                      " metrics at once: give " + std::to_string(needed) +
-                      " of each side, or ask for fewer metrics";
-    }
-  }
-}
-
-void correct(RecordingDiff& diff) {
-  std::vector<double> p;
-  for (const MetricDiff& metric : diff.metrics) {
-    if (metric.verdict == DiffVerdict::none) p.push_back(metric.p);
-  }
-  diff.tested = p.size();
-  const std::vector<double> adjusted = holm_adjusted(p);
-  std::size_t at = 0;
-  for (MetricDiff& metric : diff.metrics) {
-    if (metric.verdict != DiffVerdict::none) continue;
-    metric.adjusted_p = adjusted[at++];
-    // Ranks can differ even if the median shift is 0: then there is no size to report.
-    if (metric.adjusted_p < kDiffAllowedP && metric.shift.median != 0) {
-      metric.verdict = DiffVerdict::changed;
-    }
-  }
-  if (diff.by_runs) mark_untestable(diff);
-}
-
 // Of a quantile: what its buckets can tell.
-void describe_buckets(const Values& values, MetricDiff& diff) {
+void describe_buckets(const DiffValues& values, MetricDiff& diff) {
   std::array<bool, 2> any{};
   for (const std::size_t side : {0U, 1U}) {
     const std::vector<BucketRange>& buckets = values.buckets.at(side);
@@ -366,7 +205,7 @@ double median_of(const std::vector<BucketRange>& buckets, double BucketRange::*e
 
 // A bucket does not tell where in it the values are. So a quantile that stays in its bucket has not
 // changed as far as anybody can tell, and no interval is narrower than the buckets.
-void apply_resolution(const Values& values, MetricDiff& diff) {
+void apply_resolution(const DiffValues& values, MetricDiff& diff) {
   const auto& [before, after] = values.buckets;
   if (before.empty() || after.empty() || diff.unbounded) return;
   const double low_before = median_of(before, &BucketRange::low);
@@ -388,55 +227,108 @@ void limit_to_all(double before, Shift& shift) {
   for (double* const one : {&shift.median, &shift.low, &shift.high}) *one = std::max(*one, -before);
 }
 
-void compare_all(AllValues& all, std::uint64_t block_ns, RecordingDiff& diff) {
+MetricDiff compare_one(const std::string& name, DiffValues& values, std::uint64_t block_ns,
+                       const RecordingDiff& diff) {
+  MetricDiff metric;
+  // The rate of an event that happens only a few times means nothing: compare its growth.
+  metric.events = !values.phase && values.kind == Kind::counter && values.most_rises != 0 &&
+                  values.most_rises < kMinMoves;
+  if (metric.events) values.means = values.growths;
+  metric.phase = values.phase;
+  metric.quantile = values.quantile != 0;
+  metric.histogram = values.histogram;
+  metric.name = name;
+  metric.kind = values.kind;
+  metric.unit = values.unit;
+  if (!values.means[0].empty()) metric.before = median(values.means[0]);
+  if (!values.means[1].empty()) metric.after = median(values.means[1]);
+  describe_buckets(values, metric);
+  if (!metric.before || !metric.after) {
+    metric.verdict = DiffVerdict::one_sided;
+  } else if (values.not_known_yet) {
+    metric.not_known_yet = true;
+    metric.reason = "a recording is unfinished: what it counts may come later";
+  } else if (metric.unbounded) {
+    // `reason` says why there is no test.
+  } else if (diff.by_runs) {
+    test_runs(values.means[0], values.means[1], diff.margin, metric);
+  } else {
+    test_blocks(values, block_ns, diff.margin, metric);
+  }
+  return metric;
+}
+
+// The totals of the counters whose rates are compared: only then do rates not tell them.
+void add_totals(const AllValues& all, RecordingDiff& diff) {
+  std::vector<MetricDiff> totals;
+  for (const auto& [key, values] : all) {
+    const bool growth_is_compared = values.most_rises < kMinMoves || values.total_named;
+    if (values.phase || values.kind != Kind::counter || growth_is_compared ||
+        values.not_known_yet) {
+      continue;
+    }
+    if (auto total = compare_totals(key.second, values, diff)) totals.push_back(*std::move(total));
+  }
+  diff.tested_totals = correct(totals, diff.by_runs);
+  diff.metrics.insert(diff.metrics.end(), totals.begin(), totals.end());
+}
+
+// By verdict; then the length, the totals that changed, and the largest change.
+void sort_metrics(std::vector<MetricDiff>& metrics) {
+  const auto rank = [](const MetricDiff& metric) {
+    if (metric.length) return 0;
+    return metric.total && metric.verdict == DiffVerdict::changed ? 1 : 2;
+  };
+  const auto size = [](const MetricDiff& metric) {
+    return std::abs(metric.share().value_or(std::numeric_limits<double>::infinity()));
+  };
+  std::stable_sort(metrics.begin(), metrics.end(), [&](const MetricDiff& a, const MetricDiff& b) {
+    if (a.verdict != b.verdict) return a.verdict < b.verdict;
+    if (rank(a) != rank(b)) return rank(a) < rank(b);
+    return size(a) > size(b);
+  });
+}
+
+void compare_all(AllValues& all, std::uint64_t block_ns, const DiffOptions& options,
+                 RecordingDiff& diff) {
   for (auto& [key, values] : all) {
     // A histogram without a value has no quantile.
     if (values.means[0].empty() && values.means[1].empty()) continue;
-    MetricDiff metric;
-    // The rate of an event that happens only a few times means nothing: compare its growth.
-    metric.events = !values.phase && values.kind == Kind::counter && values.most_rises != 0 &&
-                    values.most_rises < kMinMoves;
-    if (metric.events) values.means = values.growths;
-    metric.phase = values.phase;
-    metric.quantile = values.quantile != 0;
-    metric.histogram = values.histogram;
-    metric.name = key.second;
-    metric.kind = values.kind;
-    metric.unit = values.unit;
-    if (!values.means[0].empty()) metric.before = median(values.means[0]);
-    if (!values.means[1].empty()) metric.after = median(values.means[1]);
-    describe_buckets(values, metric);
-    if (!metric.before || !metric.after) {
-      metric.verdict = DiffVerdict::one_sided;
-    } else if (values.not_known_yet) {
-      metric.not_known_yet = true;
-      metric.reason = "a recording is unfinished: what it counts may come later";
-    } else if (metric.unbounded) {
-      // `reason` says why there is no test.
-    } else if (diff.by_runs) {
-      test_runs(values, diff.margin, metric);
-    } else {
-      test_blocks(values, block_ns, diff.margin, metric);
+    if (values.total_named) {
+      if (auto total = compare_totals(key.second, values, diff)) {
+        diff.metrics.push_back(*std::move(total));
+      }
     }
-    diff.metrics.push_back(std::move(metric));
+    if (!values.only_total) {
+      diff.metrics.push_back(compare_one(key.second, values, block_ns, diff));
+    }
   }
-  correct(diff);
-  for (MetricDiff& metric : diff.metrics) {
-    if (metric.quantile) apply_resolution(all.at({false, metric.name}), metric);
-    if (metric.before) limit_to_all(*metric.before, metric.shift);
-  }
+  // With --to the user chose the length, and with --align it is the duration of a phase.
+  const bool length_is_free = !options.to_s && options.align.empty();
+  MetricDiff length = compare_lengths(diff);
+  const bool length_named = is_named(options, kLengthName);
+  const bool length_matters = length_is_free && options.metrics.empty() && !length.tells_nothing &&
+                              length.verdict != DiffVerdict::the_same;
+  if (length_named || length_matters) diff.metrics.push_back(length);
+  diff.tested = correct(diff.metrics, diff.by_runs);
   diff.runs_needed = runs_needed(static_cast<std::size_t>(
       std::count_if(diff.metrics.begin(), diff.metrics.end(), [](const MetricDiff& metric) {
         return metric.verdict != DiffVerdict::the_same && metric.verdict != DiffVerdict::one_sided;
       })));
-  const auto size = [](const MetricDiff& metric) {
-    return std::abs(metric.share().value_or(std::numeric_limits<double>::infinity()));
-  };
-  std::stable_sort(diff.metrics.begin(), diff.metrics.end(),
-                   [&](const MetricDiff& a, const MetricDiff& b) {
-                     if (a.verdict != b.verdict) return a.verdict < b.verdict;
-                     return size(a) > size(b);
-                   });
+  if (length_named || length_matters) {
+    length = *std::find_if(diff.metrics.begin(), diff.metrics.end(),
+                           [](const MetricDiff& metric) { return metric.length; });
+  } else {
+    std::vector<MetricDiff> alone{length};
+    static_cast<void>(correct(alone, diff.by_runs));
+    length = alone.front();
+  }
+  if (!options.to_s && lengths_differ(length)) add_totals(all, diff);
+  for (MetricDiff& metric : diff.metrics) {
+    if (metric.quantile) apply_resolution(all.at({false, metric.name}), metric);
+    if (metric.before) limit_to_all(*metric.before, metric.shift);
+  }
+  sort_metrics(diff.metrics);
 }
 
 Result<std::vector<DiffRun>> read_runs(const std::vector<std::string>& paths) {
@@ -456,11 +348,12 @@ Result<std::vector<DiffRun>> read_runs(const std::vector<std::string>& paths) {
 
 // Every requested metric must exist. Otherwise a misspelt name among others would go unnoticed.
 Result<void> find_all_named(const std::vector<DiffRun*>& runs, const DiffOptions& options) {
-  std::set<std::string> names;
+  std::set<std::string> names{kLengthName};
   for (const DiffRun* run : runs) {
     std::vector<ColumnInfo> infos;
     for (const ColumnSummary& column : run->summary.columns) {
       names.insert({column.info.name, column.info.metric});
+      if (column.info.kind == Kind::counter) names.insert(total_name(column.info.name));
       infos.push_back(column.info);
     }
     for (const HistogramColumns& histogram : find_histograms(infos)) {
@@ -528,11 +421,11 @@ Result<RecordingDiff> diff_recordings(const std::vector<std::string>& before,
     auto added = add_run(*runs[i], side, block_ns, options, all, diff.notes);
     if (!added) return added.error();
   }
-  if (all.empty()) {
+  if (all.empty() && !is_named(options, kLengthName)) {
     return Error{Code::invalid_argument, "compare " + before.front() + " with " + after.front() +
                                              ": neither has a metric that was asked for"};
   }
-  compare_all(all, block_ns, diff);
+  compare_all(all, block_ns, options, diff);
   return diff;
 }
 

@@ -25,9 +25,10 @@ struct DiffOptions {
   // Ignore changes up to this share. The default is 5 % between two recordings, which do not show
   // how much runs differ from each other, and 0 between sets, which do.
   std::optional<double> margin = std::nullopt;
-  // Compare only these metrics, columns, phases ("phase: NAME") and quantiles of histograms
-  // ("wait_us p99") or means ("wait_us mean"). If empty: all, but of a histogram only its mean, its
-  // quantiles and its count.
+  // Compare only these metrics, columns, phases ("phase: NAME"), quantiles of histograms
+  // ("wait_us p99"), means ("wait_us mean"), totals of counters ("cpu_ns total") and the "length". If
+  // empty: all, but of a histogram only its mean, its quantiles and its count, and totals only if the
+  // lengths differ.
   std::vector<std::string> metrics = {};
 };
 
@@ -38,7 +39,7 @@ struct DiffRun {
   TimeWindow window;
 };
 
-// The comparison of one metric, or of the duration of one phase.
+// The comparison of one metric, of the duration of one phase, or of the length of the recordings.
 struct MetricDiff {
   enum class Verdict : std::uint8_t {
     changed,    // beyond noise
@@ -54,6 +55,8 @@ struct MetricDiff {
   std::string histogram;  // of which it is the mean or a quantile; empty: none
   Kind kind = Kind::gauge;
   Unit unit = Unit::count;
+  bool length = false;  // of what is compared of the recordings
+  bool total = false;   // how much a counter grew, beside its rate
   bool events = false;  // a counter that grows in only a few rows: its growth is compared
   // The rate per second (or the growth) of a counter, the mean of a gauge, the nanoseconds of a
   // phase, a quantile. With several runs, it is their median.
@@ -95,9 +98,11 @@ struct RecordingDiff {
   bool unfinished = false;  // a recording is unfinished; the first notes say which
   bool by_runs = false;     // a side has several runs: each run is one value
   double margin = 0;
-  std::size_t tested = 0;           // number of metrics in Holm's correction
-  std::size_t runs_needed = 0;      // runs on each side that are enough to test all common metrics
-  std::vector<MetricDiff> metrics;  // by verdict, changed ones first; then the largest change first
+  std::size_t tested = 0;         // number of metrics in Holm's correction
+  std::size_t tested_totals = 0;  // number of totals, which have a correction of their own
+  std::size_t runs_needed = 0;    // runs on each side that are enough to test all common metrics
+  // By verdict, changed ones first; then the length, the totals that changed, and the largest change.
+  std::vector<MetricDiff> metrics;
   std::vector<std::string> notes;
 };
 

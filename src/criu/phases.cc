@@ -19,11 +19,8 @@ struct Mark {
   bool after = false;
 };
 
-constexpr std::string_view kBefore = "look at the kernel";
 constexpr std::string_view kProcesses = "processes and files";
 constexpr std::string_view kMemory = "memory";
-constexpr std::string_view kFindPages = "memory: finding pages";
-constexpr std::string_view kWritePages = "memory: writing pages";
 constexpr std::string_view kReadPages = "memory: reading pages";
 constexpr std::string_view kHooksMark = "Running ";
 constexpr std::string_view kHooksMarkEnd = " scripts";
@@ -348,11 +345,11 @@ void split_stretches(double share, std::vector<PhaseStretch>& stretches) {
     const std::uint64_t border = border_of(stretch.begin_us, stretch.end_us, share);
     const std::uint64_t unknown = std::min(border - stretch.begin_us, stretch.end_us - border);
     if (border > stretch.begin_us) {
-      split.push_back({std::string(kFindPages), stretch.begin_us, border, stretch.uncertainty_us,
-                       stretch.evidence});
+      split.push_back({std::string(kFindPagesPhase), stretch.begin_us, border,
+                       stretch.uncertainty_us, stretch.evidence});
     }
     if (stretch.end_us > border) {
-      split.push_back({std::string(kWritePages), border, stretch.end_us, unknown,
+      split.push_back({std::string(kWritePagesPhase), border, stretch.end_us, unknown,
                        std::string(kFromStatistics)});
     }
   }
@@ -372,7 +369,7 @@ void split_memory(const DumpStats& stats, LogPhases& all) {
     return;
   }
   Phase write{
-      std::string(kWritePages), stats.memwrite_time_us, 0, std::string(kFromStatistics), {}};
+      std::string(kWritePagesPhase), stats.memwrite_time_us, 0, std::string(kFromStatistics), {}};
   const double share =
       static_cast<double>(write.duration_us) / static_cast<double>(memory->duration_us);
   for (PhaseSpan& span : memory->spans) {
@@ -380,7 +377,7 @@ void split_memory(const DumpStats& stats, LogPhases& all) {
     write.spans.push_back({border, span.end_us});
     span.end_us = border;
   }
-  memory->name = kFindPages;
+  memory->name = kFindPagesPhase;
   memory->duration_us -= write.duration_us;
   all.phases.insert(memory + 1, std::move(write));
   split_stretches(share, all.stretches);
@@ -388,7 +385,7 @@ void split_memory(const DumpStats& stats, LogPhases& all) {
 
 void explain(std::string_view log, std::vector<Phase>& phases, std::vector<std::string>& notes) {
   constexpr std::uint64_t kWorthTelling = 10'000;
-  const Phase* before = find(phases, kBefore);
+  const Phase* before = find(phases, kProbePhase);
   if (before != nullptr && before->duration_us >= kWorthTelling &&
       holds(log.substr(0, 4096), "criu.kdat does not exist")) {
     notes.push_back("of which " + duration_text(before->duration_us) +
@@ -435,7 +432,8 @@ std::optional<LogLine> parse_log_line(std::string_view line) {
 
 LogPhases dump_phases(std::string_view log, const std::optional<DumpStats>& stats) {
   LogPhases all;
-  Partition partition(kBefore);
+  all.statistics = stats;
+  Partition partition(kProbePhase);
   StoppedNone stopped_none;
   all.total_us = each_line(log, all.notes, [&](const LogLine& line) {
     partition.line(line, kDumpMarks);
@@ -458,7 +456,7 @@ LogPhases dump_phases(std::string_view log, const std::optional<DumpStats>& stat
 
 LogPhases restore_phases(std::string_view log, const std::optional<RestoreStats>& stats) {
   LogPhases all;
-  Partition partition(kBefore);
+  Partition partition(kProbePhase);
   std::map<pid_t, Partition> processes;
   all.total_us = each_line(log, all.notes, [&](const LogLine& line) {
     const Numbered numbered = of_process(line.text);

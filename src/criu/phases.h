@@ -20,7 +20,10 @@ struct PhaseSpan {
 
 // The phase in which CRIU waits for the answer to a notification, or for a script.
 inline constexpr std::string_view kHooksPhase = "hooks";
+inline constexpr std::string_view kProbePhase = "look at the kernel";
 inline constexpr std::string_view kFreezePhase = "freeze";
+inline constexpr std::string_view kFindPagesPhase = "memory: finding pages";
+inline constexpr std::string_view kWritePagesPhase = "memory: writing pages";
 // In the last part of a dump CRIU lets the processes run on or ends them.
 inline constexpr std::string_view kEndPhase = "resume or end";
 inline constexpr std::string_view kResumePhase = "resume";  // of a restore
@@ -59,11 +62,12 @@ struct ProcessPhases {
 // log, this is the last run.
 struct LogPhases {
   std::uint64_t total_us = 0;
-  std::vector<Phase> phases;             // in the order of their first stretches
-  std::vector<PhaseStretch> stretches;   // the same phases, in the order of time
-  std::vector<ProcessPhases> processes;  // of a restore
-  std::vector<std::string> notes;        // contradictions in the log, and known causes of delays
-  bool stopped_none = false;             // of a dump: it failed before any task was stopped
+  std::vector<Phase> phases;              // in the order of their first stretches
+  std::vector<PhaseStretch> stretches;    // the same phases, in the order of time
+  std::vector<ProcessPhases> processes;   // of a restore
+  std::vector<std::string> notes;         // contradictions in the log, and known causes of delays
+  bool stopped_none = false;              // of a dump: it failed before any task was stopped
+  std::optional<DumpStats> statistics{};  // those with which the phases were found
 };
 
 // Find the phases by the marks of CRIU 3.17 to 4.2. The log of a dump needs log level 3 or above,

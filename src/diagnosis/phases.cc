@@ -22,7 +22,6 @@ constexpr std::string_view kPreDumps = "pre-dump rounds";
 constexpr std::string_view kStart = "start CRIU";
 constexpr std::string_view kRuntime = "container runtime";
 constexpr std::string_view kUnknown = "not in CRIU's log";
-constexpr std::string_view kFreezes = "freeze";
 constexpr std::string_view kAllWork = "memory, processes and files";
 constexpr std::string_view kOurClock = "kymod's clock: ";
 
@@ -40,7 +39,7 @@ struct AfterNotification {
   std::string_view phase;
 };
 constexpr std::array kAfterInDump{
-    AfterNotification{"pre-dump", kFreezes},
+    AfterNotification{"pre-dump", criu::kFreezePhase},
     AfterNotification{"network-lock", kAllWork},
     AfterNotification{"query-ext-files", kAllWork},
     AfterNotification{"post-dump", criu::kEndPhase},
@@ -100,6 +99,57 @@ bool add_notifications(const RequestTimes& times, std::uint64_t from_ns, std::ve
   return any;
 }
 
+// Whether the log is that of a dump, but has no line of its phases: at level 1 CRIU logs only errors.
+bool shows_nothing(const RequestTimes& times, const criu::LogPhases& log) {
+  const bool only_errors = std::all_of(
+      log.stretches.begin(), log.stretches.end(),
+      [](const criu::PhaseStretch& stretch) { return stretch.name == criu::kProbePhase; });
+  return only_errors && std::any_of(times.notifications.begin(), times.notifications.end(),
+                                    [](const Notification& one) { return one.name == "pre-dump"; });
+}
+
+// A freeze that no notification ends may have ended long before the next cut.
+void mark_undivided(std::vector<Cut>& cuts) {
+  for (std::size_t i = 0; i < cuts.size(); ++i) {
+    const bool ends_there = i + 1 < cuts.size() && cuts[i + 1].name == kAllWork;
+    if (cuts[i].name == criu::kFreezePhase && !ends_there) cuts[i].name = kUndividedPhase;
+  }
+}
+
+// Divides the last stretch of all work, or the undivided one, which ends at `end_ns`, into parts whose
+// lengths CRIU's statistics have. The parts stand in the order in which CRIU begins them; it may alternate
+// between them.
+void divide(const criu::DumpStats& stats, std::uint64_t end_ns, std::vector<Cut>& cuts) {
+  const auto is_undivided = [](const Cut& cut) {
+    return cut.name == kAllWork || cut.name == kUndividedPhase;
+  };
+  const auto last = std::find_if(cuts.rbegin(), cuts.rend(), is_undivided);
+  if (last == cuts.rend()) return;
+  auto after = last.base();
+  auto first = after - 1;
+  while (first != cuts.begin() && first->name == kAllWork && (first - 1)->name == kAllWork) --first;
+  if (after != cuts.end()) end_ns = after->at_ns;
+  const auto ns = [](std::uint64_t us) { return us * kNanosecondsInAMicrosecond; };
+  const std::uint64_t freeze_ns = first->name == kUndividedPhase ? ns(stats.freezing_time_us) : 0;
+  const std::uint64_t memory_ns = ns(stats.memdump_time_us);
+  const std::uint64_t write_ns = std::min(ns(stats.memwrite_time_us), memory_ns);
+  if (first->at_ns + freeze_ns + memory_ns > end_ns) return;  // measured while the clock was set
+  const std::uint64_t memory_at_ns = end_ns - memory_ns;
+  const std::uint64_t others_ns = memory_at_ns - first->at_ns - freeze_ns;
+  std::vector<Cut> parts;
+  const auto add = [&](std::string_view name, std::uint64_t at_ns) {
+    parts.push_back({std::string(name), at_ns, others_ns, std::string(criu::kFromStatistics)});
+  };
+  if (freeze_ns != 0) {
+    parts.push_back(
+        {std::string(criu::kFreezePhase), first->at_ns, first->uncertainty_ns, first->evidence});
+  }
+  add(kAllButMemoryPhase, first->at_ns + freeze_ns);
+  add(criu::kFindPagesPhase, memory_at_ns);
+  add(criu::kWritePagesPhase, end_ns - write_ns);
+  cuts.insert(cuts.erase(first, after), parts.begin(), parts.end());
+}
+
 std::uint64_t end_of_log(const criu::LogPhases& log, std::uint64_t began_ns) {
   return began_ns + log.total_us * kNanosecondsInAMicrosecond;
 }
@@ -119,9 +169,14 @@ std::uint64_t log_began(const RequestTimes& times, const criu::LogPhases& log,
 // What CRIU did, from its first line or notification until it ended.
 void add_criu(const RequestTimes& times, const criu::LogPhases& log, std::vector<Cut>& cuts) {
   std::uint64_t unknown_ns = 0;
-  const std::uint64_t began_ns = log_began(times, log, unknown_ns);
+  const std::uint64_t began_ns = shows_nothing(times, log) ? 0 : log_began(times, log, unknown_ns);
   if (began_ns == 0) {
     add_notifications(times, times.runtime_called_ns, cuts);
+    mark_undivided(cuts);
+    if (log.statistics) {
+      divide(*log.statistics, times.criu_ended_ns != 0 ? times.criu_ended_ns : times.ended_ns,
+             cuts);
+    }
     return;
   }
   add_log(log, began_ns, unknown_ns, cuts);
@@ -227,7 +282,7 @@ void set_frozen(std::vector<Phase>& phases) {
   }
   bool frozen = false;
   for (std::size_t i = 0; i < phases.size(); ++i) {
-    frozen = frozen || phases[i].name == kFreezes;
+    frozen = frozen || phases[i].name == criu::kFreezePhase || phases[i].name == kUndividedPhase;
     const bool over =
         end != 0 ? i >= end : phases[i].name == criu::kFinishPhase || phases[i].name == kRuntime;
     phases[i].frozen = frozen && !over;

@@ -46,6 +46,8 @@ struct RequestTimes {
 
 // Divides the time of a request into phases, by CRIU's log, its notifications and our clock.
 //
+// If the log of a dump has too few lines, CRIU's statistics divide what the notifications show.
+//
 // The phases are in the order of time. The first begins at 0, each begins where the one before ends,
 // and the last ends at `ended_ns - began_ns`, whatever the input is. If the log shows nothing, the
 // phases are those that the notifications show. If `ended_ns` is not after `began_ns`, there are
@@ -55,6 +57,12 @@ std::vector<Phase> phases_of(const RequestTimes& times, const criu::LogPhases& l
 
 // The same from a log alone, for a checkpoint that nobody recorded. They begin with the log.
 std::vector<Phase> phases_of_log(const criu::LogPhases& log, bool restore);
+
+// From the answer to `pre-dump` to the next notification, if nothing shows how long CRIU froze in it.
+inline constexpr std::string_view kUndividedPhase =
+    "undivided: freeze, memory, processes and files";
+// All of a dump but freezing and the memory, if CRIU's log does not divide it.
+inline constexpr std::string_view kAllButMemoryPhase = "collect, processes and files";
 
 // In this phase kymod saves the outcome of a request, with its phases until then.
 inline constexpr std::string_view kSavePhase = "save the record";

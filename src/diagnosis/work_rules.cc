@@ -76,6 +76,11 @@ std::optional<Finding> host_memory(const Known& known) {
   return finding;
 }
 
+// Whether CRIU's log had too few lines to divide the phases of a dump.
+bool is_undivided(const Known& known) {
+  return known.share_of_phase(kAllButMemoryPhase) + known.share_of_phase(kUndividedPhase) > 0;
+}
+
 // What a dump does for its mappings: all but writing their pages.
 std::optional<Finding> many_mappings(const Known& known) {
   constexpr std::uint64_t kMinMappings = 10'000;
@@ -87,13 +92,13 @@ std::optional<Finding> many_mappings(const Known& known) {
   const double share = known.share_of_phase("collect") +
                        known.share_of_phase("processes and files") +
                        known.share_of_phase("memory: finding pages");
-  // Without a log of enough lines these phases are not known, and CRIU wrote none for the mappings.
-  const std::string took = share == 0
-                               ? " mappings, and CRIU read each of them"
-                               : " mappings, and CRIU read and logged each of them: this took " +
-                                     whole_percent(share) + " " + base_of(facts);
+  // If the log has too few lines to divide these phases, CRIU wrote none for the mappings.
+  const bool logged = share != 0 && !is_undivided(known);
+  std::string took = logged ? " mappings, and CRIU read and logged each of them"
+                            : " mappings, and CRIU read each of them";
+  if (share != 0) took += ": this took " + whole_percent(share) + " " + base_of(facts);
   // The runtime of a container chooses the level of the log.
-  const bool no_log = facts.container || share == 0;
+  const bool no_log = facts.container || !logged;
   return Finding{"many-mappings",
                  "many mappings",
                  share,
@@ -303,8 +308,11 @@ std::optional<Finding> many_things(const Known& known) {
       "Saving " + saved + " took" + time + ", about " + human::duration(each_ns) + " for each " +
           one + ".",
       "40 % of the standstill, and 50 ms",
-      slow ? "So few should take less: look for the longest pause between two lines of CRIU's "
-             "log: " +
+      slow ? (is_undivided(known)
+                  ? "So few should take less: dump once at the default log level, "
+                    "and look for the longest pause between two lines of CRIU's log: "
+                  : "So few should take less: look for the longest pause between two "
+                    "lines of CRIU's log: ") +
                  log
            : "No option of CRIU makes this faster: let the program close what it does not need."};
 }

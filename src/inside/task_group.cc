@@ -22,15 +22,52 @@ constexpr std::uint64_t kStaleNs = 5'000'000;
 constexpr std::string_view kThrottles = "balance_dirty_pages";
 
 // The functions in which the freezers of cgroups version 1 and 2 keep a task. It is in the state D (or
-// S) there, but waits for nothing: it is frozen. The compiler may add a suffix, as ".part.0".
+// S) there, but waits for nothing: it is frozen.
 constexpr std::array<std::string_view, 4> kFreezers = {"__refrigerator", "refrigerator",
                                                        "do_freezer_trap", "cgroup_enter_frozen"};
+// From Linux 6.1 on, the freezer of version 1 leaves a sleeper where it sleeps (TASK_FREEZABLE) and shows
+// it in the state D. In these functions a task always sleeps in the state S, or is stopped (t or T): if it
+// is in the state D, it is frozen. Some of them can be frozen only on some kernels.
+constexpr std::array<std::string_view, 29> kFreezable = {"hrtimer_nanosleep",
+                                                         "do_nanosleep",
+                                                         "common_nsleep",
+                                                         "futex_wait_queue",
+                                                         "futex_wait_queue_me",
+                                                         "futex_do_wait",
+                                                         "__futex_wait",
+                                                         "futex_wait",
+                                                         "futex_wait_multiple",
+                                                         "do_poll",
+                                                         "do_sys_poll",
+                                                         "do_select",
+                                                         "poll_schedule_timeout",
+                                                         "ep_poll",
+                                                         "do_epoll_wait",
+                                                         "do_wait",
+                                                         "pipe_read",
+                                                         "anon_pipe_read",
+                                                         "sigsuspend",
+                                                         "do_sigtimedwait",
+                                                         "__do_sys_pause",
+                                                         "sk_wait_data",
+                                                         "wait_woken",
+                                                         "inet_csk_accept",
+                                                         "__skb_wait_for_more_packets",
+                                                         "unix_stream_data_wait",
+                                                         "unix_stream_read_generic",
+                                                         "ptrace_stop",
+                                                         "do_signal_stop"};
 
-bool is_freezer(std::string_view where) {
-  return std::any_of(kFreezers.begin(), kFreezers.end(), [where](std::string_view freezer) {
-    return where == freezer ||
-           (where.starts_with(freezer) && where.substr(freezer.size()).starts_with('.'));
-  });
+// The compiler may add a suffix to the name of a function, as ".part.0".
+template <std::size_t N>
+bool is_one_of(const std::array<std::string_view, N>& functions, std::string_view where) {
+  const std::string_view name = where.substr(0, where.find('.'));
+  return std::find(functions.begin(), functions.end(), name) != functions.end();
+}
+
+// Of a task in the state D.
+bool is_frozen(std::string_view where) {
+  return is_one_of(kFreezers, where) || is_one_of(kFreezable, where);
 }
 
 constexpr std::array kCumulative = {
@@ -142,7 +179,7 @@ void TaskGroup::read_io(Task& task) {
 void TaskGroup::note_sleep(pid_t pid, Task& task, std::uint64_t slept_ns) {
   if (!task.wchan.valid()) task.wchan = probe::ProcFile(task.folder + "/wchan");
   const std::string_view where = task.wchan.read(buffer_);
-  if (is_freezer(where)) {
+  if (is_frozen(where)) {
     task.throttled = false;
     return;
   }

@@ -33,7 +33,7 @@ std::string metric_name(const MetricDiff& metric) {
 }
 
 bool is_rate(const MetricDiff& metric) {
-  return metric.kind == Kind::counter && !metric.events;
+  return metric.kind == Kind::counter && !metric.events && !metric.total;
 }
 
 std::string amount(const std::optional<double>& value_of_it, const MetricDiff& metric) {
@@ -92,12 +92,28 @@ std::string compared_line(const RecordingDiff& diff) {
                                                lengths_of(diff.before), lengths_of(diff.after)));
 }
 
+// Says first if one side is longer: then equal rates mean more work.
+std::string length_line(const RecordingDiff& diff) {
+  const auto length = std::find_if(diff.metrics.begin(), diff.metrics.end(),
+                                   [](const MetricDiff& metric) { return metric.length; });
+  if (length == diff.metrics.end() || !length->share() || *length->share() == 0) return "";
+  const double share = *length->share();
+  const std::string how_much = fmt::format("B is {:.1f} % {} than A", std::abs(share) * 100,
+                                           share > 0 ? "longer" : "shorter");
+  if (length->verdict == DiffVerdict::changed) {
+    return labelled_line("length", how_much + ", beyond noise");
+  }
+  if (length->verdict != DiffVerdict::not_told || length->tells_nothing) return "";
+  return labelled_line("length", how_much + ": not tested (" + length->reason + ")");
+}
+
 std::string test_line(const RecordingDiff& diff) {
   std::string text = diff.by_runs
                          ? "Mann and Whitney's, on one value of each run"
                          : "Mann and Whitney's, on means of blocks long enough to be independent";
   text +=
       fmt::format("; p corrected (Holm) for {} metric{}", diff.tested, diff.tested == 1 ? "" : "s");
+  if (diff.tested_totals != 0) text += fmt::format(", and for {} totals", diff.tested_totals);
   if (diff.margin > 0) text += fmt::format("; changes of up to {:g} % ignored", diff.margin * 100);
   return labelled_line("test", text);
 }
@@ -248,11 +264,13 @@ std::string undecided_lines(const RecordingDiff& diff, const ChangeCheck& check)
   bool one_sided = false;
   bool too_few = false;
   bool too_wide = false;
+  bool longer = false;
   for (const MetricDiff* metric : check.undecided) {
     unfinished = unfinished || metric->not_known_yet;
     one_sided = one_sided || metric->verdict == DiffVerdict::one_sided;
     const bool hidden = metric->unbounded || metric->one_bucket;
     too_wide = too_wide || hidden;
+    longer = longer || metric->length || metric->total;
     too_few =
         too_few || (metric->verdict == DiffVerdict::not_told && !metric->not_known_yet && !hidden);
   }
@@ -264,6 +282,11 @@ std::string undecided_lines(const RecordingDiff& diff, const ChangeCheck& check)
         diff.runs_needed > analysis::kMinRuns
             ? fmt::format(", or {} for a single metric: --metric NAME", analysis::kMinRuns)
             : "");
+  }
+  if (longer) {
+    text +=
+        "  If the recordings were only stopped at different times, compare as much of each: --to "
+        "SECONDS\n";
   }
   if (too_wide) {
     text +=
@@ -328,6 +351,8 @@ nlohmann::json metric_json(const MetricDiff& metric) {
   nlohmann::json json{{"name", metric.name},
                       {"what", metric.phase      ? "phase duration"
                                : metric.quantile ? "quantile"
+                               : metric.length   ? "length"
+                               : metric.total    ? "total"
                                : metric.events   ? "growth"
                                : is_rate(metric) ? "rate per second"
                                                  : "mean"},
@@ -384,7 +409,7 @@ std::string text_of(const RecordingDiff& diff, std::size_t rows,
   std::string text;
   if (diff.unfinished) text = note_lines(diff) + "\n";
   text += side_line("A", diff.before) + side_line("B", diff.after) + compared_line(diff) +
-          test_line(diff);
+          length_line(diff) + test_line(diff);
   text += changed_table(diff, rows) + not_told_table(diff, rows, all) +
           unchanged_list(diff, DiffVerdict::none, "no change") +
           unchanged_list(diff, DiffVerdict::the_same, "the same");
@@ -402,6 +427,7 @@ nlohmann::json json_of(const RecordingDiff& diff, std::optional<AllowedChange> a
                       {"allowed_p", analysis::kDiffAllowedP},
                       {"margin", diff.margin},
                       {"tested", diff.tested},
+                      {"tested_totals", diff.tested_totals},
                       {"notes", diff.notes}};
   for (const auto& [name, runs] : {std::pair{"a", &diff.before}, std::pair{"b", &diff.after}}) {
     json[name] = nlohmann::json::array();

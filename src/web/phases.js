@@ -5,6 +5,7 @@
 // A colour says what kind of work a phase is. The first pattern that matches decides.
 /** @type {[RegExp, string][]} */
 const KINDS = [
+  [/^undivided/, "#86ac23"],
   [/memory.*writ|writing pages|reading pages/, "#e0862b"],
   [/memory/, "#3b82f6"],
   [/freez|freeze|seiz/, "#8b5cf6"],

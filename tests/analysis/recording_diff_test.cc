@@ -355,6 +355,62 @@ TEST_F(RecordingDiffTest, APhaseCanBeAskedForAlone) {
   EXPECT_EQ(made.metrics[0].verdict, DiffVerdict::changed);
 }
 
+// Rates alone said that nothing changed.
+TEST_F(RecordingDiffTest, HalfAsMuchWorkAgainAtTheSameRateIsAChange) {
+  Random random(43);
+  std::vector<std::string> before;
+  std::vector<std::string> after;
+  std::vector<std::string> same;
+  for (int i = 0; i < 6; ++i) {
+    const std::string number = std::to_string(i);
+    const auto run = [&](const std::string& name, std::size_t rows) {
+      return record(name + number, {{"calls", true, poisson(50)}, {"level", false, wandering(0.5)}},
+                    rows + random() % 20, random);
+    };
+    before.push_back(run("a", 200));
+    after.push_back(run("b", 300));
+    same.push_back(run("c", 200));
+  }
+  const RecordingDiff longer = diff(before, after);
+  EXPECT_EQ(metric(longer, "calls").verdict, DiffVerdict::none);
+  ASSERT_GE(longer.metrics.size(), 2U);
+  EXPECT_TRUE(longer.metrics[0].length);
+  EXPECT_EQ(longer.metrics[0].verdict, DiffVerdict::changed);
+  EXPECT_NEAR(*longer.metrics[0].share(), 0.5, 0.1);
+  EXPECT_EQ(longer.metrics[1].name, "calls total");
+  EXPECT_EQ(longer.metrics[1].verdict, DiffVerdict::changed);
+  EXPECT_NEAR(*longer.metrics[1].share(), 0.5, 0.1);
+  EXPECT_NEAR(*longer.metrics[1].before, 210 * 50, 700);
+  // The same if only the counter is asked for: a passing test of its rate would hide that it grew.
+  EXPECT_EQ(metric(diff(before, after, {.metrics = {"calls"}}), "calls total").verdict,
+            DiffVerdict::changed);
+  const RecordingDiff named = diff(before, after, {.metrics = {"calls total", "length"}});
+  ASSERT_EQ(named.metrics.size(), 2U);
+  EXPECT_EQ(named.metrics[0].verdict, DiffVerdict::changed);
+  EXPECT_EQ(named.metrics[1].verdict, DiffVerdict::changed);
+
+  const RecordingDiff alike = diff(before, same);
+  EXPECT_EQ(metric(alike, "length").verdict, DiffVerdict::none);
+  EXPECT_EQ(alike.tested_totals, 0U) << "where the lengths agree, the rates tell the totals";
+  // The user chose the lengths.
+  const RecordingDiff chosen = diff(before, after, {.to_s = 0.15});
+  EXPECT_EQ(chosen.metrics.size(), 2U);
+}
+
+TEST_F(RecordingDiffTest, OneRecordingOfEachSideSaysThatItIsLongerButNotWhetherThatIsNoise) {
+  Random random(47);
+  const auto run = [&](const char* name, std::size_t rows) {
+    return record(name, {{"calls", true, poisson(50)}}, rows, random);
+  };
+  const RecordingDiff longer = diff({run("a", 400)}, {run("b", 600)});
+  EXPECT_EQ(metric(longer, "length").verdict, DiffVerdict::not_told);
+  EXPECT_NEAR(*metric(longer, "length").share(), 0.5, 0.01);
+  EXPECT_NEAR(*metric(longer, "calls total").share(), 0.5, 0.1);
+  EXPECT_EQ(metric(longer, "calls").verdict, DiffVerdict::none);
+  const RecordingDiff alike = diff({run("a", 400)}, {run("b", 404)});
+  EXPECT_EQ(alike.metrics.size(), 1U) << "the margin between two recordings";
+}
+
 TEST_F(RecordingDiffTest, ItIsAlignedAtThePhasesThatAllHave) {
   Random random(23);
   const std::vector<Column> columns{{"calls", true, poisson(50)}};

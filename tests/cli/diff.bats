@@ -113,6 +113,8 @@ END
   [[ "$output" == *"checkpoint/recordings/dump.tsv"* ]]
   run --separate-stderr "$kymo" diff first.tsv checkpoint --recording restore
   [[ "$output" == *"checkpoint/recordings/restore.tsv"* ]]
+  run --separate-stderr "$kymo" diff first.tsv checkpoint --recording restore.tsv
+  [ "$status" -eq 0 ]
 }
 
 @test "README's line for CI: *.tsv of a shell also matches the lists of gaps, which are skipped" {
@@ -145,9 +147,9 @@ END
 }
 
 # Recordings of a program that does not change. They have eleven counters. Each counter differs a little from run to run.
-unchanged_runs() {  # RUNS: into the folders old and new
+unchanged_runs() {  # RUNS [ROWS]: into the folders old and new; ROWS: of the new ones, 800 if they do not do more work
   mkdir -p old new
-  /usr/bin/python3 - "$1" <<'END'
+  /usr/bin/python3 - "$1" "${2:-800}" <<'END'
 import json, random, sys
 random.seed(26)
 names = [f"steps_{number}" for number in range(11)]
@@ -156,7 +158,8 @@ for side in ("old", "new"):
         steps = [random.randrange(1000, 2000) for _ in names]
         with open(f"{side}/r{run}.tsv", "w") as file:
             print("Time (ns)", *names, sep="\t", file=file)
-            for row in range(800):
+            rows = 800 if side == "old" else int(sys.argv[2])
+            for row in range(rows + run):
                 print(row * 1000000, *(row * step for step in steps), sep="\t", file=file)
         columns = [{"name": name, "metric": name, "kind": "counter", "unit": "count"} for name in names]
         json.dump({"format_version": 1, "state": "ended", "interval_ns": 1000000, "columns": columns, "marks": []},
@@ -165,7 +168,7 @@ END
 }
 
 @test "README's line for CI exited with 3 for a program that had not changed" {
-  line=$(grep -o "kymo diff --base .*--fail-on-change 10% *# of six runs each; exit 0" "$BATS_TEST_DIRNAME/../../README.md")
+  line=$(grep -o "kymo diff --base .*--fail-on-change 10% *# of six runs each: .* exit 0" "$BATS_TEST_DIRNAME/../../README.md")
   PATH="$(dirname "$kymo"):$PATH"
   cd "$dir"
   unchanged_runs 6
@@ -176,6 +179,24 @@ END
   run bash -c "$line"
   [ "$status" -eq 3 ]
   [[ "$output" == *"It takes 6 recordings of each side (here 5 and 5)"* ]]
+}
+
+@test "README's line for CI passed a program that does 1.5 times the work at the same rates" {
+  line=$(grep -o "kymo diff --base .*--fail-on-change 10% *# of six runs each: .* exit 0" "$BATS_TEST_DIRNAME/../../README.md")
+  PATH="$(dirname "$kymo"):$PATH"
+  cd "$dir"
+  unchanged_runs 6 1200
+  run bash -c "$line"
+  echo "$output"
+  [ "$status" -eq 1 ]
+  [[ "$output" == *"length      B is 49."*" % longer than A, beyond noise"* ]]
+  [[ "$output" =~ CHANGED\ BEYOND\ NOISE[^$'\n']*$'\n'length\ +80[0-9]\ ms\ +1\.20\ s ]]
+  [[ "$output" == *"metrics beyond noise and beyond 10 %: length"* ]]
+  # Of a single pair no test is possible. It does not pass either.
+  run --separate-stderr "$kymo" diff old/r0.tsv new/r0.tsv --fail-on-change 10% --metric length
+  [ "$status" -eq 3 ]
+  [[ "$output" == *"length      B is 50."*" % longer than A: not tested (one run on each side)"* ]]
+  [[ "$output" == *"CANNOT TELL whether a metric changed beyond noise and beyond 10 %: length"*"It takes 4 recordings of each side"*"--to SECONDS"* ]]
 }
 
 @test "with too few runs CI does not pass: exit 3, and the number of runs that is needed" {

@@ -36,6 +36,12 @@ END
   [[ "$stderr" == *"no CRIU images, statistics or logs in"* ]]
 }
 
+@test "an empty name is refused in words" {
+  explain ""
+  [ "$status" -eq 2 ]
+  [[ "$stderr" == *"the name is empty"*"give a job, a checkpoint (its directory or id), or a file"* ]]
+}
+
 @test "explain reads a log without a recording, and says what is not known" {
   cat >"$dir/dump.log" <<'END'
 (00.000000) Version: 4.2.1

@@ -95,7 +95,7 @@ load refused.bash
   refused 1 "A has no stacks" profiles web "${at[@]}" --compare before
   refused 2 "this range overlaps the one that is shown" profiles web "${at[@]}" --compare "2025-03-04 03:05"
   refused 2 "--output and --compare need a service" profiles --compare before
-  refused 2 "--compare writes no file" profiles web --compare before -o x.html
+  refused 2 "--compare writes only a flame graph: --output FILE.html" profiles web --compare before -o x.folded
 }
 
 @test "a comparison with a file, and with the dump of a checkpoint" {
@@ -104,6 +104,13 @@ load refused.bash
   run "$kymo" profiles web "${at[@]}" --compare web.pb.gz
   [ "$status" -eq 0 ]
   [[ "$output" == *"A           web.pb.gz: 8 s of CPU time in 800 samples"*"nothing changed beyond noise"* ]]
+  # A comparison wrote no file at all.
+  run --separate-stderr "$kymo" profiles web "${at[@]}" --compare web.pb.gz -o both.html
+  if [[ "$stderr" != *"built without its pages"* ]]; then
+    [ "$status" -eq 0 ]
+    [ "$stderr" = "written to both.html" ]
+    grep -q 'id="profile"' both.html
+  fi
   printf 'process;main;read 100\nprocess;main;write 700\n' >old.folded
   run "$kymo" profiles web "${at[@]}" --compare ./old.folded --json
   [ "$status" -eq 0 ]

@@ -89,6 +89,52 @@ TEST(DiagnosisPhasesTest, WithoutALogTheNotificationsShowCoarserPhasesAndTheHook
   EXPECT_EQ(frozen_ns(phases), (1352 - 1204) * kMs);
 }
 
+// At --log-level 1 a dump without RPC has two notifications. All between them was called "freeze".
+RequestTimes times_without_log() {
+  RequestTimes times = times_of_dump();
+  times.log_began_ns = 0;
+  times.notifications.erase(times.notifications.begin() + 1);
+  return times;
+}
+
+TEST(DiagnosisPhasesTest, WithoutALogTheStatisticsSayHowLongTheFreezeWas) {
+  criu::DumpStats stats;
+  stats.freezing_time_us = 2'000;
+  stats.frozen_time_us = 140'000;
+  stats.memdump_time_us = 100'000;
+  stats.memwrite_time_us = 70'000;
+  // An error that did not matter is the only kind of line that this log may have.
+  for (const char* log :
+       {"", "(00.140000) Error (criu/x.c:1): a\n(00.240000) Error (criu/x.c:2): b\n"}) {
+    const std::vector<Phase> phases = phases_of(times_without_log(), criu::dump_phases(log, stats));
+    expect_partition(phases, 360 * kMs);
+    EXPECT_EQ(time_in(phases, "look at the kernel"), 0U);
+    EXPECT_EQ(time_in(phases, "freeze"), 2 * kMs);
+    EXPECT_EQ(time_in(phases, "memory: finding pages"), 30 * kMs);
+    EXPECT_EQ(time_in(phases, "memory: writing pages"), 69 * kMs);  // less 1 ms of hooks
+    EXPECT_EQ(time_in(phases, "collect, processes and files"), 34 * kMs);
+    EXPECT_EQ(frozen_ns(phases), (1352 - 1204) * kMs);
+    for (const Phase& phase : phases) {
+      if (!phase.name.starts_with("memory")) continue;
+      EXPECT_EQ(phase.evidence, criu::kFromStatistics);
+      EXPECT_EQ(phase.uncertainty_ns, 34 * kMs) << "CRIU may have begun with it so much earlier";
+    }
+  }
+}
+
+TEST(DiagnosisPhasesTest, WithoutALogAndStatisticsNoTimeIsCalledFreeze) {
+  const std::vector<Phase> phases = phases_of(times_without_log(), criu::dump_phases("", {}));
+  expect_partition(phases, 360 * kMs);
+  EXPECT_EQ(time_in(phases, "freeze"), 0U);
+  EXPECT_EQ(time_in(phases, "undivided: freeze, memory, processes and files"), 135 * kMs);
+  EXPECT_EQ(frozen_ns(phases), (1352 - 1204) * kMs);
+  // Statistics that do not fit into that time divide nothing.
+  criu::DumpStats stats;
+  stats.memdump_time_us = 200'000;
+  EXPECT_EQ(names_of(phases_of(times_without_log(), criu::dump_phases("", stats))),
+            names_of(phases));
+}
+
 TEST(DiagnosisPhasesTest, TheRestOfATruncatedLogIsNotGuessed) {
   const std::string log = kDumpLog.substr(0, kDumpLog.find("(00.280000)"));
   const std::vector<Phase> phases = phases_of(times_of_dump(), criu::dump_phases(log, {}));

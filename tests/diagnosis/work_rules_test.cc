@@ -178,6 +178,21 @@ TEST(Verdict, SaysThatMemoryIsScattered) {
   EXPECT_EQ(first_rule(facts), "") << "the dump has too little memory for this rule";
 }
 
+// The advice of this rule names --log-level 1, so its effect must be visible there.
+TEST(Verdict, OfManyMappingsAtLogLevel1SaysHowLongTheyTookWithoutTheLog) {
+  Facts facts = healthy_dump();
+  facts.phases[2].name = kAllButMemoryPhase;  // 90 ms
+  facts.phases[5].name = kAllButMemoryPhase;  // 50 ms
+  facts.shape = {1, 15'000, 3, 9'000};
+  const Verdict verdict = explain(facts);
+  EXPECT_EQ(verdict.findings.at(0).rule, "many-mappings");
+  EXPECT_NE(verdict.findings[0].evidence.find(
+                "15,000 mappings, and CRIU read each of them: this took 34 % of the standstill."),
+            std::string::npos)
+      << verdict.findings[0].evidence;
+  EXPECT_EQ(verdict.findings[0].advice, "Let the program map fewer, larger areas.");
+}
+
 TEST(Verdict, SaysWhichThreadWouldNotFreeze) {
   Facts facts = healthy_dump();
   facts.dump->freezing_time_us = 400'000;

@@ -107,6 +107,17 @@ TEST_F(CriuChoiceTest, AServerIsDumpedByTheCriuThatCanOnThisKernel) {
   succeed(kymod, {"dump", "process", "server", "--dir", kymod.path("c")});
   EXPECT_EQ(made_by(kymod.path("c")),
             version_of(kernel_is_new() ? criu_path() : criu_fallback_path()));
+  // The status showed the first one as the CRIU, also where it cannot dump.
+  const Outcome status = kymod.kymo({"status"});
+  const std::size_t row = status.out.find("\nCRIU ");
+  ASSERT_NE(row, std::string::npos) << status.out;
+  EXPECT_NE(status.out.substr(row + 1, status.out.find('\n', row + 1) - row)
+                .find(made_by(kymod.path("c")) + " at "),
+            std::string::npos)
+      << status.out;
+  if (kernel_is_new()) {
+    EXPECT_NE(status.out.find("\nCRIU, not used  "), std::string::npos) << status.out;
+  }
   const Outcome inspected = kymod.kymo({"inspect", kymod.path("c")});
   EXPECT_NE(inspected.out.find("CRIU " + made_by(kymod.path("c"))), std::string::npos)
       << inspected.out;

@@ -142,6 +142,7 @@ TEST(JobsTest, InspectShowsAJobACheckpointAndADirectory) {
   const Outcome text = kymod.kymo({"inspect", id});
   EXPECT_NE(text.out.find("where the time went"), std::string::npos) << text.out;
   EXPECT_NE(text.out.find("criu starts"), std::string::npos) << text.out;
+  EXPECT_NE(text.out.find("\n  stood still "), std::string::npos) << text.out;
   EXPECT_NE(kymod.kymo({"inspect", "work"}).out.find(id), std::string::npos);
   // A directory that no kymod has listed.
   fs::copy(dir, kymod.path("copy"), fs::copy_options::recursive);

@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <fstream>
 #include <future>
+#include <map>
 #include <optional>
 #include <thread>
 
@@ -288,6 +289,24 @@ TEST_F(VerdictTest, HighCompressionLeavesCriuWaitingForIt) {
   static_cast<void>(kymod_.churn(8, "work"));
   expect_first(dump({"--stream", "--compression", "zstd", "--compression-level", "15"}),
                "compression");
+}
+
+// Nearly all of a dump at this level was called "freeze", because the log has no line after it.
+TEST_F(VerdictTest, AtLogLevel1TheFreezeIsAsLongAsCriuSays) {
+  start_shape({"mappings", "15000", "1"});
+  const nlohmann::json record = dump({"--log-level", "1"});
+  std::map<std::string, std::uint64_t> phases;
+  for (const nlohmann::json& phase : record["phases"]) {
+    phases[phase["name"]] +=
+        phase["end_ns"].get<std::uint64_t>() - phase["begin_ns"].get<std::uint64_t>();
+  }
+  const std::uint64_t us = record["stats"]["freezing_time_us"];
+  EXPECT_EQ(phases["freeze"], us * 1000) << shown(record);
+  EXPECT_GT(phases["collect, processes and files"], 0U) << shown(record);
+  EXPECT_GT(phases["memory: finding pages"], 0U) << shown(record);
+  const std::string evidence = record["verdict"].dump();
+  EXPECT_NE(evidence.find(" mappings, and CRIU read each of them: this took "), std::string::npos)
+      << shown(record);
 }
 
 TEST_F(VerdictTest, ManyMappingsAreNamed) {

@@ -98,6 +98,9 @@ test("a checkpoint has its phases, statistics, timing tree and recording", { ski
   const frame = page.frameLocator("iframe").first();
   await frame.locator(".lane").first().waitFor();
   assert.match(await frame.locator("#title").textContent(), /Dump of web-1/);
+  // A name with the ending of the file had been refused.
+  const src = await page.locator("iframe").first().getAttribute("src");
+  assert.strictEqual(await page.evaluate(async (url) => (await fetch(url)).status, src.replace("name=dump", "name=dump.tsv")), 200);
 });
 
 test("a job's history with too few runs says so, and not that nothing changed", { skip }, async () => {

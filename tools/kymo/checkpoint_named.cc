@@ -32,6 +32,12 @@ bool has_ended(const v1::Checkpoint& checkpoint) {
          checkpoint.state() == v1::Checkpoint::UNCONFIRMED;
 }
 
+void refuse_empty(const std::string& name) {
+  if (!name.empty()) return;
+  throw CLI::ValidationError("the name is empty",
+                             "give a job, a checkpoint (its directory or id), or a file");
+}
+
 [[noreturn]] void refuse_name(const std::string& name, const std::string& why) {
   throw CLI::ValidationError(name, why + "; for a folder give ./" + name);
 }
@@ -39,6 +45,7 @@ bool has_ended(const v1::Checkpoint& checkpoint) {
 }  // namespace
 
 std::string checkpoint_named(const Context& context, const std::string& name) {
+  refuse_empty(name);
   const std::optional<v1::InspectResponse> found = look_up(context, name);
   if (!found) return name;
   if (!found->has_job()) return found->checkpoint().directory();
@@ -52,6 +59,7 @@ std::string checkpoint_named(const Context& context, const std::string& name) {
 }
 
 NewestDump newest_dump_named(const Context& context, const std::string& name) {
+  refuse_empty(name);
   const std::optional<v1::InspectResponse> found = look_up(context, name);
   if (!found) return {name, ""};
   if (!found->has_job()) return {found->checkpoint().directory(), ""};

@@ -252,8 +252,9 @@ void add_recording_options(CLI::App& diff, const std::shared_ptr<DiffArguments>&
                   "End of the range to compare, in seconds after the same point");
   diff.add_option(
           "--metric", arguments->options.metrics,
-          "Compare only this metric, column, \"phase: NAME\", or mean or quantile of a histogram "
-          "(\"NAME mean\", \"NAME p99\"; may be repeated); fewer metrics need fewer runs")
+          "Compare only this metric, column, \"phase: NAME\", total of a counter (\"NAME total\"), "
+          "\"length\", or mean or quantile of a histogram (\"NAME mean\", \"NAME p99\"; may be "
+          "repeated); fewer metrics need fewer runs")
       ->allow_extra_args(false);
   diff.add_option_function<std::string>(
           "--margin",

@@ -156,6 +156,9 @@ void print_checkpoint(const v1::Checkpoint& checkpoint) {
   if (checkpoint.duration_ns() != 0) {
     add_row(rows, "duration", report::duration(checkpoint.duration_ns()));
   }
+  if (checkpoint.stood_still_ns() != 0) {
+    add_row(rows, "stood still", report::duration(checkpoint.stood_still_ns()));
+  }
   std::cout << "checkpoint " << checkpoint.id() << '\n';
   print_table(rows);
 }

@@ -19,6 +19,7 @@
 #include "profile_text.h"
 #include "profiles/reading.h"
 #include "profiles/sqlite_store.h"
+#include "report/flame_diff.h"
 #include "report/flame_page.h"
 #include "report/human.h"
 #include "report/kept_profiles.h"
@@ -304,12 +305,17 @@ Result<Shown> other_range(const ProfilesArguments& arguments, const Shown& shown
   return other;
 }
 
+// Prints it, and makes the data of the page if one is wanted.
 void print_comparison(const ProfilesArguments& arguments, const std::string& name,
                       const stacks::NamedProfile& before, const Shown& shown,
-                      const stacks::NamedProfile& after, Context& context) {
+                      const stacks::NamedProfile& after, Context& context, std::string& page) {
   Result<stacks::Comparison> comparison = stacks::compare(before, after);
   if (!comparison) return fail(context, comparison.error());
   const report::ProfileDiff diff{name, title_of(shown), *std::move(comparison)};
+  if (!arguments.output.empty()) {
+    page = report::flame_diff_data(diff, stacks::compared_tree(before, after));
+  }
+  if (context.quiet) return;
   const std::string text = context.json ? json_text(report::json_of(diff, {}), 2) + "\n"
                                         : report::text_of(diff, arguments.rows, {});
   std::fputs(text.c_str(), stdout);
@@ -323,19 +329,19 @@ bool names_path(const std::string& compared) {
 }
 
 // A file of unknown origin is read in a process without rights.
-void compare_with_file(const ProfilesArguments& arguments, const Shown& shown,
-                       const stacks::NamedProfile& after, Context& context) {
+std::string compare_with_file(const ProfilesArguments& arguments, const Shown& shown,
+                              const stacks::NamedProfile& after, Context& context) {
   std::error_code unknown;
   const bool checkpoint = std::filesystem::is_directory(arguments.compared, unknown);
   const std::string path = arguments.compared + (checkpoint ? "/recordings/dump.pb.gz" : "");
   client::end_threads();  // the process that reads it is forked
-  look_confined(context, {path}, [&] {
+  return make_confined(context, {path}, 1, [&](std::vector<std::string>& made) {
     Result<stacks::NamedProfile> before = read_to_compare(path, quantity_of(shown.query.type));
     if (!before) return fail(context, before.error());
     const Result<void> kept = profiles::keep_comparable(*before, shown.query.service, path);
     if (!kept) return fail(context, kept.error());
-    print_comparison(arguments, path, *before, shown, after, context);
-  });
+    print_comparison(arguments, path, *before, shown, after, context, made[0]);
+  })[0];
 }
 
 void compare(const ProfilesArguments& arguments, const Shown& shown, Context& context) {
@@ -344,10 +350,16 @@ void compare(const ProfilesArguments& arguments, const Shown& shown, Context& co
   if (!other) return refuse_profiles(context, other.error().message);
   const Result<stacks::NamedProfile> after = shown.store->profile(shown.query);
   if (!after) return fail(context, after.error());
-  if (path) return compare_with_file(arguments, shown, *after, context);
+  if (path) {
+    std::string page = compare_with_file(arguments, shown, *after, context);
+    if (!page.empty()) write_profile(arguments.output, std::move(page), context);
+    return;
+  }
   const Result<stacks::NamedProfile> before = shown.store->profile(other->query);
   if (!before) return fail(context, before.error());
-  print_comparison(arguments, title_of(*other), *before, shown, *after, context);
+  std::string page;
+  print_comparison(arguments, title_of(*other), *before, shown, *after, context, page);
+  if (!page.empty()) write_profile(arguments.output, std::move(page), context);
 }
 
 void show(const ProfilesArguments& arguments, Context& context) {
@@ -363,8 +375,9 @@ void show(const ProfilesArguments& arguments, Context& context) {
                            "--quiet hides the profiles, which are the only output: use it "
                            "together with --output");
   }
-  if (!arguments.output.empty() && !arguments.compared.empty()) {
-    return refuse_profiles(context, "--compare writes no file: leave out --output");
+  if (!arguments.output.empty() && !arguments.compared.empty() &&
+      profile_format(arguments.output) != ProfileFormat::page) {
+    return refuse_profiles(context, "--compare writes only a flame graph: --output FILE.html");
   }
   if (const Result<void> good = check_profile_output(arguments.output); !good) {
     if (good.error().code == Code::invalid_argument)
@@ -431,9 +444,11 @@ void add_profiles(CLI::App& app, Context& context) {
   verb->add_option("--directory", arguments->directory,
                    "Folder in which the profiles are kept (default: that of the running kymod)")
       ->envname("KYMO_PROFILES");
-  verb->add_option("-o,--output", arguments->output,
-                   "Also write the stacks to this file: .html (a flame graph), .pb.gz or .pprof "
-                   "(pprof), .folded or .txt (stacks for other flame graphs)");
+  verb->add_option(
+      "-o,--output", arguments->output,
+      "Also write the stacks to this file: .html (a flame graph), .pb.gz or .pprof "
+      "(pprof), .folded or .txt (stacks for other flame graphs); with --compare: .html, the "
+      "flame graph of both");
   verb->add_option("--sort", arguments->sort, "Order of the functions (default: self)")
       ->check(CLI::IsMember({"self", "total"}));
   verb->add_option("--rows", arguments->rows, "Number of services or functions to print")

@@ -1,14 +1,21 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "client/client.h"
+#include "criu/client.h"
 #include "print.h"
 #include "report/api_json.h"
 #include "report/human.h"
+#include "runtime/criu_choice.h"
 #include "verbs.h"
 
 namespace kymo::cli {
 namespace {
+
+using Rows = std::vector<std::vector<std::string>>;
 
 std::string recorder_text(const v1::Recorder& recorder) {
   if (!recorder.running()) return "stopped";
@@ -17,17 +24,34 @@ std::string recorder_text(const v1::Recorder& recorder) {
          report::with_commas(recorder.ticks_due()) + " ticks missed";
 }
 
-void print(const v1::HealthResponse& health) {
-  std::vector<std::vector<std::string>> rows{
-      {"kymod", health.version() + ", pid " + std::to_string(health.pid()) + ", up for " +
-                    report::duration(health.uptime_ns())},
-      {"health", health.troubles().empty() ? "good" : "NOT GOOD"}};
-  for (const std::string& trouble : health.troubles()) rows.push_back({"", trouble});
-  rows.push_back({"CRIU", health.criu_version() + " at " + health.criu_path()});
-  if (!health.criu_fallback_path().empty()) {
-    rows.push_back(
-        {"CRIU, fallback", health.criu_fallback_version() + " at " + health.criu_fallback_path()});
+// Why this CRIU does nothing on this kernel. Empty: it does.
+std::string too_old(const std::string& version) {
+  const std::optional<criu::Version> parsed = criu::Version::parse(version);
+  return parsed ? runtime::too_old_for_kernel(*parsed, runtime::running_kernel()) : "";
+}
+
+// The CRIU that dumps comes first: the fallback, if the other one is too old for this kernel.
+void add_crius(const v1::HealthResponse& health, Rows& rows) {
+  const std::string first = health.criu_version() + " at " + health.criu_path();
+  const std::string second = health.criu_fallback_version() + " at " + health.criu_fallback_path();
+  if (health.criu_fallback_path().empty()) {
+    rows.push_back({"CRIU", first});
+  } else if (const std::string why = too_old(health.criu_version());
+             !why.empty() && too_old(health.criu_fallback_version()).empty()) {
+    rows.push_back({"CRIU", second + " (--criu-fallback)"});
+    rows.push_back({"CRIU, not used", first + " (--criu): " + why.substr(0, why.find(';'))});
+  } else {
+    rows.push_back({"CRIU", first});
+    rows.push_back({"CRIU, fallback", second});
   }
+}
+
+void print(const v1::HealthResponse& health) {
+  Rows rows{{"kymod", health.version() + ", pid " + std::to_string(health.pid()) + ", up for " +
+                          report::duration(health.uptime_ns())},
+            {"health", health.troubles().empty() ? "good" : "NOT GOOD"}};
+  for (const std::string& trouble : health.troubles()) rows.push_back({"", trouble});
+  add_crius(health, rows);
   rows.push_back({"recorder", recorder_text(health.recorder())});
   rows.push_back({"state directory", health.state_directory()});
   if (!health.profiles_directory().empty()) {

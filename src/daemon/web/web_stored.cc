@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/recording_name.h"
 #include "daemon/state/checkpoint_dir.h"
 #include "daemon/stored/catalogue.h"
 #include "inside/sources.h"
@@ -104,7 +105,9 @@ Result<std::string> recording_file(const Parts& parts, const http::Request& requ
   }
   const Result<store::Checkpoint> checkpoint = checkpoint_of(parts, request, "checkpoint");
   if (!checkpoint) return checkpoint.error();
-  const std::string name = request.value("name");
+  // "dump" or "dump.tsv"
+  const std::string named = request.value("name");
+  const std::string name = is_recording_name(named) ? recording_stem(named) : named;
   if (contains(recordings_of(*checkpoint), name)) return path_of(*checkpoint, name);
   return Error{Code::not_found, "checkpoint " + checkpoint->id + " has no recording '" + name +
                                     "': /api/checkpoint lists them"};
