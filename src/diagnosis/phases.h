@@ -56,6 +56,8 @@ std::vector<Phase> phases_of(const RequestTimes& times, const criu::LogPhases& l
 // The same from a log alone, for a checkpoint that nobody recorded. They begin with the log.
 std::vector<Phase> phases_of_log(const criu::LogPhases& log, bool restore);
 
+// In this phase kymod does what must be done before CRIU is started.
+inline constexpr std::string_view kPreparePhase = "prepare";
 // In this phase kymod saves the outcome of a request, with its phases until then.
 inline constexpr std::string_view kSavePhase = "save the record";
 
