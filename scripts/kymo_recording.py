@@ -42,9 +42,9 @@ class RecordingError(Exception):
 class Recording:
     """A recording. The index of `rows` is nanoseconds since its start. It has one uint64 column for each metric."""
 
-    path: pathlib.Path
-    rows: pandas.DataFrame
-    metadata: dict | None
+    path: pathlib.Path  # the recording itself
+    rows: pandas.DataFrame  # a row for each sample, a column for each metric
+    metadata: dict | None  # what NAME.meta.json says (docs/tsv-format.md), None if it cannot be read
     gaps: pandas.DataFrame  # start_ns, end_ns, ticks, cause
     notes: list[str]  # what was left out, and what is missing
 
@@ -97,9 +97,11 @@ class Recording:
         return "counter" if (values[1:] >= values[:-1]).all() else "gauge"
 
     def unit(self, name):
+        """The unit of a column, such as `bytes`. Empty without metadata."""
         return self.columns.get(name, {}).get("unit", "")
 
     def counters(self):
+        """The names of the columns that are counters."""
         return [name for name in self.rows.columns if self.kind(name) == "counter"]
 
     def moving(self):
@@ -167,7 +169,8 @@ class Recording:
         phases = self.phases()
         return self.between(begin, int(phases.loc[phases["begin_ns"] == begin, "end_ns"].max()))
 
-    def histograms(self):  # docs/histograms.md
+    def histograms(self):
+        """The names of the histograms (docs/histograms.md), each of which has a column for each bucket."""
         return list(dict.fromkeys(bucket.group("metric") for bucket in map(_BUCKET.fullmatch, self.rows.columns) if bucket))
 
     def quantile(self, name, share, window=None):
@@ -189,7 +192,7 @@ class Recording:
 
     def plot(self, path, names=None, window="10ms"):
         """Draws the totals and rates of these counters into a file. Without names: of bytes and pages, at most
-        MOST_COLUMNS_DRAWN, those that changed in most rows. The picture and a line on stderr name the others."""
+        12 (MOST_COLUMNS_DRAWN), those that changed in most rows. The picture and a line on stderr name the others."""
         _draw(self, path, names, window)
 
 
@@ -256,7 +259,7 @@ def find_all(paths):
 
 
 def load_all(paths, rows=True):
-    """Loads all recordings that these paths stand for."""
+    """Loads all recordings that these paths stand for (see find_all). Returns a list."""
     return [load(file, rows) for file in find_all(paths)]
 
 
@@ -278,10 +281,8 @@ def table(runs):
 
 def common_mark(runs):
     """The first mark that all runs have, or None if there is none."""
-    for name in runs[0].marks["name"] if runs else []:
-        if all(name in set(run.marks["name"]) for run in runs):
-            return name
-    return None
+    names = runs[0].marks["name"] if runs else []
+    return next((name for name in names if all(name in set(run.marks["name"]) for run in runs)), None)
 
 
 def aligned(runs, column, phase=None, step="1ms", window="10ms"):
@@ -467,9 +468,7 @@ def _parse_line(line, count):
     if not all(field.isdigit() for field in fields):
         return [], "a value is not a whole number"
     values = [int(field) for field in fields]
-    if max(values) > LARGEST:
-        return [], "a value is past 2^64 - 1"
-    return values, ""
+    return ([], "a value is past 2^64 - 1") if max(values) > LARGEST else (values, "")
 
 
 def _load_gaps(path, notes):

@@ -17,7 +17,6 @@ constexpr std::uint64_t kNanosecondsInAMicrosecond = 1000;
 constexpr std::size_t kMaxPhases = 400;
 constexpr std::size_t kMaxEvidence = 80;
 
-constexpr std::string_view kPrepare = "prepare";
 constexpr std::string_view kPreDumps = "pre-dump rounds";
 constexpr std::string_view kStart = "start CRIU";
 constexpr std::string_view kRuntime = "container runtime";
@@ -194,7 +193,7 @@ void add_criu(const RequestTimes& times, const criu::LogPhases& log, std::vector
 
 std::vector<Cut> cuts_of(const RequestTimes& times, const criu::LogPhases& log) {
   std::vector<Cut> cuts{
-      {std::string(kPrepare), times.began_ns, 0, shown(kOurClock, "the request began")}};
+      {std::string(kPreparePhase), times.began_ns, 0, shown(kOurClock, "the request began")}};
   if (times.runtime_called_ns != 0) {
     const bool rounds = times.pre_dumps_ended_ns != 0;
     cuts.push_back({std::string(rounds ? kPreDumps : kStart), times.runtime_called_ns, 0,

@@ -64,6 +64,9 @@ inline constexpr std::string_view kUndividedPhase =
 // All of a dump but freezing and the memory, if CRIU's log does not divide it.
 inline constexpr std::string_view kAllButMemoryPhase = "collect, processes and files";
 
+// In this phase kymod does what must be done before CRIU is started.
+inline constexpr std::string_view kPreparePhase = "prepare";
+
 // In this phase kymod saves the outcome of a request, with its phases until then.
 inline constexpr std::string_view kSavePhase = "save the record";
 

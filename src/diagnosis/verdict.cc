@@ -128,6 +128,25 @@ std::string phase_line(const Known& known) {
   return line + ".";
 }
 
+// What kymod did before CRIU was started, if that took much of the request. Empty: it did not.
+// No rule looks at it: it is no part of the standstill of a dump.
+std::string prepare_line(const Known& known) {
+  constexpr double kMinShare = 0.25;
+  const Facts& facts = known.facts;
+  const std::uint64_t ns = time_in(facts.phases, kPreparePhase);
+  const double share = ratio(static_cast<double>(ns), static_cast<double>(facts.duration_ns));
+  if (share < kMinShare) return {};
+  const std::string took = "kymod needed " + human::duration(ns) + ", " + whole_percent(share);
+  return facts.restore
+             ? "Before CRIU was started, " + took +
+                   " of the restore, to check the request and to verify the images (the phase "
+                   "\"prepare\"): kymo restore -v shows each step."
+             : "Before CRIU was started, " + took +
+                   " of the dump, to check and record it, while the " +
+                   (facts.container ? "container" : "process") +
+                   " ran on (the phase \"prepare\"): kymo dump -v shows each step.";
+}
+
 // "400 ms at best, 600 ms at worst".
 std::string range_text(Range range) {
   std::string best = human::duration(range.first);
@@ -184,6 +203,9 @@ Verdict explain(const Facts& facts) {
                    [](const Finding& a, const Finding& b) { return a.share > b.share; });
   verdict.shares = shares_of(known);
   verdict.lines = {first_line(known, verdict.frozen_ns), phase_line(known)};
+  if (std::string line = prepare_line(known); !line.empty()) {
+    verdict.lines.push_back(std::move(line));
+  }
   if (verdict.findings.empty()) {
     verdict.shortly = "nothing stands out";
     const bool blind = facts.recorded && !facts.signals.cpu_ns && !facts.signals.disk_wait_ns;

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
-#include <span>
+#include <iterator>
 
 namespace kymo::stacks {
 namespace {
@@ -14,11 +14,12 @@ namespace {
 constexpr std::size_t kMaxUnits = 1'000'000;
 constexpr std::size_t kMaxRanges = 10'000'000;
 constexpr std::size_t kMaxInlined = 64;
+// Of a unit. The siblings in a file that somebody has tampered with may go round in a circle.
+constexpr std::size_t kMaxEntries = 20'000'000;
 
 struct Free {
   void operator()(void* memory) const { std::free(memory); }
 };
-using Scopes = std::unique_ptr<Dwarf_Die[], Free>;
 
 std::string name_of(Dwarf_Die& function) {
   for (const unsigned name : {DW_AT_linkage_name, DW_AT_MIPS_linkage_name, DW_AT_name}) {
@@ -50,17 +51,29 @@ void set_call(Dwarf_Die& unit, Dwarf_Die& inlined, Line& caller) {
   caller.line = number_of(inlined, DW_AT_call_line);
 }
 
-// The scopes around an address, from the innermost up to the unit.
-std::span<Dwarf_Die> scopes_at(Dwarf_Die& unit, std::uint64_t address, Scopes& owner) {
-  Dwarf_Die* found = nullptr;
-  const int inner = dwarf_getscopes(&unit, address, &found);
-  const Scopes innermost(found);
-  if (inner <= 0) return {};
-  // The scopes around an inlined function are here where it was written, and not where it was put.
-  const int count = dwarf_getscopes_die(&innermost[0], &found);
-  if (count <= 0) return {};
-  owner.reset(found);
-  return {found, static_cast<std::size_t>(count)};
+// The function and those that are inlined into it at the address, the innermost one first.
+std::vector<Dwarf_Die> inlined_at(const Dwarf_Die& function, std::uint64_t address) {
+  constexpr int kMaxDepth = 256;
+  std::vector<Dwarf_Die> path{function};
+  Dwarf_Die scope = function;
+  Dwarf_Die child;
+  std::size_t left = kMaxEntries;
+  for (int depth = 0; depth < kMaxDepth && dwarf_child(&scope, &child) == 0; ++depth) {
+    int tag = 0;
+    const auto holds = [&] {
+      tag = dwarf_tag(&child);
+      return (tag == DW_TAG_inlined_subroutine || tag == DW_TAG_lexical_block) &&
+             dwarf_haspc(&child, address) > 0;
+    };
+    int next = 0;
+    while (!holds() && (next = --left == 0 ? 1 : dwarf_siblingof(&child, &child)) == 0) {
+    }
+    if (next != 0) break;
+    if (tag == DW_TAG_inlined_subroutine) path.push_back(child);
+    scope = child;
+  }
+  std::reverse(path.begin(), path.end());
+  return path;
 }
 
 }  // namespace
@@ -77,41 +90,86 @@ std::unique_ptr<DebugInfo> DebugInfo::open(Elf* elf) {
   Dwarf* const dwarf = dwarf_begin_elf(elf, DWARF_C_READ, nullptr);
   if (dwarf == nullptr) return nullptr;
   std::unique_ptr<DebugInfo> info(new DebugInfo(dwarf));
-  return info->ranges_.empty() ? nullptr : std::move(info);
+  return info->units_.empty() ? nullptr : std::move(info);
 }
 
 DebugInfo::DebugInfo(Dwarf* dwarf) : dwarf_(dwarf) {
   Dwarf_CU* unit = nullptr;
   Dwarf_Die die;
-  for (std::size_t i = 0; i < kMaxUnits && ranges_.size() < kMaxRanges; ++i) {
+  for (std::size_t i = 0; i < kMaxUnits; ++i) {
     if (dwarf_get_units(dwarf, unit, &unit, nullptr, nullptr, &die, nullptr) != 0) break;
-    Dwarf_Addr base = 0;
-    Dwarf_Addr begin = 0;
-    Dwarf_Addr end = 0;
-    std::ptrdiff_t offset = 0;
-    while ((offset = dwarf_ranges(&die, offset, &base, &begin, &end)) > 0) {
-      if (begin < end) ranges_.push_back({begin, end, die});
-    }
+    add_ranges(die, units_);
   }
-  std::sort(ranges_.begin(), ranges_.end(),
-            [](const Range& a, const Range& b) { return a.begin < b.begin; });
+  sort(units_);
 }
 
 DebugInfo::~DebugInfo() {
   dwarf_end(dwarf_);
 }
 
-Dwarf_Die* DebugInfo::unit_at(std::uint64_t address) {
+void DebugInfo::add_ranges(Dwarf_Die& die, Ranges& ranges) {
+  Dwarf_Addr base = 0;
+  Dwarf_Addr begin = 0;
+  Dwarf_Addr end = 0;
+  std::ptrdiff_t offset = 0;
+  while (ranges.size() < kMaxRanges &&
+         (offset = dwarf_ranges(&die, offset, &base, &begin, &end)) > 0) {
+    if (begin < end) ranges.push_back({begin, end, die});
+  }
+}
+
+// A function that was compiled may be inside a namespace, or inside another function, as that of a lambda.
+void DebugInfo::add_functions(Dwarf_Die parent, int depth, std::size_t& left, Ranges& functions) {
+  constexpr int kMaxDepth = 64;
+  Dwarf_Die child;
+  if (depth > kMaxDepth || dwarf_child(&parent, &child) != 0) return;
+  do {
+    switch (dwarf_tag(&child)) {
+      case DW_TAG_subprogram:
+        add_ranges(child, functions);
+        [[fallthrough]];
+      case DW_TAG_namespace:
+      case DW_TAG_module:
+      case DW_TAG_class_type:
+      case DW_TAG_structure_type:
+      case DW_TAG_union_type:
+      case DW_TAG_lexical_block:
+        add_functions(child, depth + 1, left, functions);
+        break;
+      default:
+        break;
+    }
+  } while (left != 0 && --left != 0 && dwarf_siblingof(&child, &child) == 0);
+}
+
+void DebugInfo::sort(Ranges& ranges) {
+  std::stable_sort(ranges.begin(), ranges.end(),
+                   [](const Range& a, const Range& b) { return a.begin < b.begin; });
+}
+
+Dwarf_Die* DebugInfo::at(Ranges& ranges, std::uint64_t address) {
   const auto after =
-      std::upper_bound(ranges_.begin(), ranges_.end(), address,
+      std::upper_bound(ranges.begin(), ranges.end(), address,
                        [](std::uint64_t value, const Range& range) { return value < range.begin; });
-  if (after == ranges_.begin() || address >= std::prev(after)->end) return nullptr;
-  return &std::prev(after)->unit;
+  if (after == ranges.begin() || address >= std::prev(after)->end) return nullptr;
+  return &std::prev(after)->die;
+}
+
+Dwarf_Die* DebugInfo::function_at(const Dwarf_Die& unit, std::uint64_t address) {
+  const auto [found, added] = functions_.try_emplace(unit.addr);
+  if (added) {
+    std::size_t left = kMaxEntries;
+    add_functions(unit, 0, left, found->second);
+    sort(found->second);
+  }
+  return at(found->second, address);
 }
 
 std::vector<Line> DebugInfo::lines_at(std::uint64_t address) {
-  Dwarf_Die* const unit = unit_at(address);
+  Dwarf_Die* const unit = at(units_, address);
   if (unit == nullptr) return {};
+  const Dwarf_Die* const function = function_at(*unit, address);
+  if (function == nullptr) return {};
   Line here;
   if (Dwarf_Line* const line = dwarf_getsrc_die(unit, address)) {
     const char* const file = dwarf_linesrc(line, nullptr, nullptr);
@@ -122,13 +180,10 @@ std::vector<Line> DebugInfo::lines_at(std::uint64_t address) {
     }
   }
   std::vector<Line> lines;
-  Scopes owner;
-  for (Dwarf_Die& scope : scopes_at(*unit, address, owner)) {
-    const int tag = dwarf_tag(&scope);
-    if (tag != DW_TAG_inlined_subroutine && tag != DW_TAG_subprogram) continue;
+  for (Dwarf_Die& scope : inlined_at(*function, address)) {
     here.function = name_of(scope);
     if (!here.function.empty()) lines.push_back(here);
-    if (tag == DW_TAG_subprogram || lines.size() >= kMaxInlined) break;
+    if (lines.size() >= kMaxInlined) break;
     here = {};
     set_call(*unit, scope, here);
   }

@@ -3,6 +3,7 @@
 #include <elfutils/libdw.h>
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -31,21 +32,30 @@ class DebugInfo {
   // The functions at an address: first those that the compiler has put into the others, the
   // innermost one first, and at the end the function that was compiled. Empty if there is nothing
   // about the address.
-  // Cost: a walk through the functions of a compilation unit; milliseconds for a large one.
+  // Cost: for the first address of a compilation unit, a walk through all of its functions, milliseconds for a
+  // large one; then a walk through one function.
   std::vector<Line> lines_at(std::uint64_t address);
 
  private:
   struct Range {
     std::uint64_t begin;
     std::uint64_t end;
-    Dwarf_Die unit;
+    Dwarf_Die die;
   };
 
+  // What has an address, by its code.
+  using Ranges = std::vector<Range>;
+
   explicit DebugInfo(Dwarf* dwarf);
-  Dwarf_Die* unit_at(std::uint64_t address);
+  static void add_ranges(Dwarf_Die& die, Ranges& ranges);
+  static void add_functions(Dwarf_Die parent, int depth, std::size_t& left, Ranges& functions);
+  static void sort(Ranges& ranges);
+  static Dwarf_Die* at(Ranges& ranges, std::uint64_t address);
+  Dwarf_Die* function_at(const Dwarf_Die& unit, std::uint64_t address);
 
   Dwarf* dwarf_;
-  std::vector<Range> ranges_;  // of the compilation units, by their begins
+  Ranges units_;
+  std::map<const void*, Ranges> functions_;  // those that were compiled, by the unit's address
 };
 
 // The name of a C++ function as in the source; other names unchanged.

@@ -37,6 +37,8 @@ void for_each_line(std::string_view text, Take take) {
   }
 }
 
+constexpr unsigned char kPltRank = 16;  // after all functions
+
 // A library has aliases of its functions, such as write, __write and __GI___write.
 unsigned char rank_of(unsigned char binding, std::string_view name) {
   const unsigned local = binding == STB_LOCAL ? 8 : 0;
@@ -47,7 +49,20 @@ unsigned char rank_of(unsigned char binding, std::string_view name) {
 
 void SymbolTable::add_elf(Elf* elf) {
   Elf_Scn* section = nullptr;
-  while ((section = elf_nextscn(elf, section)) != nullptr) add_section(elf, section);
+  while ((section = elf_nextscn(elf, section)) != nullptr) {
+    add_section(elf, section);
+    add_plt(elf, section);
+  }
+}
+
+// The calls of functions of other modules go through code that has no symbol.
+void SymbolTable::add_plt(Elf* elf, Elf_Scn* section) {
+  GElf_Shdr header{};
+  std::size_t names = 0;
+  if (gelf_getshdr(section, &header) == nullptr || elf_getshdrstrndx(elf, &names) != 0) return;
+  const char* const name = elf_strptr(elf, names, header.sh_name);
+  if (name == nullptr || !std::string_view(name).starts_with(".plt") || header.sh_size == 0) return;
+  symbols_.push_back({header.sh_addr, header.sh_addr + header.sh_size, kPltRank, name});
 }
 
 void SymbolTable::add_section(Elf* elf, Elf_Scn* section) {

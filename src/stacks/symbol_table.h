@@ -15,7 +15,7 @@ namespace kymo::stacks {
 // Ownership: the names are owned by whoever has given them, and must live as long as this object.
 class SymbolTable {
  public:
-  // The functions in .symtab and .dynsym.
+  // The functions in .symtab and .dynsym, and the sections .plt of the calls of other modules.
   void add_elf(Elf* elf);
   // The lines "START SIZE NAME" of a perf map, in hexadecimal digits. Other lines are left out.
   void add_perf_map(std::string_view text);
@@ -36,6 +36,7 @@ class SymbolTable {
     std::string_view name;
   };
   void add_section(Elf* elf, Elf_Scn* section);
+  void add_plt(Elf* elf, Elf_Scn* section);
 
   std::vector<Symbol> symbols_;
 };

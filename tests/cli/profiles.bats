@@ -92,7 +92,7 @@ load refused.bash
   run "$kymo" profiles --all --from "2025-03-04 03:00" --to "2025-03-04 03:02" --compare "2025-03-04 03:08"
   [ "$status" -eq 0 ]
   [[ "$output" == *"nothing changed beyond noise"* ]]
-  refused 1 "A has no stacks" profiles web "${at[@]}" --compare before
+  refused 1 "job:web, 2025-03-04 02:50:00 to 2025-03-04 03:00:00: there are no samples to compare with" profiles web "${at[@]}" --compare before
   refused 2 "this range overlaps the one that is shown" profiles web "${at[@]}" --compare "2025-03-04 03:05"
   refused 2 "--output and --compare need a service" profiles --compare before
   refused 2 "--compare writes only a flame graph: --output FILE.html" profiles web --compare before -o x.folded
@@ -141,6 +141,7 @@ load refused.bash
   refused 1 "two is not clear: there are container:two and process:two" profiles two "${at[@]}"
   refused 1 "process:nobody, 2025-03-04 03:00:00 to 2025-03-04 03:10:00: there are no samples" profiles process:nobody "${at[@]}"
   refused 1 "web, waiting, 2025" profiles job:web --off-cpu "${at[@]}"
+  refused 1 "sh has no samples of the kind off-cpu from 2025-03-04 03:00:00 to 2025-03-04 03:10:00: name another one (--kind): cpu" profiles sh --off-cpu "${at[@]}"
   run "$kymo" profiles --from "2020-01-01" --to "2020-01-02"
   [[ "$output" == *"no samples in this time"* ]]
 }

@@ -32,6 +32,23 @@ TEST(Verdict, TheTimeOfFreezingIsPartOfTheStandstill) {
   EXPECT_EQ(stood_still_ns({}, {}), 0U);
 }
 
+// A small dump showed a "prepare" of half its time, and no word about it.
+TEST(Verdict, SaysWhatKymodDidIfItNeededMuchOfTheTimeBeforeCriuStarted) {
+  Facts facts = healthy_dump();
+  facts.duration_ns = 410 * kOneMs;  // of which "prepare" took 24.4 %
+  EXPECT_EQ(explain(facts).lines.size(), 3U);
+  facts.duration_ns = 390 * kOneMs;
+  EXPECT_EQ(explain(facts).lines[2],
+            "Before CRIU was started, kymod needed 100 ms, 26 % of the dump, to check and record "
+            "it, while the process ran on (the phase \"prepare\"): kymo dump -v shows each step.");
+  Facts restore = healthy_restore();
+  restore.duration_ns = 100 * kOneMs;
+  EXPECT_EQ(explain(restore).lines[2],
+            "Before CRIU was started, kymod needed 50 ms, 50 % of the restore, to check the "
+            "request and to verify the images (the phase \"prepare\"): kymo restore -v shows each "
+            "step.");
+}
+
 // Each rule is tested slightly below and slightly above its threshold.
 TEST(Verdict, SaysThatCriuWaitedForTheDisk) {
   Facts facts = healthy_dump();

@@ -1,6 +1,10 @@
 #include "stacks/symbol_table.h"
 
+#include <fcntl.h>
+#include <gelf.h>
 #include <gtest/gtest.h>
+
+#include "stacks/elf_file.h"
 
 namespace kymo::stacks {
 namespace {
@@ -44,6 +48,30 @@ TEST(SymbolTableTest, TheKernelsSymbolsEndWhereTheNextBegins) {
   EXPECT_EQ(table.find(0xffffffff81000001), "one");
   EXPECT_EQ(table.find(0xffffffff81000250), "two");
   EXPECT_EQ(table.find(0xffffffff81000300), "three");
+}
+
+// Their time was shown as that of _init, which has no size and stands before them.
+TEST(SymbolTableTest, TheCallsOfOtherModulesAreNotTakenForTheFunctionBeforeThem) {
+  const FileDescriptor program(::open("/proc/self/exe", O_RDONLY | O_CLOEXEC));
+  const std::unique_ptr<ElfFile> file = ElfFile::open(program);
+  ASSERT_NE(file, nullptr);
+  SymbolTable table;
+  table.add_elf(file->elf());
+  table.sort();
+  std::size_t names = 0;
+  ASSERT_EQ(elf_getshdrstrndx(file->elf(), &names), 0);
+  int found = 0;
+  Elf_Scn* section = nullptr;
+  while ((section = elf_nextscn(file->elf(), section)) != nullptr) {
+    GElf_Shdr header{};
+    ASSERT_NE(gelf_getshdr(section, &header), nullptr);
+    const std::string name = elf_strptr(file->elf(), names, header.sh_name);
+    if (!name.starts_with(".plt")) continue;
+    ++found;
+    EXPECT_EQ(table.find(header.sh_addr), name);
+    EXPECT_EQ(table.find(header.sh_addr + header.sh_size - 1), name);
+  }
+  EXPECT_GT(found, 0);
 }
 
 TEST(SymbolTableTest, AddressesThatAreHiddenHaveNoNames) {

@@ -95,8 +95,9 @@ std::string range_text(const Shown& shown) {
 }
 
 std::string extent_text(const profiles::Extent& extent) {
-  if (extent.minutes == 0) return "no minute is kept yet";
-  return report::with_commas(extent.minutes) + " minutes are kept, from " +
+  if (extent.minutes == 0) return "no minute is kept yet: kymod writes each minute when it is over";
+  return report::with_commas(extent.minutes) +
+         (extent.minutes == 1 ? " minute is kept, from " : " minutes are kept, from ") +
          local_time(extent.oldest * profiles::kNanosPerMinute) + " to " +
          local_time((extent.newest + 1) * profiles::kNanosPerMinute) + ", in " +
          report::bytes(extent.bytes);
@@ -122,14 +123,6 @@ std::vector<std::string> kind_names() {
   std::vector<std::string> names;
   for (const profiles::TypeFacts& facts : profiles::all_types()) names.emplace_back(facts.name);
   return names;
-}
-
-Result<Services> services_of(const Shown& shown) {
-  Result<Services> services = shown.store->services(shown.query.range);
-  if (!services) return services;
-  std::erase_if(*services,
-                [&](const profiles::ServiceTotal& one) { return one.type != shown.query.type; });
-  return services;
 }
 
 void print_services(const Services& services, const Shown& shown, std::size_t most) {
@@ -191,13 +184,16 @@ void list(const ProfilesArguments& arguments, const Shown& shown, Context& conte
 Result<Service> find_service(const std::string& asked, const Shown& shown) {
   if (const auto exact = profiles::service_in(asked)) return *exact;
   const auto container = runtime::container_name_in(asked);
-  const Result<Services> services = services_of(shown);
+  Result<Services> services = shown.store->services(shown.query.range);
   if (!services) return services.error();
-  std::vector<Service> found;
-  for (const profiles::ServiceTotal& one : *services) {
+  std::erase_if(*services, [&](const profiles::ServiceTotal& one) {
     const bool is_its_job =
         container && one.service.kind == Service::Kind::job && one.service.name == container->name;
-    if (one.service.name == asked || is_its_job) found.push_back(one.service);
+    return one.service.name != asked && !is_its_job;
+  });
+  std::vector<Service> found;
+  for (const profiles::ServiceTotal& one : *services) {
+    if (one.type == shown.query.type) found.push_back(one.service);
   }
   if (found.size() == 1) return found.front();
   std::string names;
@@ -206,6 +202,11 @@ Result<Service> find_service(const std::string& asked, const Shown& shown) {
   }
   if (!found.empty()) {
     return Error{Code::invalid_argument, asked + " is not clear: there are " + names};
+  }
+  if (const std::string others = other_kinds(*services, shown.query.type); !others.empty()) {
+    return Error{Code::not_found, asked + " has no samples of the kind " +
+                                      profiles::name_of(shown.query.type) + " from " +
+                                      range_text(shown) + ": name another one (--kind): " + others};
   }
   return Error{Code::not_found, "no service " + asked + " has samples from " + range_text(shown) +
                                     ": kymo profiles lists the services that have samples"};
@@ -357,6 +358,10 @@ void compare(const ProfilesArguments& arguments, const Shown& shown, Context& co
   }
   const Result<stacks::NamedProfile> before = shown.store->profile(other->query);
   if (!before) return fail(context, before.error());
+  if (before->sum().samples == 0) {
+    return fail(context, Error{Code::failed_precondition,
+                               title_of(*other) + ": there are no samples to compare with"});
+  }
   std::string page;
   print_comparison(arguments, title_of(*other), *before, shown, *after, context, page);
   if (!page.empty()) write_profile(arguments.output, std::move(page), context);

@@ -171,7 +171,7 @@ class View {
     this.totals.show(totals, kept, place, `${place.service || "All services"}: ${title}`);
     const { minutes, newest_unix_ns, oldest_unix_ns, bytes: size } = kept.kept;
     byId("profiles-kept").textContent = minutes === 0 ? "No minute is kept yet: the first one is written a minute after kymod has started." :
-      `${minutes.toLocaleString("en")} minutes are kept, from ${localTime(oldest_unix_ns / 1e6 / MINUTE_MS)} to ${localTime(newest_unix_ns / 1e6 / MINUTE_MS + 1)}, in ${bytes(size)}.`;
+      `${minutes.toLocaleString("en")} ${minutes === 1 ? "minute is" : "minutes are"} kept, from ${localTime(oldest_unix_ns / 1e6 / MINUTE_MS)} to ${localTime(newest_unix_ns / 1e6 / MINUTE_MS + 1)}, in ${bytes(size)}.`;
     if (profile.status === "fulfilled") this.stacks.show(profile.value, place);
     else this.stacks.fail(messageOf(profile.reason));
   }
