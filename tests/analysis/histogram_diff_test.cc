@@ -9,15 +9,14 @@
 #include <vector>
 
 #include "analysis/quantile_blocks.h"
-#include "analysis/recording_diff.h"
-#include "temp_folder.h"
+#include "diff_test.h"
 
 namespace kymo::analysis {
 namespace {
 
 using DiffVerdict = MetricDiff::Verdict;
 
-class HistogramDiffTest : public ::testing::Test {
+class HistogramDiffTest : public DiffTest {
  protected:
   struct Shape {
     std::size_t rows = 12'000;
@@ -61,14 +60,6 @@ class HistogramDiffTest : public ::testing::Test {
     return folder_.file(name + ".tsv", text);
   }
 
-  static RecordingDiff diff(const std::vector<std::string>& before,
-                            const std::vector<std::string>& after,
-                            const DiffOptions& options = {}) {
-    auto made = diff_recordings(before, after, options);
-    EXPECT_TRUE(made.ok()) << (made ? "" : made.error().message);
-    return made ? std::move(*made) : RecordingDiff();
-  }
-
   static std::vector<std::string> names(const RecordingDiff& diff) {
     std::vector<std::string> names;
     for (const MetricDiff& metric : diff.metrics) names.push_back(metric.name);
@@ -76,17 +67,7 @@ class HistogramDiffTest : public ::testing::Test {
     return names;
   }
 
-  static const MetricDiff& metric(const RecordingDiff& diff, const std::string& name) {
-    for (const MetricDiff& metric : diff.metrics) {
-      if (metric.name == name) return metric;
-    }
-    ADD_FAILURE() << "no metric " << name;
-    static const MetricDiff kNone;
-    return kNone;
-  }
-
   std::mt19937_64 random_{2026};
-  tests::TempFolder folder_;
 };
 
 using Names = std::vector<std::string>;

@@ -7,8 +7,8 @@
 #include <random>
 
 #include "base/sanitizers.h"
+#include "diff_test.h"
 #include "support/cpu_time.h"
-#include "temp_folder.h"
 
 namespace kymo::analysis {
 namespace {
@@ -72,7 +72,7 @@ Process ramp() {
   };
 }
 
-class RecordingDiffTest : public ::testing::Test {
+class RecordingDiffTest : public DiffTest {
  protected:
   std::string record(const std::string& name, const std::vector<Column>& columns, std::size_t rows,
                      Random& random, const std::string& marks = "") {
@@ -100,25 +100,6 @@ class RecordingDiffTest : public ::testing::Test {
                                                             marks + "]}"));
     return folder_.file(name + ".tsv", text);
   }
-
-  static RecordingDiff diff(const std::vector<std::string>& before,
-                            const std::vector<std::string>& after,
-                            const DiffOptions& options = {}) {
-    auto made = diff_recordings(before, after, options);
-    EXPECT_TRUE(made.ok()) << (made ? "" : made.error().message);
-    return made ? std::move(*made) : RecordingDiff();
-  }
-
-  static const MetricDiff& metric(const RecordingDiff& diff, const std::string& name) {
-    for (const MetricDiff& metric : diff.metrics) {
-      if (metric.name == name) return metric;
-    }
-    ADD_FAILURE() << "no metric " << name;
-    static const MetricDiff kNone;
-    return kNone;
-  }
-
-  tests::TempFolder folder_;
 };
 
 std::vector<Column> unchanging() {

@@ -1,0 +1,133 @@
+// A program of podman is killed at points of a dump or restore, while podman itself and kymod go on: runc or conmon.
+// Afterwards the container counts, or its checkpoint can be restored, and kymod says which.
+
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <thread>
+#include <tuple>
+
+#include "counted_job.h"
+#include "probe/process.h"
+
+namespace kymo::test {
+namespace {
+
+// The text that CRIU is about to write to its log when it is stopped.
+struct Point {
+  const char* name;
+  const char* text;
+};
+constexpr Point kDumpPoints[] = {{"WhenItFreezes", "Seized task"},
+                                 {"WhenItWrites", "Dumping pages (type"},
+                                 {"WhenAllIsWritten", "post-dump"},
+                                 {"AtItsEnd", "Dumping finished successfully"}};
+constexpr Point kRestorePoints[] = {{"BeforeItForks", "pre-restore"},
+                                    {"WhenMemoryIsBack", "post-restore"},
+                                    {"BeforeItResumes", "pre-resume"},
+                                    {"WhenItRuns", "post-resume"}};
+struct Victim {
+  const char* name;
+  const char* program;
+};
+constexpr Victim kVictims[] = {{"Runc", "runc"}, {"Conmon", "conmon"}};
+
+using PodmanKill = std::tuple<Point, Victim>;
+
+// Lets gtest print the values.
+void PrintTo(const Point& point, std::ostream* out) {
+  *out << point.name;
+}
+void PrintTo(const Victim& victim, std::ostream* out) {
+  *out << victim.name;
+}
+
+// The nearest ancestor of the process with this name. 0 if there is none.
+pid_t ancestor(pid_t process, const std::string& name) {
+  for (pid_t one = process; one > 1;) {
+    const Result<probe::Process> seen = probe::read_process(one);
+    if (!seen) return 0;
+    if (seen->name == name) return one;
+    one = seen->parent;
+  }
+  return 0;
+}
+
+class PodmanKillsTest : public testing::TestWithParam<PodmanKill> {
+ protected:
+  [[nodiscard]] static std::string point() { return std::get<0>(GetParam()).text; }
+  [[nodiscard]] static std::string victim() { return std::get<1>(GetParam()).program; }
+  // Makes the request, and kills the victim when CRIU has stopped at the point. `of`: an offspring of the victim; 0:
+  // CRIU.
+  static Outcome request(CountedJob& job, const std::vector<std::string>& words, pid_t of) {
+    job.criu.break_at(point(), SIGSTOP);
+    Outcome answer;
+    std::thread client([&] { answer = job.kymod->kymo(words); });
+    const pid_t criu = job.criu.stopped();
+    EXPECT_NE(criu, 0) << job.kymod->log();
+    job.criu.mend();
+    const pid_t killed = ancestor(of == 0 ? criu : of, victim());
+    EXPECT_GT(killed, 1) << victim() << " is not found";
+    if (killed > 1) kill(killed, SIGKILL);
+    if (criu > 0) kill(criu, SIGCONT);
+    client.join();
+    return answer;
+  }
+  static void expect_restored(CountedJob& job, const Outcome& before, std::uint64_t number) {
+    EXPECT_EQ(job.kymod->kymo_json({"checkpoints"}).at(0)["state"], "complete") << before.err;
+    const Outcome restored = job.kymod->kymo({"restore", job.dir()});
+    EXPECT_EQ(restored.exit_code, 0) << before.err << restored.err << job.kymod->log();
+    EXPECT_TRUE(job.counting->counts()) << before.err << restored.err << job.kymod->log();
+    EXPECT_GT(job.counting->number(), number);
+  }
+};
+
+class PodmanDumpKillsTest : public PodmanKillsTest {};
+TEST_P(PodmanDumpKillsTest, ItCountsOrItsCheckpointIsWhole) {
+  KYMO_NEEDS(Kind::podman);
+  CountedJob job(Kind::podman);
+  const std::uint64_t number = job.counting->number();
+  // conmon is the parent of the container.
+  const pid_t container = job.kymod->job(job.counting->name())["pid"].get<pid_t>();
+  const Outcome dumped = request(job, {"dump", "process", job.counting->name(), "--dir", job.dir()},
+                                 victim() == "conmon" ? container : 0);
+  if (dumped.exit_code != 0 && !job.counting->copies().empty()) {
+    EXPECT_TRUE(job.counting->counts()) << dumped.err;
+    EXPECT_GT(job.counting->number(), number);
+  } else {
+    EXPECT_EQ(dumped.exit_code, 0) << dumped.err << job.kymod->log();
+    expect_restored(job, dumped, number);
+  }
+}
+
+// Before the fix, podman let runc delete the files of the container's root.
+class PodmanRestoreKillsTest : public PodmanKillsTest {};
+TEST_P(PodmanRestoreKillsTest, ItsCheckpointCanBeRestored) {
+  KYMO_NEEDS(Kind::podman);
+  CountedJob job(Kind::podman);
+  const std::uint64_t number = job.counting->number();
+  job.dump();
+  if (HasFailure()) return;
+  const Outcome answer = request(job, {"restore", job.dir()}, 0);
+  EXPECT_NE(answer.exit_code, 0) << answer.out;
+  EXPECT_TRUE(job.counting->copies().empty()) << answer.err;
+  expect_restored(job, answer, number);
+}
+
+std::string name_of_kill(const testing::TestParamInfo<PodmanKill>& info) {
+  return std::string(std::get<0>(info.param).name) + std::get<1>(info.param).name + "IsKilled";
+}
+
+INSTANTIATE_TEST_SUITE_P(Podman, PodmanDumpKillsTest,
+                         testing::Combine(testing::ValuesIn(kDumpPoints),
+                                          testing::ValuesIn(kVictims)),
+                         name_of_kill);
+INSTANTIATE_TEST_SUITE_P(Podman, PodmanRestoreKillsTest,
+                         testing::Combine(testing::ValuesIn(kRestorePoints),
+                                          testing::ValuesIn(kVictims)),
+                         name_of_kill);
+
+}  // namespace
+}  // namespace kymo::test
