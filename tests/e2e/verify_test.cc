@@ -187,6 +187,35 @@ TEST_F(VerifyCheckpointTest, AChangedByteIsFoundByTheChecksumsAndRefused) {
             std::string::npos);
 }
 
+// Changes a byte in the middle of a file.
+void change_middle_of(const std::string& path) {
+  std::fstream file(path, std::ios::in | std::ios::out);
+  const auto middle = static_cast<std::streamoff>(fs::file_size(path) / 2);
+  const int byte = file.seekg(middle).get();
+  file.seekp(middle).put(static_cast<char>(~byte));
+}
+
+// Before the fix, compressed images of pages were not read, and this checkpoint was called whole.
+TEST_F(VerifyCheckpointTest, AChangedByteOfACompressedImageIsFoundByTheChecksumInIt) {
+  for (const char* compression : {"zstd", "lz4"}) {
+    SCOPED_TRACE(compression);
+    dump({"--leave-running", "--compression", compression});
+    const nlohmann::json whole = verify(0);
+    EXPECT_GT(whole["compressed_images"]["compared"], 5);
+    EXPECT_EQ(whole["compressed_images"]["without_checksum"], 0);
+    const std::string changed = pages();
+    change_middle_of(changed);
+    const nlohmann::json damaged = verify(1);
+    ASSERT_EQ(damaged["faults"].size(), 1U) << damaged;
+    EXPECT_TRUE(damaged["faults"][0].get<std::string>().starts_with(
+        fs::path(changed).stem().string() + ": it cannot be decompressed"))
+        << damaged;
+    fs::resize_file(changed, fs::file_size(changed) / 2);
+    EXPECT_EQ(verify(1)["faults"].size(), 1U) << "it was cut";
+    fs::remove_all(checkpoint_);
+  }
+}
+
 // The images can be from any user, while root runs kymo.
 TEST_F(VerifyCheckpointTest, ImagesAreReadInAProcessWithoutRights) {
   dump({"--checksums"});
