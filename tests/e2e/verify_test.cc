@@ -216,6 +216,32 @@ TEST_F(VerifyCheckpointTest, AChangedByteOfACompressedImageIsFoundByTheChecksumI
   }
 }
 
+// Before the fix, this counted as an error of the restore with the reason "unknown", and no history showed it.
+TEST_F(VerifyCheckpointTest, ARestoreThatIsRefusedSaysEverywhereThatTheImagesAreDamaged) {
+  dump({});
+  fs::resize_file(pages(), fs::file_size(pages()) - 4096);
+  const std::string error = refusal();
+  const std::string metrics = run({"curl", "-s", "http://" + kymod_.http() + "/metrics"}).out;
+  for (const char* line :
+       {"kymo_restores_total{result=\"error\"} 0\n", "kymo_restores_total{result=\"refused\"} 1\n",
+        "kymo_refusals_total{request=\"restore\",reason=\"damaged-images\"} 1\n",
+        "kymo_refused_in_a_row{request=\"restore\",target=\"job:web\"} 1\n"}) {
+    EXPECT_NE(metrics.find(line), std::string::npos) << line << metrics;
+  }
+  EXPECT_EQ(metrics.find("kymo_failures_total"), std::string::npos);
+  const nlohmann::json history = kymod_.kymo_json({"history", "web", "--restores"});
+  ASSERT_EQ(history["runs"].size(), 1U) << history;
+  EXPECT_EQ(history["runs"][0]["refused"], true);
+  EXPECT_EQ(history["runs"][0]["failure"], "damaged-images");
+  EXPECT_NE(error.find(history["runs"][0]["error"].get<std::string>()), std::string::npos);
+  for (const char* verb : {"explain", "inspect"}) {
+    const Outcome told = kymod_.kymo({verb, "web"});
+    EXPECT_EQ(told.exit_code, 0) << told.err;
+    EXPECT_NE(told.out.find("newest restore was refused"), std::string::npos) << told.out;
+    EXPECT_NE(told.out.find("its images are damaged"), std::string::npos) << told.out;
+  }
+}
+
 // The images can be from any user, while root runs kymo.
 TEST_F(VerifyCheckpointTest, ImagesAreReadInAProcessWithoutRights) {
   dump({"--checksums"});

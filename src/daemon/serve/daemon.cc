@@ -18,6 +18,7 @@
 #include "daemon/recorder/profile_keeper.h"
 #include "daemon/recorder/profiled_containers.h"
 #include "daemon/request/parts.h"
+#include "daemon/request/refusal.h"
 #include "daemon/request/running_request.h"
 #include "daemon/serve/build_info.h"
 #include "daemon/serve/housekeeping.h"
@@ -167,6 +168,7 @@ Result<void> Daemon::State::open_store() {
         return runtimes->of(kind).settle_restore(spec, began_unix_ns);
       });
   jobs->refresh();
+  continue_refusals(*store, *metrics->failures());
   return {};
 }
 
