@@ -1,6 +1,5 @@
 #include "criu/image_set.h"
 
-#include <archive.h>
 #include <archive_entry.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -11,12 +10,12 @@
 #include <climits>
 #include <cstring>
 #include <filesystem>
-#include <memory>
 #include <utility>
 
 #include "base/file.h"
 #include "criu/image_codec.h"
 #include "criu/images.h"
+#include "criu/tar_file.h"
 
 namespace kymo::criu {
 namespace {
@@ -30,7 +29,6 @@ constexpr std::array<std::string_view, 4> kWorkFiles{"stats-dump", "stats-restor
 constexpr std::size_t kMaxHeld = std::size_t{256} << 20;
 constexpr std::size_t kMaxMembers = 1'000'000;
 constexpr std::size_t kMaxLeftOut = 20;
-constexpr std::size_t kReadBytes = std::size_t{256} << 10;
 // The folders in which archives of podman and of kymod have these files.
 constexpr std::array<std::string_view, 4> kMemberFolders{"", "checkpoint", "images", "work"};
 
@@ -67,34 +65,6 @@ bool holds(const fs::path& folder, bool (*wanted)(std::string_view)) {
     }
   }
   return false;
-}
-
-struct CloseArchive {
-  void operator()(archive* a) const { archive_read_free(a); }
-};
-using Archive = std::unique_ptr<archive, CloseArchive>;
-
-std::string said_by(archive* a, const char* otherwise) {
-  const char* said = archive_error_string(a);
-  return said != nullptr ? said : otherwise;
-}
-
-Result<Archive> open_tar(const std::string& path, int fd) {
-  Archive a(archive_read_new());
-  if (a == nullptr) {
-    return Error{Code::resource_exhausted, "cannot read " + path + ": out of memory"};
-  }
-  archive_read_support_filter_gzip(a.get());
-  archive_read_support_filter_zstd(a.get());
-  archive_read_support_filter_xz(a.get());
-  archive_read_support_filter_bzip2(a.get());
-  archive_read_support_format_tar(a.get());
-  if (archive_read_open_fd(a.get(), fd, kReadBytes) != ARCHIVE_OK) {
-    return Error{Code::invalid_argument, "cannot read " + path +
-                                             ": it is neither a folder nor a tar archive (" +
-                                             said_by(a.get(), "unknown format") + ")"};
-  }
-  return a;
 }
 
 // What is wrong with the path of a member; empty if nothing is wrong.
@@ -205,7 +175,7 @@ Result<void> ImageSet::open_archive() {
   if (!fd) {
     return fd.error();
   }
-  const Result<Archive> opened = open_tar(path_, fd->get());
+  const Result<Archive> opened = open_archive_file(path_, fd->get(), ArchiveFormat::tar);
   if (!opened) {
     return opened.error();
   }
@@ -301,6 +271,11 @@ bool ImageSet::packed(const std::string& name) const {
   }
   std::string_view path = found->second.path;
   return take_suffix(path) != Compression::none;
+}
+
+std::string ImageSet::stored(const std::string& name) const {
+  const auto found = files_.find(name);
+  return found == files_.end() ? std::string() : found->second.path;
 }
 
 std::string ImageSet::where(const std::string& name) const {

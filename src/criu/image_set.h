@@ -48,6 +48,10 @@ class ImageSet {
   [[nodiscard]] std::uint64_t size(const std::string& name) const;
   // Whether an image is stored compressed. size() is then its compressed size.
   [[nodiscard]] bool packed(const std::string& name) const;
+  // The path that was opened.
+  [[nodiscard]] const std::string& path() const { return path_; }
+  // The path of a file on disk, or the name of its member of the archive; empty if it is not there.
+  [[nodiscard]] std::string stored(const std::string& name) const;
   // Where a file is, for messages. If it is not there, the name itself.
   [[nodiscard]] std::string where(const std::string& name) const;
   // Reads a whole file and unpacks it. Of an archive, only files that are kept in memory.

@@ -57,9 +57,10 @@ std::string fault_of_inventory(std::span<const std::byte> image) {
 
 class Look {
  public:
-  explicit Look(const ImageSet& images) : images_(images) {}
+  Look(const ImageSet& images, const Contents* contents) : images_(images), contents_(contents) {}
 
   Verified verified() {
+    if (contents_ != nullptr) found_.faults = contents_->faults;
     look_for_other_files(folder(), "");
     look_at_inventory();
     look_at_processes();
@@ -72,8 +73,9 @@ class Look {
  private:
   void fault(const std::string& text) { add_fault(found_.faults, text); }
 
-  // The bytes of an image. If it cannot be read, adds a fault and returns nothing.
+  // The bytes of an image. If it cannot be read, adds a fault, unless its contents have one, and returns nothing.
   std::vector<std::byte> read(const std::string& name) {
+    if (contents_ != nullptr && contents_->damaged.contains(name)) return {};
     Result<std::vector<std::byte>> bytes = images_.read(name);
     if (!bytes) {
       fault(images_.has(name) ? bytes.error().message : name + ": it is missing");
@@ -179,11 +181,19 @@ class Look {
     if (!images_.has(name)) {
       fault(name + ": it is missing, and " + pagemap + " lists " + std::to_string(pages) +
             " pages in it");
-    } else if (!images_.packed(name) && images_.size(name) != pages * kPageBytes) {
-      fault(name + ": it has " + std::to_string(images_.size(name)) + " bytes, and " + pagemap +
-            " lists " + std::to_string(pages) + " pages in it, which are " +
+    } else if (const auto bytes = bytes_of(name); bytes && *bytes != pages * kPageBytes) {
+      fault(name + ": it has " + std::to_string(*bytes) + " bytes, and " + pagemap + " lists " +
+            std::to_string(pages) + " pages in it, which are " +
             std::to_string(pages * kPageBytes));
     }
+  }
+
+  // The size of an image, decompressed. Nothing if it is not known.
+  std::optional<std::uint64_t> bytes_of(const std::string& name) {
+    if (!images_.packed(name)) return images_.size(name);
+    if (contents_ == nullptr) return std::nullopt;
+    const auto found = contents_->sizes.find(name);
+    return found == contents_->sizes.end() ? std::nullopt : std::optional(found->second);
   }
 
   // Checks only in a folder: links in an archive are not followed.
@@ -197,13 +207,14 @@ class Look {
   }
 
   const ImageSet& images_;
+  const Contents* const contents_;  // null: they were not read
   Verified found_;
 };
 
 }  // namespace
 
-Verified verify_images(const ImageSet& images) {
-  return Look(images).verified();
+Verified verify_images(const ImageSet& images, const Contents* contents) {
+  return Look(images, contents).verified();
 }
 
 }  // namespace kymo::criu

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "criu/contents.h"
 #include "criu/image_set.h"
 #include "criu/pstree.h"
 
@@ -24,11 +25,11 @@ struct Verified {
 //    of each thread;
 //  - for each pagemap exactly as many pages as it lists;
 //  - no pipe or device in place of an image, also in the parents of these images.
-// Pages that are stored compressed are not counted. The content of pages is not checked; checksums
-// are for that (checksums.h).
+// The content of pages is not checked; checksums are for that (checksums.h, contents.h). Pages that are stored
+// compressed are only counted if `contents` of the images is given. Its faults are then among those that are found.
 //
 // Threads: any.
 // Cost:    a pass over the small images; milliseconds.
-Verified verify_images(const ImageSet& images);
+Verified verify_images(const ImageSet& images, const Contents* contents = nullptr);
 
 }  // namespace kymo::criu

@@ -61,6 +61,17 @@ bool fill(std::string_view form, std::string_view line, Values& values) {
   return true;
 }
 
+// `own`: of kymod itself, or else of CRIU.
+const Entry* first_with_pattern(std::string_view line, bool own) {
+  for (const Entry& entry : catalogue()) {
+    if ((entry.phase == "own") != own) continue;
+    for (const std::string& pattern : entry.patterns) {
+      if (line.find(pattern) != std::string_view::npos) return &entry;
+    }
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 const std::vector<Entry>& catalogue() {
@@ -69,12 +80,11 @@ const std::vector<Entry>& catalogue() {
 }
 
 const Entry* entry_for(std::string_view line) {
-  for (const Entry& entry : catalogue()) {
-    for (const std::string& pattern : entry.patterns) {
-      if (line.find(pattern) != std::string_view::npos) return &entry;
-    }
-  }
-  return nullptr;
+  return first_with_pattern(line, false);
+}
+
+const Entry* own_entry_for(std::string_view error) {
+  return first_with_pattern(error, true);
 }
 
 const Entry& entry_of(std::string_view id) {

@@ -21,9 +21,11 @@ struct Entry {
 // Threads: any.
 const std::vector<Entry>& catalogue();
 
-// The first entry that has a pattern in `line`, or nullptr. Special entries stand before general
+// The first entry of CRIU's failures that has a pattern in `line`, or nullptr. Special entries stand before general
 // ones.
 const Entry* entry_for(std::string_view line);
+// The same of kymod's own failures, for the error of a request.
+const Entry* own_entry_for(std::string_view error);
 
 // The entry with this id, or that of "unknown".
 const Entry& entry_of(std::string_view id);

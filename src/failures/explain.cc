@@ -26,13 +26,44 @@ std::string_view without_place(std::string_view line) {
 bool is_disk_full(const Error& error) {
   const auto says = [&](const char* text) { return error.message.find(text) != std::string::npos; };
   return error.errno_value == ENOSPC || error.errno_value == EDQUOT || says("No space left") ||
-         says("no space left") || says(" is full");
+         says("there is no room for its images") || says("no space left") || says(" is full");
+}
+
+// What a code of kymod says of a request that it refused.
+std::string_view id_of(Code code) {
+  switch (code) {
+    case Code::data_loss:
+      return "damaged-images";
+    case Code::not_found:
+      return "not-found";
+    case Code::failed_precondition:
+    case Code::already_exists:
+      return "not-now";
+    case Code::unavailable:
+      return "not-known-yet";
+    case Code::invalid_argument:
+    case Code::out_of_range:
+      return "wrong-request";
+    case Code::unimplemented:
+      return "unsupported";
+    default:
+      return {};
+  }
 }
 
 // The id of the entry for a failure of kymod itself. Empty if the error says too little.
-std::string_view own_id(const Error& error) {
+// `of_criu`: CRIU's log explained nothing, so the code is not kymod's.
+std::string_view own_id(const Error& error, bool of_criu) {
   if (error.message.starts_with("kymod stopped during the ")) return "kymod-ended";
   if (is_disk_full(error)) return "disk-full";
+  if (!of_criu) {
+    // kymod finds that before CRIU does.
+    if (error.message.find("its pid ") != std::string::npos &&
+        error.code == Code::failed_precondition) {
+      return "pid-taken";
+    }
+    if (const Entry* entry = own_entry_for(error.message); entry != nullptr) return entry->id;
+  }
   switch (error.code) {
     case Code::cancelled:
       return "cancelled";
@@ -41,7 +72,7 @@ std::string_view own_id(const Error& error) {
     case Code::permission_denied:
       return "permission";
     default:
-      return {};
+      return of_criu ? std::string_view() : id_of(error.code);
   }
 }
 
@@ -141,7 +172,7 @@ Explanation of_error(const Error& error) {
     }
     if (why.id != "unknown" || !why.root.empty()) return why;
   }
-  const std::string_view own = own_id(error);
+  const std::string_view own = own_id(error, mark != std::string::npos);
   Explanation why = of_entry(entry_of(own));
   if (own.empty()) {
     why.why = "It did not fail in CRIU, or CRIU's log explains nothing.";

@@ -17,7 +17,9 @@ namespace kymo::report {
 struct HistoryRun {
   std::string checkpoint;  // its id; the checkpoint may have been deleted
   std::int64_t created_unix_ns = 0;
-  std::string error;  // empty: it succeeded
+  std::string error;     // empty: it succeeded
+  std::string failure;   // the id of its reason (docs/errors.md), or empty
+  bool refused = false;  // nothing was begun
   std::uint64_t duration_ns = 0;
   std::uint64_t image_bytes = 0;
   std::optional<std::uint64_t> stood_still_ns;  // of a dump

@@ -7,6 +7,8 @@ HistoryRun run_of(const v1::HistoryRun& run) {
   out.checkpoint = run.checkpoint();
   out.created_unix_ns = run.created_unix_ns();
   out.error = run.error();
+  out.refused = run.refused();
+  out.failure = run.failure();
   out.duration_ns = run.duration_ns();
   out.image_bytes = run.image_bytes();
   if (run.stood_still_ns() != 0) out.stood_still_ns = run.stood_still_ns();

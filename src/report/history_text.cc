@@ -144,7 +144,9 @@ std::string runs_table(const History& history, std::size_t rows) {
     const HistoryRun& run = history.runs[i];
     const std::optional<double> throughput = value_of(run, HistoryMetric::throughput);
     const std::optional<std::uint64_t>& time = restores ? run.away_ns : run.stood_still_ns;
-    std::string note = run.error.empty() ? run.warmth : "failed: " + short_reason(run.error);
+    std::string note = run.error.empty() ? run.warmth
+                                         : std::string(run.refused ? "refused: " : "failed: ") +
+                                               short_reason(run.error);
     if (run.error.empty() && !run.conditions.empty()) {
       note += (note.empty() ? "" : "; ") + run.conditions;
     }
@@ -180,6 +182,8 @@ nlohmann::json json_of(const HistoryRun& run) {
           {"created_unix_ns", run.created_unix_ns},
           {"error", run.error},
           {"reason", short_reason(run.error)},
+          {"refused", run.refused},
+          {"failure", run.failure},
           {"duration_ns", or_null(value_if_known(run.duration_ns))},
           {"image_bytes", run.image_bytes},
           {"stood_still_ns", or_null(run.stood_still_ns)},
@@ -235,14 +239,21 @@ nlohmann::json json_of(const HistoryVerdict& verdict, const HistoryOptions& opti
 
 std::string text_of(const History& history, const std::string& title, std::size_t rows) {
   std::string text = printable(title) + "\n";
-  const auto failed = static_cast<std::size_t>(
-      std::count_if(history.runs.begin(), history.runs.end(),
-                    [](const HistoryRun& run) { return !run.error.empty(); }));
-  const std::size_t unlike = history.runs.size() - history.compared.size() - failed;
+  const auto count = [&history](bool refused) {
+    return static_cast<std::size_t>(std::count_if(
+        history.runs.begin(), history.runs.end(),
+        [&](const HistoryRun& run) { return !run.error.empty() && run.refused == refused; }));
+  };
+  const std::size_t failed = count(false);
+  const std::size_t refused = count(true);
+  const std::size_t unlike = history.runs.size() - history.compared.size() - failed - refused;
   text += fmt::format("  {} runs, {} compared by {}", history.runs.size(), history.compared.size(),
                       name_of(history.options.metric));
   if (failed > 0) {
     text += fmt::format(", {} failed", failed);
+  }
+  if (refused > 0) {
+    text += fmt::format(", {} refused", refused);
   }
   if (unlike > 0) {
     text += fmt::format(", {} unlike the newest", unlike);

@@ -43,7 +43,9 @@ Result<VerifiedCheckpoint> verify_checkpoint(const std::string& path, Depth dept
   Result<criu::ImageSet> images = criu::ImageSet::open(path);
   if (!images) return images.error();
   VerifiedCheckpoint seen{*std::move(images)};
-  seen.verified = criu::verify_images(seen.images);
+  if (depth == Depth::contents) seen.contents = criu::read_contents(seen.images);
+  seen.verified =
+      criu::verify_images(seen.images, depth == Depth::contents ? &seen.contents : nullptr);
   seen.compared = compare_contents(seen.images, depth);
   seen.faults = seen.verified.faults;
   if (seen.compared) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "criu/checksums.h"
+#include "criu/contents.h"
 #include "criu/image_set.h"
 #include "criu/verify.h"
 #include "kymo/result.h"
@@ -15,6 +16,7 @@ namespace kymo::report {
 // A checkpoint, and whether it is whole.
 struct VerifiedCheckpoint {
   criu::ImageSet images;
+  criu::Contents contents{};  // of the compressed files; empty if only the structure was verified
   criu::Verified verified{};
   Result<criu::Compared> compared = criu::Compared();  // not_found if there are no checksums
   std::vector<std::string> faults{};                   // all of them, one line each
@@ -23,7 +25,7 @@ struct VerifiedCheckpoint {
 // Which parts are verified.
 enum class Depth : std::uint8_t {
   structure,  // CRIU's images belong together and are complete
-  contents,   // the same, and the files are compared with their checksums
+  contents,  // the same, compressed files are decompressed, and files are compared with their checksums
 };
 
 // Verifies CRIU's images, and checkpoint.json if there is one. Reads what anybody may have written:

@@ -7,7 +7,7 @@
 namespace kymo::store {
 namespace {
 
-constexpr std::int64_t kFormatVersion = 5;
+constexpr std::int64_t kFormatVersion = 6;
 
 constexpr std::string_view kFirstFormat[] = {
     "CREATE TABLE about (key TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID",
@@ -69,9 +69,16 @@ constexpr std::string_view kToFifthFormat[] = {
     "UPDATE about SET value = 5 WHERE key = 'format_version'",
 };
 
+// Adds requests that were refused, and the reason of every failure.
+constexpr std::string_view kToSixthFormat[] = {
+    "ALTER TABLE runs ADD COLUMN refused INTEGER NOT NULL DEFAULT 0",
+    "ALTER TABLE runs ADD COLUMN failure TEXT NOT NULL DEFAULT ''",
+    "UPDATE about SET value = 6 WHERE key = 'format_version'",
+};
+
 // The statements that convert each format to the next. Format 0 is an empty file.
 constexpr std::span<const std::string_view> kSteps[] = {
-    kFirstFormat, kToSecondFormat, kToThirdFormat, kToFourthFormat, kToFifthFormat};
+    kFirstFormat, kToSecondFormat, kToThirdFormat, kToFourthFormat, kToFifthFormat, kToSixthFormat};
 static_assert(std::size(kSteps) == kFormatVersion);
 
 Result<void> set_up(Database& db) {

@@ -462,6 +462,13 @@ Result<void> Store::add_run(const Run& run) {
                         });
 }
 
+void Store::note_refusal(const Run& run) {
+  const std::lock_guard lock(state_->memory);
+  state_->unstored.add_refusal(run);
+  state_->noted = true;
+  state_->changed.notify_all();
+}
+
 Result<std::vector<Run>> Store::runs(std::string_view owner, RunKind kind, std::size_t newest) {
   const auto all = std::make_shared<std::vector<Run>>();
   const std::string of(owner);

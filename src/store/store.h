@@ -68,14 +68,16 @@ struct Checkpoint {
   bool cut_short = false;
 };
 
-// A dump or restore that has ended, for a history. It stays when the checkpoint or the job is removed.
+// A dump or restore that has ended or was refused, for a history. It stays when the checkpoint or the job is removed.
 struct Run {
   std::string id;  // unique
   RunKind kind = RunKind::dump;
   std::string owner;          // of the history, such as "job:web" (docs/history.md)
   std::string checkpoint_id;  // empty: the images were no checkpoint of kymod
   std::int64_t created_unix_ns = 0;
-  std::string error;  // empty: it succeeded
+  std::string error;     // empty: it succeeded
+  std::string failure;   // the id of its reason (docs/errors.md), or empty
+  bool refused = false;  // nothing was begun
   std::uint64_t duration_ns = 0;
   std::uint64_t image_bytes = 0;
   std::string conditions;            // the options; only runs with the same conditions are compared
@@ -160,8 +162,12 @@ class Store {
   Result<void> remove_checkpoint(std::string_view id);
 
   // Only the thousand newest of each owner and kind are kept, of the thousand owners that had a run
-  // last.
+  // last. Besides these, the ten newest that were refused are kept of each owner and kind, of a hundred owners that
+  // have no other runs.
   Result<void> add_run(const Run& run);
+  // Adds a refused run without waiting for the disk, as note_job(). So a refusal costs its caller nothing, and if the
+  // disk stalls, at most the newest hundred wait in memory.
+  void note_refusal(const Run& run);
   // Oldest first. Those of one owner, or of all if `owner` is empty. `newest`: at most this many;
   // 0: all.
   Result<std::vector<Run>> runs(std::string_view owner, RunKind kind, std::size_t newest = 0);

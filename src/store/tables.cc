@@ -16,11 +16,14 @@ constexpr char kCheckpointColumns[] =
     "stats_json, stood_still_ns, start_ticks, boot_id, cut_short";
 constexpr char kRunColumns[] =
     "id, kind, owner, checkpoint_id, created_unix_ns, error, duration_ns, image_bytes, "
-    "conditions, warmth, stats_json, phases_json, stood_still_ns, away_ns, disk";
+    "conditions, warmth, stats_json, phases_json, stood_still_ns, away_ns, disk, refused, failure";
 // The most runs that are kept of each owner and kind. More would add nothing to a history.
 constexpr std::int64_t kMaxRuns = 1000;
 // The most owners whose runs are kept. Jobs and programs of other names come and go.
 constexpr std::int64_t kMaxOwners = 1000;
+// The same for refused requests, which somebody may repeat in a loop, and for owners that have nothing else.
+constexpr std::int64_t kMaxRefusals = 10;
+constexpr std::int64_t kMaxRefusedOwners = 100;
 
 constexpr std::pair<JobState, std::string_view> kJobStates[] = {
     {JobState::running, "running"}, {JobState::dumped, "dumped"}, {JobState::exited, "exited"}};
@@ -132,6 +135,8 @@ Run read_run(const Row& row) {
   run.stood_still_ns = to_unsigned(row.integer(12));
   run.away_ns = to_unsigned(row.integer(13));
   run.disk = row.text(14);
+  run.refused = row.integer(15) != 0;
+  run.failure = row.text(16);
   return run;
 }
 
@@ -204,32 +209,34 @@ Result<void> add(Database& db, const Checkpoint& c) {
 }
 
 Result<void> add(Database& db, const Run& run) {
-  Result<void> added =
-      db.run("add run '" + run.id + "'",
-             std::string("INSERT INTO runs (") + kRunColumns +
-                 ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-             {run.id, name_in(kRunKinds, run.kind), run.owner, run.checkpoint_id,
-              run.created_unix_ns, run.error, to_integer(run.duration_ns),
-              to_integer(run.image_bytes), run.conditions, run.warmth, run.stats_json,
-              run.phases_json, to_integer(run.stood_still_ns), to_integer(run.away_ns), run.disk});
+  Result<void> added = db.run(
+      "add run '" + run.id + "'",
+      std::string("INSERT INTO runs (") + kRunColumns +
+          ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+      {run.id, name_in(kRunKinds, run.kind), run.owner, run.checkpoint_id, run.created_unix_ns,
+       run.error, to_integer(run.duration_ns), to_integer(run.image_bytes), run.conditions,
+       run.warmth, run.stats_json, run.phases_json, to_integer(run.stood_still_ns),
+       to_integer(run.away_ns), run.disk, to_integer(run.refused ? 1 : 0), run.failure});
   if (!added) {
     return added;
   }
-  Result<void> bounded =
-      db.run("forget the oldest runs",
-             "DELETE FROM runs WHERE rowid IN (SELECT rowid FROM runs WHERE owner = ?1 AND"
-             " kind = ?2 ORDER BY created_unix_ns DESC, rowid DESC LIMIT -1 OFFSET ?3)",
-             {run.owner, name_in(kRunKinds, run.kind), kMaxRuns});
+  const std::int64_t refused = run.refused ? 1 : 0;
+  Result<void> bounded = db.run(
+      "forget the oldest runs",
+      "DELETE FROM runs WHERE rowid IN (SELECT rowid FROM runs WHERE owner = ?1 AND kind = ?2 AND"
+      " refused = ?3 ORDER BY created_unix_ns DESC, rowid DESC LIMIT -1 OFFSET ?4)",
+      {run.owner, name_in(kRunKinds, run.kind), refused, run.refused ? kMaxRefusals : kMaxRuns});
   std::int64_t runs_of_owner = 0;
   if (bounded) {
-    bounded = db.run("count the runs", "SELECT count(*) FROM runs WHERE owner = ?", {run.owner},
-                     [&](const Row& row) { runs_of_owner = row.integer(0); });
+    bounded = db.run("count the runs", "SELECT count(*) FROM runs WHERE owner = ? AND refused = ?",
+                     {run.owner, refused}, [&](const Row& row) { runs_of_owner = row.integer(0); });
   }
   if (!bounded || runs_of_owner > 1) return bounded;  // no owner has been added
+  // min(refused) is 1 if all runs of an owner were refused.
   return db.run("forget the oldest histories",
                 "DELETE FROM runs WHERE owner IN (SELECT owner FROM runs GROUP BY owner"
-                " ORDER BY max(created_unix_ns) DESC LIMIT -1 OFFSET ?)",
-                {kMaxOwners});
+                " HAVING min(refused) = ?1 ORDER BY max(created_unix_ns) DESC LIMIT -1 OFFSET ?2)",
+                {refused, run.refused ? kMaxRefusedOwners : kMaxOwners});
 }
 
 Result<void> update(Database& db, const Job& job) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <map>
 #include <string>
 #include <string_view>
@@ -27,6 +29,14 @@ struct Unstored {
     checkpoints.merge(older.checkpoints);
     older.runs.insert(older.runs.end(), runs.begin(), runs.end());
     runs = std::move(older.runs);
+  }
+  void add_refusal(const Run& run) {
+    constexpr std::ptrdiff_t kMaxRefusals = 100;
+    const auto refused = [](const Run& one) { return one.refused; };
+    if (std::count_if(runs.begin(), runs.end(), refused) >= kMaxRefusals) {
+      runs.erase(std::find_if(runs.begin(), runs.end(), refused));
+    }
+    runs.push_back(run);
   }
   void add_runs(std::vector<Run>& to, std::string_view owner, RunKind kind) const {
     for (const Run& run : runs) {

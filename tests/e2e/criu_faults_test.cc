@@ -181,7 +181,7 @@ class SmallDisk {
 TEST_F(CriuFaultsTest, ADiskTooSmallForTheImages) {
   const SmallDisk disk(kymod_->path("checkpoint"), "size=8m");
   const std::string dir = kymod_->path("checkpoint/c");
-  const Outcome failed = kymod_->kymo({"dump", "process", "work", "--dir", dir});
+  const Outcome failed = kymod_->kymo({"dump", "process", "work", "--force", "--dir", dir});
   expect_failure(failed, "No space left on device");
   EXPECT_NE(failed.err.find("; the process runs on"), std::string::npos) << failed.err;
   EXPECT_TRUE(std::regex_search(failed.err, std::regex("about [0-9.]+ MiB are needed in " + dir)))
@@ -194,9 +194,53 @@ TEST_F(CriuFaultsTest, ADiskTooSmallForTheImages) {
 TEST_F(CriuFaultsTest, AFullDiskUnderTheStateDirectory) {
   const SmallDisk disk(kymod_->state() + "/checkpoints", "size=16m");
   disk.fill();
-  expect_failure(kymod_->kymo({"dump", "process", "work"}), "No space left on device");
+  expect_failure(kymod_->kymo({"dump", "process", "work", "--force"}), "No space left on device");
   expect_no_checkpoint();
   disk.empty();
+}
+
+// Before the fix, the process was stopped first, and the dump failed then. No alert and no history told of a dump that
+// was refused.
+TEST_F(CriuFaultsTest, ADumpThatClearlyHasNoRoomIsRefusedBeforeTheProcessIsStopped) {
+  const SmallDisk disk(kymod_->path("small"), "size=8m");
+  const std::string dir = kymod_->path("small/c");
+  for (int night = 0; night < 3; ++night) {
+    const Outcome refused = kymod_->kymo({"dump", "process", "work", "--dir", dir});
+    EXPECT_EQ(refused.exit_code, 1);
+    EXPECT_TRUE(std::regex_search(
+        refused.err,
+        std::regex("there is no room for its images: about [0-9.]+ MiB are needed in " + dir +
+                   ", and its disk has [0-9.]+ MiB free")))
+        << refused.err;
+  }
+  EXPECT_FALSE(fs::exists(dir));
+  const auto metrics = [&] {
+    return run({"curl", "-s", "http://" + kymod_->http() + "/metrics"}).out;
+  };
+  for (const char* line :
+       {"kymo_dumps_total{result=\"error\"} 0\n", "kymo_dumps_total{result=\"refused\"} 3\n",
+        "kymo_refusals_total{request=\"dump\",reason=\"disk-full\"} 3\n",
+        "kymo_refused_in_a_row{request=\"dump\",target=\"job:work\"} 3\n",
+        "kymo_criu_notifications_total{name=\"network-lock\"} 0\n",
+        "kymo_stood_still_seconds_count 0\n"}) {
+    EXPECT_NE(metrics().find(line), std::string::npos) << line << metrics();
+  }
+  const nlohmann::json history = kymod_->kymo_json({"history", "work"});
+  ASSERT_EQ(history["runs"].size(), 3U) << history;
+  EXPECT_EQ(history["runs"][0]["refused"], true);
+  EXPECT_EQ(history["runs"][0]["failure"], "disk-full");
+  EXPECT_NE(kymod_->kymo({"history", "work"}).out.find("3 refused"), std::string::npos);
+  const Outcome told = kymod_->kymo({"explain", "work"});
+  EXPECT_NE(told.out.find("The newest dump was refused at"), std::string::npos) << told.err;
+
+  // Another kymod goes on counting, until a dump succeeds.
+  kymod_->stop(SIGTERM);
+  kymod_->start();
+  EXPECT_NE(metrics().find("target=\"job:work\"} 3\n"), std::string::npos);
+  static_cast<void>(kymod_->kymo_json({"dump", "process", "work", "--leave-running"}));
+  EXPECT_EQ(metrics().find("kymo_refused_in_a_row"), std::string::npos);
+  EXPECT_EQ(kymod_->kymo_json({"history", "work", "--last", "1"})["runs"].size(), 1U);
+  EXPECT_EQ(kymod_->kymo_json({"history", "work", "--last", "2"})["runs"].size(), 4U);
 }
 
 // The disk of the images stalls at a point of a dump. CRIU is stopped at this point until then.

@@ -197,6 +197,45 @@ TEST(HistoryTest, AJobsDumpsAndRestoresAreItsHistory) {
   EXPECT_NE(text.out.find("too few runs to tell a regression"), std::string::npos) << text.out;
 }
 
+// Before the fix, an operator whose nightly dumps were all refused saw nothing of it.
+TEST(HistoryTest, RefusedDumpsAreInTheHistoryAndPushNoRealOneOut) {
+  KYMO_NEEDS_CRIU();
+  Kymod kymod;
+  kymod.start();
+  ASSERT_TRUE(kymod.churn(8, "work").contains("pid"));
+  dump_leaving(kymod, "work");
+  ASSERT_EQ(kymod.kymo({"kill", "work", "--wait"}).exit_code, 0);
+  for (int night = 0; night < 12; ++night) {
+    EXPECT_EQ(kymod.kymo({"dump", "process", "work"}).exit_code, 1);
+  }
+  const nlohmann::json history = kymod.kymo_json({"history", "work"});
+  ASSERT_EQ(history["runs"].size(), 11U) << history;
+  EXPECT_EQ(history["runs"][0]["refused"], false);
+  EXPECT_EQ(history["runs"][10]["refused"], true);
+  EXPECT_EQ(history["runs"][10]["failure"], "not-now");
+  EXPECT_EQ(history["runs"][10]["error"], "dump job work: it is not running (it is exited)");
+  EXPECT_EQ(history["compared"], nlohmann::json({0}));
+  EXPECT_EQ(kymod.kymo_json({"history", "work", "--last", "1"})["runs"].size(), 11U);
+  const auto metrics = [&] {
+    return run({"curl", "-s", "http://" + kymod.http() + "/metrics"}).out;
+  };
+  const std::string in_a_row = "kymo_refused_in_a_row{request=\"dump\",target=\"job:work\"} ";
+  EXPECT_NE(metrics().find(in_a_row + "12\n"), std::string::npos) << metrics();
+  const nlohmann::json seen = kymod.kymo_json({"inspect", "work"});
+  ASSERT_EQ(seen["refused"].size(), 1U) << seen;
+  EXPECT_EQ(seen["refused"][0]["failure"], "not-now");
+  EXPECT_EQ(kymod.kymo_json({"explain", "work"})["id"], "not-now");
+
+  // A deleted job fires no alert for ever, but somebody who still dumps it does.
+  ASSERT_EQ(kymod.kymo({"delete", "work", "--all"}).exit_code, 0);
+  EXPECT_EQ(metrics().find(in_a_row), std::string::npos);
+  EXPECT_EQ(kymod.kymo({"dump", "process", "work"}).exit_code, 1);
+  EXPECT_NE(metrics().find(in_a_row + "1\n"), std::string::npos) << metrics();
+  EXPECT_EQ(kymod.kymo_json({"history", "work"})["runs"][10]["failure"], "not-found");
+  EXPECT_EQ(kymod.kymo({"dump", "process", "nobody"}).exit_code, 1);
+  EXPECT_EQ(kymod.kymo({"history", "nobody"}).exit_code, 1) << "a mistyped name makes no history";
+}
+
 // Before the fix, the history was deleted with the job. So nobody saw that dumps of the next job of
 // this name were slower.
 TEST(HistoryTest, ItBelongsToTheNameAndOutlivesTheJob) {

@@ -187,6 +187,61 @@ TEST_F(VerifyCheckpointTest, AChangedByteIsFoundByTheChecksumsAndRefused) {
             std::string::npos);
 }
 
+// Changes a byte in the middle of a file.
+void change_middle_of(const std::string& path) {
+  std::fstream file(path, std::ios::in | std::ios::out);
+  const auto middle = static_cast<std::streamoff>(fs::file_size(path) / 2);
+  const int byte = file.seekg(middle).get();
+  file.seekp(middle).put(static_cast<char>(~byte));
+}
+
+// Before the fix, compressed images of pages were not read, and this checkpoint was called whole.
+TEST_F(VerifyCheckpointTest, AChangedByteOfACompressedImageIsFoundByTheChecksumInIt) {
+  for (const char* compression : {"zstd", "lz4"}) {
+    SCOPED_TRACE(compression);
+    dump({"--leave-running", "--compression", compression});
+    const nlohmann::json whole = verify(0);
+    EXPECT_GT(whole["compressed_images"]["compared"], 5);
+    EXPECT_EQ(whole["compressed_images"]["without_checksum"], 0);
+    const std::string changed = pages();
+    change_middle_of(changed);
+    const nlohmann::json damaged = verify(1);
+    ASSERT_EQ(damaged["faults"].size(), 1U) << damaged;
+    EXPECT_TRUE(damaged["faults"][0].get<std::string>().starts_with(
+        fs::path(changed).stem().string() + ": it cannot be decompressed"))
+        << damaged;
+    fs::resize_file(changed, fs::file_size(changed) / 2);
+    EXPECT_EQ(verify(1)["faults"].size(), 1U) << "it was cut";
+    fs::remove_all(checkpoint_);
+  }
+}
+
+// Before the fix, this counted as an error of the restore with the reason "unknown", and no history showed it.
+TEST_F(VerifyCheckpointTest, ARestoreThatIsRefusedSaysEverywhereThatTheImagesAreDamaged) {
+  dump({});
+  fs::resize_file(pages(), fs::file_size(pages()) - 4096);
+  const std::string error = refusal();
+  const std::string metrics = run({"curl", "-s", "http://" + kymod_.http() + "/metrics"}).out;
+  for (const char* line :
+       {"kymo_restores_total{result=\"error\"} 0\n", "kymo_restores_total{result=\"refused\"} 1\n",
+        "kymo_refusals_total{request=\"restore\",reason=\"damaged-images\"} 1\n",
+        "kymo_refused_in_a_row{request=\"restore\",target=\"job:web\"} 1\n"}) {
+    EXPECT_NE(metrics.find(line), std::string::npos) << line << metrics;
+  }
+  EXPECT_EQ(metrics.find("kymo_failures_total"), std::string::npos);
+  const nlohmann::json history = kymod_.kymo_json({"history", "web", "--restores"});
+  ASSERT_EQ(history["runs"].size(), 1U) << history;
+  EXPECT_EQ(history["runs"][0]["refused"], true);
+  EXPECT_EQ(history["runs"][0]["failure"], "damaged-images");
+  EXPECT_NE(error.find(history["runs"][0]["error"].get<std::string>()), std::string::npos);
+  for (const char* verb : {"explain", "inspect"}) {
+    const Outcome told = kymod_.kymo({verb, "web"});
+    EXPECT_EQ(told.exit_code, 0) << told.err;
+    EXPECT_NE(told.out.find("newest restore was refused"), std::string::npos) << told.out;
+    EXPECT_NE(told.out.find("its images are damaged"), std::string::npos) << told.out;
+  }
+}
+
 // The images can be from any user, while root runs kymo.
 TEST_F(VerifyCheckpointTest, ImagesAreReadInAProcessWithoutRights) {
   dump({"--checksums"});

@@ -66,7 +66,32 @@ TEST(Explain, KnowsFailuresOfKymodByTheirError) {
   EXPECT_EQ(of_error({Code::resource_exhausted, "the disk of /x is full"}).id, "disk-full");
   EXPECT_EQ(of_error({Code::resource_exhausted, "cannot write /x", ENOSPC}).id, "disk-full");
   EXPECT_EQ(of_error({Code::resource_exhausted, "out of memory", ENOMEM}).id, "unknown");
-  EXPECT_EQ(of_error({Code::not_found, "there is no job x"}).id, "unknown");
+  EXPECT_EQ(of_error({Code::internal, "x"}).id, "unknown");
+}
+
+// Before the fix, the reason of nearly every refusal was "unknown".
+TEST(Explain, KnowsWhyKymodRefusesARequest) {
+  const std::string_view with_ids[][2] = {
+      {"damaged-images", "restore /c: its images are damaged: pages-1.img: it is missing"},
+      {"older-criu", "restore /c: CRIU 4.2 made its images, which CRIU 4.1 cannot read: start"},
+      {"in-use", "restore /c: another request uses it: wait for that to end"},
+      {"in-use", "dump process 7: it is being dumped already: wait for that to end"},
+      {"pid-taken", "restore /c: its pid 7 is in use by 'web'; end that process first"},
+      {"disk-full", "dump process 7: there is no room for its images: about 9 MiB"},
+  };
+  for (const auto& [id, error] : with_ids) {
+    const Code code = id == "damaged-images" ? Code::data_loss
+                      : id == "disk-full"    ? Code::resource_exhausted
+                                             : Code::failed_precondition;
+    EXPECT_EQ(of_error({code, std::string(error)}).id, id) << error;
+  }
+  EXPECT_EQ(of_error({Code::not_found, "there is no job x"}).id, "not-found");
+  EXPECT_EQ(of_error({Code::failed_precondition, "dump job x: it is not running"}).id, "not-now");
+  EXPECT_EQ(of_error({Code::unavailable, "try again"}).id, "not-known-yet");
+  EXPECT_EQ(of_error({Code::invalid_argument, "x"}).id, "wrong-request");
+  EXPECT_EQ(of_error({Code::unimplemented, "x"}).id, "unsupported");
+  EXPECT_EQ(of_error({Code::not_found, "x. y (failure unknown)"}).id, "unknown")
+      << "the code of a failure of CRIU is not kymod's";
 }
 
 // Before the fix, this was explained as a full disk.

@@ -228,7 +228,8 @@ TEST_F(StoreTest, KeepsTheRunsOfAJobByKindOldestFirst) {
 
 TEST_F(StoreTest, TheThousandNewestRunsOfAJobStay) {
   sql("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1005) INSERT INTO"
-      " runs SELECT 'r' || i, 'dump', 'a', '', i, '', 1, 1, '', '', '', '', 0, 0, '' FROM n");
+      " runs SELECT 'r' || i, 'dump', 'a', '', i, '', 1, 1, '', '', '', '', 0, 0, '', 0, '' FROM "
+      "n");
   ASSERT_TRUE(store_->add_run(make_run("other", "b", 1)).ok());
   ASSERT_TRUE(store_->add_run(make_run("newest", "a", 2000)).ok());
   const Result<std::vector<store::Run>> runs = store_->runs("a", RunKind::dump);
@@ -262,7 +263,7 @@ TEST_F(StoreTest, AHistoryOutlivesItsJob) {
 
 TEST_F(StoreTest, TheHistoriesOfTheThousandNewestOwnersStay) {
   sql("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000) INSERT INTO"
-      " runs SELECT 'r' || i, 'dump', 'job:' || i, '', i, '', 1, 1, '', '', '', '', 0, 0, ''"
+      " runs SELECT 'r' || i, 'dump', 'job:' || i, '', i, '', 1, 1, '', '', '', '', 0, 0, '', 0, ''"
       " FROM n");
   ASSERT_TRUE(store_->add_run(make_run("again", "job:1", 2000)).ok());
   EXPECT_EQ(store_->runs("job:2", RunKind::dump)->size(), 1U)
@@ -271,6 +272,49 @@ TEST_F(StoreTest, TheHistoriesOfTheThousandNewestOwnersStay) {
   EXPECT_TRUE(store_->runs("job:2", RunKind::dump)->empty());
   EXPECT_EQ(store_->runs("job:1", RunKind::dump)->size(), 2U) << "this owner had a newer run";
   EXPECT_EQ(store_->runs("job:3", RunKind::dump)->size(), 1U);
+}
+
+store::Run make_refusal(const std::string& id, const std::string& owner, std::int64_t at) {
+  store::Run run;
+  run.id = id;
+  run.owner = owner;
+  run.created_unix_ns = at;
+  run.error = "no";
+  run.failure = "in-use";
+  run.refused = true;
+  return run;
+}
+
+// Somebody may repeat a request that is refused in a loop.
+TEST_F(StoreTest, RefusedRequestsTakeTheRoomOfNoOtherRun) {
+  ASSERT_TRUE(store_->add_run(make_run("real", "a", 1)).ok());
+  for (int i = 0; i < 30; ++i) {
+    ASSERT_TRUE(store_->add_run(make_refusal("refused-" + std::to_string(i), "a", i)).ok());
+  }
+  const Result<std::vector<store::Run>> runs = store_->runs("a", RunKind::dump);
+  ASSERT_EQ(runs->size(), 11U) << "the ten newest refusals stay";
+  EXPECT_EQ(runs->front().id, "real");
+  EXPECT_FALSE(runs->front().refused);
+  EXPECT_EQ(runs->back().id, "refused-29");
+  EXPECT_TRUE(runs->back().refused);
+  EXPECT_EQ(runs->back().failure, "in-use");
+  sql("WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 108) INSERT INTO"
+      " runs SELECT 'o' || i, 'dump', 'job:' || i, '', 5000 + i, 'no', 1, 1, '', '', '', '', 0, 0,"
+      " '', 1, '' FROM n");
+  ASSERT_TRUE(store_->add_run(make_refusal("newest", "job:109", 5109)).ok());
+  EXPECT_EQ(store_->runs("a", RunKind::dump)->size(), 11U);
+  EXPECT_TRUE(store_->runs("job:9", RunKind::dump)->empty());
+  EXPECT_EQ(store_->runs("job:10", RunKind::dump)->size(), 1U);
+}
+
+TEST_F(StoreTest, ANotedRefusalIsReadAtOnceAndStored) {
+  for (int i = 0; i < 30; ++i) {
+    store_->note_refusal(make_refusal("refused-" + std::to_string(i), "a", i));
+  }
+  EXPECT_EQ(store_->runs("a", RunKind::dump)->back().id, "refused-29");
+  EXPECT_EQ(store_->unstored(), 0U);
+  reopen();
+  EXPECT_EQ(store_->runs("a", RunKind::dump)->size(), 10U);
 }
 
 TEST_F(StoreTest, WhatIsNotedIsStoredSoonByItself) {

@@ -3,14 +3,17 @@
 #include <algorithm>
 #include <filesystem>
 #include <optional>
+#include <utility>
 
 #include "client/client.h"
 
 namespace kymo::cli {
 namespace {
 
-// What kymod knows of this name. Nothing if the name is a path, or if kymod does not know it.
-std::optional<v1::InspectResponse> look_up(const Context& context, const std::string& name) {
+// What kymod knows of this name. Nothing if the name is a path, or if kymod does not know it. `refused`: of a job, is
+// set to newest_refusals(); null: they are not asked for.
+std::optional<v1::InspectResponse> look_up(const Context& context, const std::string& name,
+                                           std::vector<Refusal>* refused = nullptr) {
   std::error_code unknown;
   const bool is_path = name.empty() || name == "." || name == ".." ||
                        name.find('/') != std::string::npos ||
@@ -18,7 +21,12 @@ std::optional<v1::InspectResponse> look_up(const Context& context, const std::st
   if (is_path) return std::nullopt;
   Result<v1::InspectResponse> found = [&]() -> Result<v1::InspectResponse> {
     Result<client::Client> client = client::Client::connect(context.socket);
-    return client ? client->inspect(name) : client.error();
+    if (!client) return client.error();
+    Result<v1::InspectResponse> seen = client->inspect(name);
+    if (seen && seen->has_job() && refused != nullptr) {
+      *refused = newest_refusals(*client, seen->job().name());
+    }
+    return seen;
   }();
   client::end_threads();
   if (!found) return std::nullopt;
@@ -60,16 +68,18 @@ std::string checkpoint_named(const Context& context, const std::string& name) {
 
 NewestDump newest_dump_named(const Context& context, const std::string& name) {
   refuse_empty(name);
-  const std::optional<v1::InspectResponse> found = look_up(context, name);
+  std::vector<Refusal> refused;
+  const std::optional<v1::InspectResponse> found = look_up(context, name, &refused);
   if (!found) return {name, ""};
   if (!found->has_job()) return {found->checkpoint().directory(), ""};
   const auto& all = found->checkpoints();  // oldest first
   const auto newest = std::find_if(all.rbegin(), all.rend(), has_ended);
   if (newest == all.rend()) {
+    if (!refused.empty()) return {"", "", std::move(refused)};
     refuse_name(name, all.empty() ? "this job has no checkpoint" : "no dump of this job has ended");
   }
   const std::string& complete = found->job().last_checkpoint();
-  return {newest->directory(), complete == newest->directory() ? "" : complete};
+  return {newest->directory(), complete == newest->directory() ? "" : complete, std::move(refused)};
 }
 
 }  // namespace kymo::cli

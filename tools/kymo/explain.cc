@@ -18,6 +18,7 @@
 #include "base/json_text.h"
 #include "checkpoint_named.h"
 #include "confined.h"
+#include "messages.h"
 #include "print.h"
 #include "report/explanation.h"
 #include "report/human.h"
@@ -116,6 +117,19 @@ void explain_checkpoint(Context& context, const std::string& path) {
   for (const std::string& note : notes) say(note);
 }
 
+// Prints why the newest requests for a job were refused. In JSON, only the newest one.
+void explain_refusals(const Context& context, const std::vector<Refusal>& refused) {
+  for (const Refusal& refusal : refused) {
+    if (!context.json) {
+      std::cout << "The newest " << refusal.kind << " was refused at "
+                << local_time(refusal.run.created_unix_ns()) << ", and nothing was begun. ";
+    }
+    print_failure(context, explanation_of(refusal), "");
+    if (context.json) return;
+    std::cout << "\n";
+  }
+}
+
 void explain_path(Context& context, const std::string& path) {
   std::error_code error;
   if (!std::filesystem::is_regular_file(path, error) || !is_text(path)) {
@@ -147,6 +161,8 @@ void add_explain(CLI::App& app, Context& context) {
                            {STDIN_FILENO});
     }
     const NewestDump dump = newest_dump_named(context, *name);
+    explain_refusals(context, dump.refused);
+    if (dump.directory.empty() || (context.json && !dump.refused.empty())) return;
     look_confined(context, {dump.directory}, [&] { explain_path(context, dump.directory); });
     if (!dump.complete.empty() && !context.json) {
       std::cout << "The last complete checkpoint: kymo explain " << report::printable(dump.complete)

@@ -10,6 +10,7 @@
 #include "confined.h"
 #include "messages.h"
 #include "print.h"
+#include "refusals.h"
 #include "report/api_json.h"
 #include "report/checkpoint_stats.h"
 #include "report/human.h"
@@ -32,7 +33,7 @@ std::string words(const google::protobuf::RepeatedPtrField<std::string>& command
   return text;
 }
 
-void print_job(const v1::InspectResponse& seen) {
+void print_job(const v1::InspectResponse& seen, const std::vector<Refusal>& refused) {
   const v1::Job& job = seen.job();
   const bool runs = job.state() == v1::Job::RUNNING;
   Rows rows;
@@ -47,6 +48,10 @@ void print_job(const v1::InspectResponse& seen) {
   add_row(rows, "stderr", job.stderr_path());
   add_row(rows, "newest checkpoint", job.last_checkpoint());
   add_row(rows, "newest dump failed", job.last_failure());
+  for (const Refusal& refusal : refused) {
+    add_row(rows, "newest " + refusal.kind + " was refused",
+            local_time(refusal.run.created_unix_ns()) + ": " + refusal.run.error());
+  }
   std::cout << "job " << job.name() << '\n';
   print_table(rows);
   if (seen.checkpoints().empty()) return;
@@ -163,16 +168,25 @@ void print_checkpoint(const v1::Checkpoint& checkpoint) {
   print_table(rows);
 }
 
-void show(Context& context, const v1::InspectResponse& seen) {
+void show(Context& context, const v1::InspectResponse& seen, const std::vector<Refusal>& refused) {
   if (seen.has_checkpoint()) {
     if (!context.json) print_checkpoint(seen.checkpoint());
     return show_directory(context, seen.checkpoint().directory(),
                           {{"checkpoint", report::to_json(seen.checkpoint())}});
   }
-  if (!context.json) return print_job(seen);
+  if (!context.json) return print_job(seen, refused);
   nlohmann::json checkpoints = nlohmann::json::array();
   for (const v1::Checkpoint& one : seen.checkpoints()) checkpoints.push_back(report::to_json(one));
-  print_json({{"job", report::to_json(seen.job())}, {"checkpoints", std::move(checkpoints)}});
+  nlohmann::json refusals = nlohmann::json::array();
+  for (const Refusal& refusal : refused) {
+    refusals.push_back({{"kind", refusal.kind},
+                        {"created_unix_ns", refusal.run.created_unix_ns()},
+                        {"error", refusal.run.error()},
+                        {"failure", refusal.run.failure()}});
+  }
+  print_json({{"job", report::to_json(seen.job())},
+              {"checkpoints", std::move(checkpoints)},
+              {"refused", std::move(refusals)}});
 }
 
 // A directory can be inspected without kymod.
@@ -182,13 +196,17 @@ void inspect_target(Context& context, const std::string& target) {
   const bool path = target.find('/') != std::string::npos || target == "." || target == "..";
   const std::string asked = path ? absolute_path(target) : target;
   bool connected = false;
+  std::vector<Refusal> refused;
   const Result<v1::InspectResponse> seen = [&]() -> Result<v1::InspectResponse> {
     Result<client::Client> client = client::Client::connect(context.socket);
     connected = client.ok();
-    return client ? client->inspect(asked) : client.error();
+    if (!client) return client.error();
+    Result<v1::InspectResponse> found = client->inspect(asked);
+    if (found && found->has_job()) refused = newest_refusals(*client, found->job().name());
+    return found;
   }();
   client::end_threads();  // a directory is read in a process without rights, which is forked
-  if (seen) return show(context, *seen);
+  if (seen) return show(context, *seen, refused);
   if (!directory || (connected && seen.error().code != Code::not_found)) {
     return fail(context, seen.error());
   }

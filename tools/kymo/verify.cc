@@ -12,6 +12,40 @@
 namespace kymo::cli {
 namespace {
 
+std::string images_text(std::uint64_t count) {
+  return report::with_commas(count) +
+         (count == 1 ? " compressed image was" : " compressed images were");
+}
+
+// What "whole" covers: which contents were compared with checksums.
+std::vector<std::string> covered(const report::VerifiedCheckpoint& verdict) {
+  const criu::Contents& contents = verdict.contents;
+  std::vector<std::string> lines;
+  if (verdict.compared) {
+    lines.push_back(report::with_commas(verdict.compared->files) +
+                    " files compared with their checksums");
+  }
+  if (contents.compared != 0) {
+    lines.push_back(images_text(contents.compared) +
+                    " decompressed and compared with the checksums in them");
+  }
+  if (contents.archive_compared == true) {
+    lines.emplace_back("the archive was decompressed and compared with the checksum in it");
+  }
+  if (contents.without_sums != 0 && !verdict.compared) {
+    lines.push_back(images_text(contents.without_sums) +
+                    " decompressed, but have no checksums, so not every changed byte is found");
+  }
+  if (contents.archive_compared == false) {
+    lines.emplace_back(
+        "the archive was decompressed, but has no checksum, so not every changed byte is found");
+  }
+  if (!lines.empty()) return lines;
+  return {verdict.images.from_archive()
+              ? "no checksums, so contents were not compared (compress the archive: zstd adds one)"
+              : "no checksums, so contents were not compared (kymo dump --checksums writes them)"};
+}
+
 void print(const std::string& path, const report::VerifiedCheckpoint& verdict) {
   std::cout << report::printable(path) << ": " << (verdict.faults.empty() ? "whole" : "damaged")
             << '\n';
@@ -20,11 +54,7 @@ void print(const std::string& path, const report::VerifiedCheckpoint& verdict) {
   rows.push_back({"  " + report::with_commas(verdict.verified.tree.size()) + " processes, " +
                   report::with_commas(verdict.verified.pages) + " pages, " +
                   bytes_text(verdict.images.image_bytes()) + " of images"});
-  rows.push_back(
-      {verdict.compared
-           ? "  " + report::with_commas(verdict.compared->files) +
-                 " files compared with their checksums"
-           : "  no checksums, so contents were not compared (kymo dump --checksums writes them)"});
+  for (std::string& line : covered(verdict)) rows.push_back({"  " + std::move(line)});
   print_table(rows);
 }
 
@@ -35,7 +65,14 @@ nlohmann::json json_of(const std::string& path, const report::VerifiedCheckpoint
                       {"processes", verdict.verified.tree.size()},
                       {"pages", verdict.verified.pages},
                       {"image_bytes", verdict.images.image_bytes()},
-                      {"checksums", nullptr}};
+                      {"checksums", nullptr},
+                      {"compressed_images",
+                       {{"compared", verdict.contents.compared},
+                        {"without_checksum", verdict.contents.without_sums}}},
+                      {"archive_compared", nullptr}};
+  if (verdict.contents.archive_compared) {
+    json["archive_compared"] = *verdict.contents.archive_compared;
+  }
   if (verdict.compared) {
     json["checksums"] = {{"files", verdict.compared->files}, {"bytes", verdict.compared->bytes}};
   }

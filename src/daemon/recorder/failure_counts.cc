@@ -1,27 +1,98 @@
 #include "daemon/recorder/failure_counts.h"
 
+#include <cstddef>
+
+#include "base/clock.h"
 #include "daemon/recorder/metric_family.h"
 
 namespace kymo::daemon {
+namespace {
+
+// The most targets that are shown. Anybody who may use kymod can make jobs of new names.
+constexpr std::size_t kMaxRows = 1000;
+
+template <class Value>
+void add_series(prometheus::MetricFamily& family, const std::string& request, const char* label,
+                const std::string& value, Value set) {
+  prometheus::ClientMetric metric;
+  metric.label = {{"request", request}, {label, value}};
+  set(metric);
+  family.metric.push_back(std::move(metric));
+}
+
+}  // namespace
+
+FailureCounts::FailureCounts()
+    : refusals_{{{"dump", "disk-full"}, 0}, {{"restore", "damaged-images"}, 0}} {}
 
 void FailureCounts::add(std::string_view request, std::string_view reason) {
   const std::lock_guard lock(mutex_);
   ++counts_[{std::string(request), std::string(reason)}];
 }
 
-std::vector<prometheus::MetricFamily> FailureCounts::Collect() const {
-  prometheus::MetricFamily family = metric_family(
-      "failures_total", "Dumps and restores that failed, by the reason's id in docs/errors.md",
-      prometheus::MetricType::Counter);
+void FailureCounts::refused(std::string_view request, std::string_view reason,
+                            std::string_view target, std::int64_t at_unix_ns) {
   const std::lock_guard lock(mutex_);
-  for (const auto& [what, count] : counts_) {
-    prometheus::ClientMetric metric;
-    metric.label = {{"request", what.first}, {"reason", what.second}};
-    metric.counter.value = static_cast<double>(count);
-    family.metric.push_back(std::move(metric));
+  ++refusals_[{std::string(request), std::string(reason)}];
+  if (target.empty()) return;
+  const Key key(request, target);
+  if (rows_.size() >= kMaxRows && !rows_.contains(key)) return;
+  Row& row = rows_[key];
+  if (row.last_unix_ns < at_unix_ns - kShownFor) row.refusals = 0;
+  ++row.refusals;
+  row.last_unix_ns = at_unix_ns;
+}
+
+void FailureCounts::succeeded(std::string_view request, std::string_view target) {
+  const std::lock_guard lock(mutex_);
+  rows_.erase({std::string(request), std::string(target)});
+}
+
+void FailureCounts::continue_row(std::string_view request, std::string_view target,
+                                 std::uint64_t refusals, std::int64_t last_unix_ns) {
+  const std::lock_guard lock(mutex_);
+  if (rows_.size() < kMaxRows) rows_[Key(request, target)] = {refusals, last_unix_ns};
+}
+
+void FailureCounts::forget(std::string_view target) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(rows_, [target](const auto& row) { return row.first.second == target; });
+}
+
+std::vector<prometheus::MetricFamily> FailureCounts::Collect() const {
+  std::vector<prometheus::MetricFamily> families;
+  const auto add_family = [&families](prometheus::MetricFamily family) {
+    if (!family.metric.empty()) families.push_back(std::move(family));
+  };
+  const auto counter = [](const char* name, const char* help,
+                          const std::map<Key, std::uint64_t>& counts) {
+    prometheus::MetricFamily family = metric_family(name, help, prometheus::MetricType::Counter);
+    for (const auto& [what, count] : counts) {
+      add_series(family, what.first, "reason", what.second, [&](prometheus::ClientMetric& metric) {
+        metric.counter.value = static_cast<double>(count);
+      });
+    }
+    return family;
+  };
+  const std::lock_guard lock(mutex_);
+  add_family(counter("failures_total",
+                     "Dumps and restores that failed, by the reason's id in docs/errors.md",
+                     counts_));
+  add_family(counter("refusals_total",
+                     "Dumps and restores that were refused, by the reason's id in docs/errors.md",
+                     refusals_));
+  prometheus::MetricFamily in_a_row = metric_family(
+      "refused_in_a_row", "Requests for a job or container that were refused since one succeeded",
+      prometheus::MetricType::Gauge);
+  const std::int64_t oldest = unix_ns() - kShownFor;
+  for (const auto& [what, row] : rows_) {
+    if (row.last_unix_ns < oldest) continue;
+    add_series(in_a_row, what.first, "target", what.second, [&](prometheus::ClientMetric& metric) {
+      metric.gauge.value = static_cast<double>(row.refusals);
+    });
   }
-  if (family.metric.empty()) return {};
-  return {std::move(family)};
+  add_family(std::move(in_a_row));
+  return families;
 }
 
 }  // namespace kymo::daemon

@@ -12,20 +12,48 @@
 
 namespace kymo::daemon {
 
-// How many dumps and restores failed for which reason: kymo_failures_total{request,reason} on
-// /metrics, where `reason` is an id of docs/errors.md. Reasons that did not occur are not shown.
-// They are no columns of recordings, because there are a hundred of them.
+// How many dumps and restores failed or were refused for which reason, on /metrics: kymo_failures_total and
+// kymo_refusals_total, both {request,reason}, where `reason` is an id of docs/errors.md. Reasons that did not occur are
+// not shown, except for those that have an alert: Prometheus sees no increase where a series begins. They are
+// no columns of recordings, because there are a hundred of them.
+//
+// And how many requests for the same job or container were refused since one succeeded:
+// kymo_refused_in_a_row{request,target}. A target is shown until a request for it succeeds, and for kShownFor after the
+// last refusal, so that a target that is gone does not fire an alert for ever.
 //
 // Threads: any.
 class FailureCounts : public prometheus::Collectable {
  public:
-  // `request`: "dump" or "restore".
+  // A week and a day, so that the refusals of a weekly dump add up.
+  static constexpr std::int64_t kShownFor = 8LL * 24 * 3600 * 1'000'000'000;  // nanoseconds
+
+  FailureCounts();
+  // `request`: "dump" or "restore". It failed after it was begun.
   void add(std::string_view request, std::string_view reason);
+  // It was refused. `target`: the owner of its history (store::Run::owner), if that is a job or a container. A command
+  // line may have secrets, and /metrics needs no token. Empty: it is not shown.
+  void refused(std::string_view request, std::string_view reason, std::string_view target,
+               std::int64_t at_unix_ns);
+  void succeeded(std::string_view request, std::string_view target);
+  // Continues the row of refusals that an earlier kymod has left in the history.
+  void continue_row(std::string_view request, std::string_view target, std::uint64_t refusals,
+                    std::int64_t last_unix_ns);
+  // The job was removed.
+  void forget(std::string_view target);
   [[nodiscard]] std::vector<prometheus::MetricFamily> Collect() const override;
 
  private:
+  using Key = std::pair<std::string, std::string>;
+  struct Row {
+    std::uint64_t refusals = 0;
+    std::int64_t last_unix_ns = 0;
+  };
+
   mutable std::mutex mutex_;
-  std::map<std::pair<std::string, std::string>, std::uint64_t> counts_;
+  // All guarded by mutex_:
+  std::map<Key, std::uint64_t> counts_;    // by request and reason
+  std::map<Key, std::uint64_t> refusals_;  // the same
+  std::map<Key, Row> rows_;                // by request and target
 };
 
 }  // namespace kymo::daemon

@@ -90,6 +90,9 @@ RequestResult result_of(const Result<void>& outcome, bool begun) {
     case Code::failed_precondition:
     case Code::out_of_range:
     case Code::unimplemented:
+    case Code::data_loss:           // the images are damaged
+    case Code::resource_exhausted:  // there is no room for the images
+    case Code::unavailable:         // what must be known first cannot be found out now
       return begun ? RequestResult::error : RequestResult::refused;
     default:
       return RequestResult::error;

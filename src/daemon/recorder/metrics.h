@@ -61,7 +61,7 @@ class Metrics {
   static Result<std::unique_ptr<Metrics>> make();
 
   [[nodiscard]] Registry& registry() { return registry_; }
-  // Failures by their reason, which are no metrics of the registry. Lives as long as anybody has it.
+  // Failures and refusals by their reason, which are no metrics of the registry. Lives as long as anybody has it.
   [[nodiscard]] const std::shared_ptr<FailureCounts>& failures() const { return failures_; }
   // How long dumps let their processes stand still. The same.
   [[nodiscard]] const std::shared_ptr<Standstills>& standstills() const { return standstills_; }

@@ -20,6 +20,7 @@
 #include "daemon/request/forecast.h"
 #include "daemon/request/publish.h"
 #include "daemon/request/request.h"
+#include "daemon/request/room.h"
 #include "daemon/request/stream_choice.h"
 #include "daemon/request/target.h"
 #include "daemon/state/checkpoint_dir.h"
@@ -82,6 +83,7 @@ Result<void> find_process(DumpContext& c) {
   Result<Target> found = find_target(c.parts, "dump", target_of(c.asked));
   if (!found) return found.error();
   c.target = std::move(found).value();
+  c.owner = history_owner(c.target);
   c.handover.set_tried("dump " + c.target.text());
   c.job = c.target.job;
   if (Result<void> ok = refuse_for_container(c); !ok) return ok;
@@ -146,11 +148,30 @@ Result<void> look_before(DumpContext& c) {
   return refuse_if_sure_to_fail(c.target, c.asked, c.seen_before);
 }
 
+// Runs before anything is made, and before the process is stopped.
+Result<void> look_for_room(DumpContext& c) {
+  constexpr std::size_t kEarlier = 50;
+  if (c.asked.force() || c.memory_bytes == 0) return {};
+  PlannedImages planned{.memory_bytes = c.memory_bytes, .compressed = is_compressed(c.stream)};
+  if (planned.compressed) {
+    const auto earlier = c.parts.store.runs(c.owner, store::RunKind::dump, kEarlier);
+    if (earlier) {
+      planned.least_share = least_share_of(*earlier, criu::name_of(c.stream->compression));
+    }
+  }
+  const std::string folder =
+      c.asked_directory.empty() ? c.parts.config.state_dir + "/checkpoints" : c.asked_directory;
+  const Result<void> room = check_room(folder, planned);
+  if (room) return {};
+  return Error{room.error().code, "dump " + c.target.text() + ": " + room.error().message};
+}
+
+// Refuses a dump that clearly has no room.
 Result<void> estimate_size(DumpContext& c) {
   c.memory_bytes = probe::memory_to_dump(c.target.process.pid);
   c.disk = disk_of(c.asked_directory.empty() ? c.parts.config.state_dir : c.asked_directory);
   c.progress.expect(c.memory_bytes);
-  return {};
+  return look_for_room(c);
 }
 
 // Says whether the dump is likely to meet its deadline. The dump is tried in any case.

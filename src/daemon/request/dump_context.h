@@ -27,6 +27,7 @@ struct DumpContext : Request {
   std::string asked_directory;                                               // empty: none
   std::optional<criu::Encoding> stream;
   Target target;
+  std::string owner;  // of the history of the target; empty: the target is not known yet
   std::shared_ptr<const DirectoryClaim> directory_claim;
   std::optional<CheckpointDir> dir;  // set once this request has made it
   store::Checkpoint checkpoint;

@@ -10,6 +10,7 @@
 #include "base/json_text.h"
 #include "base/patience.h"
 #include "daemon/request/dump_record.h"
+#include "daemon/request/refusal.h"
 #include "daemon/request/run_record.h"
 #include "daemon/request/stream_choice.h"
 #include "daemon/state/jobs.h"
@@ -51,7 +52,7 @@ json record_of(const DumpContext& c, const Result<void>& result, std::uint64_t d
 store::Run run_of(const DumpContext& c, const Result<void>& result) {
   store::Run run = common_run(c, result, c.outcome);
   run.id = c.checkpoint.id;
-  run.owner = history_owner(c.target);
+  run.owner = c.owner;
   run.checkpoint_id = c.checkpoint.id;
   run.duration_ns = c.checkpoint.duration_ns;
   run.image_bytes = c.checkpoint.image_bytes;
@@ -148,6 +149,9 @@ json entry_of(const DumpContext& c, std::string_view state) {
 }
 
 void conclude(DumpContext& c, const Result<void>& result) {
+  const bool missing = c.owner.empty() && !result;
+  note_ending(c, result, missing ? owner_of_missing(c.parts, target_of(c.asked)) : c.owner,
+              c.listed);
   if (!c.dir) return;  // the dump was refused before anything was made
   if (result) c.explain(facts_of(c));
   if (c.concluded.empty()) c.concluded = c.phases();

@@ -25,6 +25,7 @@
 #include "daemon/state/stats_json.h"
 #include "diagnosis/phases.h"
 #include "diagnosis/verdict.h"
+#include "failures/explain.h"
 #include "kymo/result.h"
 #include "kymo/scope.h"
 #include "runtime/runtime.h"
@@ -112,7 +113,10 @@ store::Run common_run(const Request& request, const Result<void>& result, const 
   store::Run run;
   run.kind = request.kind;
   run.created_unix_ns = request.began_unix_ns;
-  if (!result) run.error = result.error().message;
+  if (!result) {
+    run.error = result.error().message;
+    run.failure = failures::of_error(result.error()).id;
+  }
   run.duration_ns = request.duration_ns();
   run.warmth = warmth_of(request.first_run, outcome.criu_major_faults);
   if (outcome.stats) run.stats_json = json_text(to_json(*outcome.stats));

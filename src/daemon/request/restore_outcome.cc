@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "daemon/request/refusal.h"
 #include "daemon/request/run_record.h"
 #include "daemon/request/target.h"
 #include "daemon/state/stats_json.h"
@@ -46,7 +47,13 @@ void conclude(RestoreContext& c, const Result<void>& result) {
     if (const auto shape = c.parts.foreign.memory_shape(c.images)) facts.shape = *shape;
     c.explain(std::move(facts));
   }
-  if (c.job) add_run(c, result);
+  const bool refused = result_of(result, c.begun) == RequestResult::refused;
+  std::string owner = c.job ? history_owner(*c.job) : "";
+  if (refused && owner.empty()) {
+    owner = owner_in(c.parts.store, c.directory.empty() ? c.asked.directory() : c.directory);
+  }
+  note_ending(c, result, owner);
+  if (c.job && !refused) add_run(c, result);
   json about = json::object();
   if (c.outcome.stats) about["stats"] = to_json(*c.outcome.stats);
   if (c.away_ns != 0) about["away_ns"] = c.away_ns;

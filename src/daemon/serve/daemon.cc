@@ -18,6 +18,7 @@
 #include "daemon/recorder/profile_keeper.h"
 #include "daemon/recorder/profiled_containers.h"
 #include "daemon/request/parts.h"
+#include "daemon/request/refusal.h"
 #include "daemon/request/running_request.h"
 #include "daemon/serve/build_info.h"
 #include "daemon/serve/housekeeping.h"
@@ -171,6 +172,7 @@ Result<void> Daemon::State::open_store() {
   open_restores =
       settle_cut_short_restores(*store, *jobs, *metrics, config.state_dir, settle_restore);
   jobs->refresh();
+  continue_refusals(*store, *metrics->failures());
   return {};
 }
 

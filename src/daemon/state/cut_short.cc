@@ -197,7 +197,10 @@ std::optional<store::Run> run_of(const CutShortDump& dump, bool lost) {
   run.kind = store::RunKind::dump;
   run.checkpoint_id = checkpoint.id;
   run.created_unix_ns = checkpoint.created_unix_ns;
-  if (checkpoint.state == store::CheckpointState::failed) run.error = checkpoint.error;
+  if (checkpoint.state == store::CheckpointState::failed) {
+    run.error = checkpoint.error;
+    run.failure = failures::of_error({Code::unavailable, run.error}).id;
+  }
   run.image_bytes = checkpoint.image_bytes;
   run.conditions = "kymod stopped";  // so that no other dump is compared with it
   run.stats_json = checkpoint.stats_json;

@@ -110,7 +110,10 @@ constexpr char kCutShortRestore[] =
 void count_restore(store::Store& store, Metrics& metrics, const json& note,
                    const SettledRestore& settled) {
   store::Run run;
-  if (!settled.runs) run.error = kCutShortRestore;
+  if (!settled.runs) {
+    run.error = kCutShortRestore;
+    run.failure = failures::of_error({Code::unavailable, run.error}).id;
+  }
   if (settled.job) {
     run.kind = store::RunKind::restore;
     run.created_unix_ns = note.value("created_unix_ns", std::int64_t{0});
@@ -128,7 +131,7 @@ void count_restore(store::Store& store, Metrics& metrics, const json& note,
   }
   metrics.restore_ended(settled.runs ? RequestResult::ok : RequestResult::error);
   if (settled.runs) return;
-  metrics.failures()->add("restore", failures::of_error({Code::unavailable, run.error}).id);
+  metrics.failures()->add("restore", run.failure);
 }
 
 // Whether the container's runtime may make the restore go on. `settled`: nothing restores the container now.

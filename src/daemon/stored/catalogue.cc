@@ -191,12 +191,17 @@ Result<v1::HistoryResponse> history_of(const Parts& parts, const v1::HistoryRequ
   const auto kind = request.restores() ? store::RunKind::restore : store::RunKind::dump;
   const Result<std::vector<store::Run>> runs = parts.store.runs(owner, kind);
   if (!runs) return runs.error();
-  const std::size_t last = request.last() == 0 ? runs->size() : request.last();
+  // Refused requests do not count, so that they take the place of no dump or restore.
+  auto first = runs->begin();
+  if (request.last() != 0) {
+    first = runs->end();
+    for (std::size_t left = request.last(); first != runs->begin() && left > 0;) {
+      if (!(--first)->refused) --left;
+    }
+  }
   v1::HistoryResponse out;
   out.set_job(name);
-  for (std::size_t i = runs->size() - std::min(last, runs->size()); i < runs->size(); ++i) {
-    *out.add_runs() = to_api((*runs)[i]);
-  }
+  for (; first != runs->end(); ++first) *out.add_runs() = to_api(*first);
   return out;
 }
 

@@ -24,6 +24,7 @@
 #include "daemon/state/checkpoint_dir.h"
 #include "daemon/state/cut_short.h"
 #include "daemon/state/directory_claim.h"
+#include "daemon/state/history_owner.h"
 #include "daemon/stored/catalogue.h"
 #include "runtime/memory_images.h"
 #include "runtime/process_checks.h"
@@ -327,6 +328,7 @@ Result<v1::DeleteResponse> delete_job(Deleting& deleting, const std::string& id,
   std::error_code error;
   fs::remove_all(parts.config.state_dir + "/jobs/" + job.id, error);
   if (error) out.add_warnings("remove the folder of job " + job.name + ": " + error.message());
+  parts.metrics.failures()->forget(owner_of_job(job.name));
   spdlog::info("delete: job {}", job.name);
   out.set_job(job.name);
   return out;

@@ -29,7 +29,10 @@ TEST(MetricsTest, ARequestThatIsWrongIsRefusedAndNoFailure) {
   EXPECT_EQ(result_of(Error{Code::failed_precondition, ""}, false), RequestResult::refused);
   EXPECT_EQ(result_of(Error{Code::not_found, ""}, true), RequestResult::error) << "CRIU's word";
   EXPECT_EQ(result_of(Error{Code::internal, ""}, false), RequestResult::error);
-  EXPECT_EQ(result_of(Error{Code::resource_exhausted, ""}, false), RequestResult::error);
+  for (const Code code : {Code::data_loss, Code::resource_exhausted, Code::unavailable}) {
+    EXPECT_EQ(result_of(Error{code, ""}, false), RequestResult::refused) << "nothing was begun";
+    EXPECT_EQ(result_of(Error{code, ""}, true), RequestResult::error);
+  }
   EXPECT_EQ(result_of(Error{Code::cancelled, ""}, true), RequestResult::cancelled);
 }
 

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kymo/result.h"
+#include "store/store.h"
+
+namespace kymo::daemon {
+
+// What is known of the size of a dump's images before the dump.
+struct PlannedImages {
+  std::uint64_t memory_bytes = 0;  // probe::memory_to_dump()
+  // Images may be much smaller than the memory if they are compressed. The part of the memory that they took in
+  // earlier dumps; 0: not known.
+  bool compressed = false;
+  double least_share = 0;
+};
+
+// The smallest part of their memory that the images of these dumps took, of those that were compressed like this
+// ("zstd"); 0: there is none.
+double least_share_of(const std::vector<store::Run>& earlier, std::string_view compression);
+
+// Refuses a dump whose images clearly have no room. CRIU would find that only after it has stopped the process. The
+// estimate of what they take is a low one, because such a dump must not be refused if it could succeed.
+// - Without compression, it is nine tenths of the memory: the process may give memory back meanwhile.
+// - Compressed, it is half of the smallest part in earlier dumps, or 0.003 % of the memory if there were
+//   none, which is what zstd makes of zeros. The same holds on a file system that may compress files itself, or does not say.
+// - On a tmpfs, the machine's free memory and swap are a bound, too.
+// `directory`: of the checkpoint, which need not exist. A quota of a user is not seen.
+// Threads: any; blocks for at most kDiskPatience. If the disk does not answer by then, nothing is refused.
+// Errors:  resource_exhausted: the figures, and what to do.
+Result<void> check_room(const std::string& directory, const PlannedImages& planned);
+
+}  // namespace kymo::daemon

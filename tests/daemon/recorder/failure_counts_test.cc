@@ -1,0 +1,74 @@
+#include "daemon/recorder/failure_counts.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "base/clock.h"
+
+namespace kymo::daemon {
+namespace {
+
+// "NAME{VALUE,VALUE} COUNT" of each series.
+std::vector<std::string> series_of(const FailureCounts& counts) {
+  std::vector<std::string> all;
+  for (const prometheus::MetricFamily& family : counts.Collect()) {
+    for (const prometheus::ClientMetric& metric : family.metric) {
+      std::string text = family.name + "{";
+      for (const auto& label : metric.label) text += label.value + ",";
+      const double value =
+          family.type == prometheus::MetricType::Gauge ? metric.gauge.value : metric.counter.value;
+      text.back() = '}';
+      all.push_back(text + " " + std::to_string(static_cast<int>(value)));
+    }
+  }
+  return all;
+}
+
+using Series = std::vector<std::string>;
+
+// Those that have an alert. Before they were shown from the beginning, Prometheus would not have seen the first one.
+const Series kFromTheBeginning{"kymo_refusals_total{dump,disk-full} 0",
+                               "kymo_refusals_total{restore,damaged-images} 0"};
+
+TEST(FailureCountsTest, RefusalsAreCountedApartFromFailures) {
+  FailureCounts counts;
+  EXPECT_EQ(series_of(counts), kFromTheBeginning);
+  counts.add("dump", "ghost-big");
+  counts.refused("dump", "in-use", "", unix_ns());
+  counts.refused("dump", "in-use", "", unix_ns());
+  EXPECT_EQ(series_of(counts),
+            (Series{"kymo_failures_total{dump,ghost-big} 1", kFromTheBeginning[0],
+                    "kymo_refusals_total{dump,in-use} 2", kFromTheBeginning[1]}));
+}
+
+TEST(FailureCountsTest, ARowOfRefusalsEndsWithASuccess) {
+  FailureCounts counts;
+  counts.continue_row("dump", "job:web", 4, unix_ns());
+  counts.refused("dump", "in-use", "job:web", unix_ns());
+  counts.refused("restore", "not-now", "job:web", unix_ns());
+  const std::string dumps = "kymo_refused_in_a_row{dump,job:web} 5";
+  const std::string restores = "kymo_refused_in_a_row{restore,job:web} 1";
+  const auto has = [&](const std::string& one) {
+    const Series all = series_of(counts);
+    return std::find(all.begin(), all.end(), one) != all.end();
+  };
+  EXPECT_TRUE(has(dumps) && has(restores));
+  counts.succeeded("dump", "job:web");
+  EXPECT_FALSE(has(dumps));
+  EXPECT_TRUE(has(restores));
+  counts.forget("job:web");
+  EXPECT_FALSE(has(restores));
+}
+
+TEST(FailureCountsTest, ATargetThatNobodyAsksForIsForgotten) {
+  FailureCounts counts;
+  const std::int64_t long_ago = unix_ns() - FailureCounts::kShownFor - 1;
+  counts.continue_row("dump", "job:web", 4, long_ago);
+  EXPECT_EQ(series_of(counts), kFromTheBeginning);
+  counts.refused("dump", "in-use", "job:web", unix_ns());
+  EXPECT_EQ(series_of(counts).back(), "kymo_refused_in_a_row{dump,job:web} 1");
+}
+
+}  // namespace
+}  // namespace kymo::daemon

@@ -1,0 +1,86 @@
+#include "daemon/request/room.h"
+
+#include <gtest/gtest.h>
+#include <sys/mount.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "support/temporary_directory.h"
+
+namespace kymo::daemon {
+namespace {
+
+constexpr std::uint64_t kMebibyte = std::uint64_t{1} << 20U;
+
+store::Run dumped(std::uint64_t pages, std::uint64_t image_bytes, const std::string& conditions) {
+  store::Run run;
+  run.stats_json = R"({"pages_written":)" + std::to_string(pages) + "}";
+  run.image_bytes = image_bytes;
+  run.conditions = conditions;
+  return run;
+}
+
+class RoomTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (::mount("none", folder_.path().c_str(), "tmpfs", 0, "size=8m") != 0) {
+      GTEST_SKIP() << "mounting needs root";
+    }
+    mounted_ = true;
+  }
+  ~RoomTest() override {
+    if (mounted_) ::umount2(folder_.path().c_str(), MNT_DETACH);
+  }
+  [[nodiscard]] bool refused(std::uint64_t mib, bool compressed = false, double share = 0) const {
+    return !check_room(folder_.path() + "/checkpoints/new", {mib * kMebibyte, compressed, share});
+  }
+
+  test::TemporaryDirectory folder_;
+  bool mounted_ = false;
+};
+
+TEST_F(RoomTest, WhatClearlyHasNoRoomIsRefusedWithFigures) {
+  EXPECT_FALSE(refused(7));
+  EXPECT_FALSE(refused(8)) << "the process may give some memory back until it is dumped";
+  EXPECT_TRUE(refused(10));
+  const Result<void> result = check_room(folder_.path() + "/c", {64 * kMebibyte});
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().code, Code::resource_exhausted);
+  EXPECT_NE(result.error().message.find("there is no room for its images: about 64 MiB are needed "
+                                        "in " +
+                                        folder_.path() + "/c, and its disk has 8 MiB free"),
+            std::string::npos)
+      << result.error().message;
+}
+
+TEST_F(RoomTest, AFullFolderCountsWithWhatIsLeft) {
+  std::ofstream(folder_.path() + "/filling") << std::string(6 * kMebibyte, 'x');
+  EXPECT_TRUE(refused(4));
+  EXPECT_FALSE(refused(1));
+}
+
+TEST_F(RoomTest, CompressedImagesAreJudgedByEarlierOnes) {
+  EXPECT_FALSE(refused(1000, true)) << "they may be zeros";
+  EXPECT_TRUE(refused(400'000, true)) << "not even zeros have room";
+  EXPECT_TRUE(refused(1000, true, 0.5));
+  EXPECT_FALSE(refused(15, true, 0.9));
+  EXPECT_FALSE(refused(1000, true, 0.01));
+}
+
+TEST(RoomShareTest, TheSmallestOfComparableDumpsCounts) {
+  const std::vector<store::Run> earlier{
+      dumped(100, 409'600, "stream zstd"), dumped(100, 102'400, "leave running, stream zstd"),
+      dumped(100, 1, "stream lz4"), dumped(0, 1, "stream zstd"), dumped(100, 2, "")};
+  EXPECT_DOUBLE_EQ(least_share_of(earlier, "zstd"), 0.25);
+  EXPECT_DOUBLE_EQ(least_share_of({}, "zstd"), 0);
+}
+
+// Nothing is known of such a file system.
+TEST(RoomShareTest, AFileSystemThatDoesNotKnowItsSizeRefusesNothing) {
+  EXPECT_TRUE(check_room("/proc/none", {std::uint64_t{1} << 60U}).ok());
+}
+
+}  // namespace
+}  // namespace kymo::daemon
