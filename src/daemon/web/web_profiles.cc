@@ -105,8 +105,8 @@ std::string text_of(const Query& query) {
   return query.service ? profiles::text_of(*query.service) : "all services";
 }
 
-http::Reply reply_of(const ProfileJson& json) {
-  return http::json_reply(json_text(json) + "\n");
+http::Reply reply_of(const ProfileJson& body) {
+  return http::json_reply(json_text(body) + "\n");
 }
 
 ProfileJson types_json() {
@@ -127,17 +127,17 @@ Result<http::Reply> services_reply(profiles::Store& store, const http::Request& 
   if (!services) return services.error();
   const Result<profiles::Extent> extent = store.extent();
   if (!extent) return extent.error();
-  ProfileJson json = head_of(*range);
-  json["kept"] = report::json_of(*extent);
-  json["types"] = types_json();
+  ProfileJson body = head_of(*range);
+  body["kept"] = report::json_of(*extent);
+  body["types"] = types_json();
   const std::size_t shown = std::min(services->size(), kMaxServices);
-  json["left_out"] = services->size() - shown;
+  body["left_out"] = services->size() - shown;
   services->resize(shown);
-  json["services"] = ProfileJson::array();
+  body["services"] = ProfileJson::array();
   for (const profiles::ServiceTotal& one : *services) {
-    json["services"].push_back(report::json_of(one));
+    body["services"].push_back(report::json_of(one));
   }
-  return reply_of(json);
+  return reply_of(body);
 }
 
 Result<http::Reply> totals_reply(profiles::Store& store, const http::Request& request) {
@@ -152,18 +152,18 @@ Result<http::Reply> totals_reply(profiles::Store& store, const http::Request& re
   if (!covered) return covered.error();
   const profiles::Steps steps =
       profiles::steps_of(query->range, static_cast<std::int64_t>(*points), *totals, *covered);
-  ProfileJson json = head_of(query->range);
-  json["step_ns"] = steps.minutes * profiles::kNanosPerMinute;
+  ProfileJson body = head_of(query->range);
+  body["step_ns"] = steps.minutes * profiles::kNanosPerMinute;
   const char* const unit = facts_of(quantity_of(query->type)).unit;
-  json["unit"] = unit;
-  json["level"] = facts_of(query->type).level;
-  for (const char* name : {"covered_ns", "samples", unit}) json[name] = ProfileJson::array();
+  body["unit"] = unit;
+  body["level"] = facts_of(query->type).level;
+  for (const char* name : {"covered_ns", "samples", unit}) body[name] = ProfileJson::array();
   for (const profiles::Step& step : steps.steps) {
-    json["covered_ns"].push_back(step.covered_ns);
-    json["samples"].push_back(step.weight.samples);
-    json[unit].push_back(step.weight.value);
+    body["covered_ns"].push_back(step.covered_ns);
+    body["samples"].push_back(step.weight.samples);
+    body[unit].push_back(step.weight.value);
   }
-  return reply_of(json);
+  return reply_of(body);
 }
 
 // `when`: the range, for the error.
@@ -194,9 +194,9 @@ Result<http::Reply> stacks_reply(profiles::Store& store, const http::Request& re
   if (format == "folded") {
     return http::Reply{200, "text/plain; charset=utf-8", stacks::folded(*profile), {}};
   }
-  ProfileJson json = head_of(query->range);
-  json.update(report::flame_json(*profile, text_of(*query)));
-  return reply_of(json);
+  ProfileJson body = head_of(query->range);
+  body.update(report::flame_json(*profile, text_of(*query)));
+  return reply_of(body);
 }
 
 // The range with which one is compared: as long a one, that begins at before_unix_ns, or ends where this one begins.
@@ -230,23 +230,23 @@ Result<http::Reply> comparison_reply(profiles::Store& store, const http::Request
                                      std::optional<ComparedProfile> other) {
   const Result<Query> query = query_in(request);
   if (!query) return query.error();
-  ProfileJson json = head_of(query->range);
+  ProfileJson body = head_of(query->range);
   if (!other) {
     const Result<Range> range = other_range(request, query->range);
     if (!range) return range.error();
     Result<ComparedProfile> found = other_stacks(store, *query, *range);
     if (!found) return found.error();
     other = *std::move(found);
-    json["before_unix_ns"] = range->begin * profiles::kNanosPerMinute;
-    json["before_to_unix_ns"] = range->end * profiles::kNanosPerMinute;
+    body["before_unix_ns"] = range->begin * profiles::kNanosPerMinute;
+    body["before_to_unix_ns"] = range->end * profiles::kNanosPerMinute;
   }
   const Result<stacks::NamedProfile> shown = stacks_of(store, *query);
   if (!shown) return shown.error();
   Result<stacks::Comparison> comparison = stacks::compare(other->profile, *shown);
   if (!comparison) return comparison.error();
   const report::ProfileDiff diff{other->name, text_of(*query), *std::move(comparison)};
-  json.update(report::flame_diff_json(diff, stacks::compared_tree(other->profile, *shown)));
-  return reply_of(json);
+  body.update(report::flame_diff_json(diff, stacks::compared_tree(other->profile, *shown)));
+  return reply_of(body);
 }
 
 using ProfileAnswer = std::function<Result<http::Reply>(profiles::Store&, const http::Request&)>;
