@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "client/client.h"
+#include "newest_dump.h"
 
 namespace kymo::cli {
 namespace {
