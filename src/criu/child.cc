@@ -361,6 +361,7 @@ void Child::reap(bool kill_first) {
     kill(-pid_, SIGKILL);
     kill(pid_, SIGKILL);  // in case it has left its process group
   }
+  if (guard_) guard_->wake();
   rusage used{};
   const bool stuck = !ends_within(kWaitsForDisk) && probe::waits_in_kernel(pid_);
   const std::optional<int> status =

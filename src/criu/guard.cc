@@ -92,6 +92,10 @@ Result<Guard> Guard::start(pid_t criu) {
   return Guard(pid);
 }
 
+void Guard::wake() const noexcept {
+  if (pid_ > 0) ::kill(pid_, SIGCONT);
+}
+
 Guard::~Guard() {
   if (pid_ > 0) reap_within(pid_, kEndsWithin);
 }

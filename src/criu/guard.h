@@ -27,6 +27,8 @@ class Guard {
   // Errors: the system's, if there is no process or descriptor for the guard.
   static Result<Guard> start(pid_t criu);
   ~Guard();
+  // Lets a guard that somebody has stopped (SIGSTOP) work again: CRIU cannot end without it.
+  void wake() const noexcept;
   Guard(Guard&& other) noexcept : pid_(other.pid_) { other.pid_ = -1; }
   Guard(const Guard&) = delete;
   Guard& operator=(const Guard&) = delete;

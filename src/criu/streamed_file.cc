@@ -206,22 +206,37 @@ class ServedFile : public StreamedFile {
     return false;
   }
 
-  // Decompresses the next piece. Returns false at the end of the file.
+  // Takes the next piece to send. It is sent only after the one behind it was decompressed: so CRIU never
+  // gets the end of an image that is damaged or cut short, also if only its checksum is missing. Returns
+  // false at the end of the image.
   Result<bool> refill(Streamed& totals) {
-    out_.resize(kPiece);
+    if (!begun_) {
+      begun_ = true;
+      if (Result<void> ok = decode_next(totals); !ok) return ok.error();
+    }
+    if (next_.empty()) return false;
+    std::swap(out_, next_out_);
+    ready_ = next_;
+    if (Result<void> ok = decode_next(totals); !ok) return ok.error();
+    return true;
+  }
+
+  // Decompresses the piece after that. It is empty at the end of the image.
+  Result<void> decode_next(Streamed& totals) {
+    next_out_.resize(kPiece);
     for (;;) {
-      const Result<Decoder::Step> step = decoder_->read(unread_, out_);
+      const Result<Decoder::Step> step = decoder_->read(unread_, next_out_);
       if (!step) {
         return Error{step.error().code, "image stream: " + name_ + ": " + step.error().message};
       }
       unread_ = unread_.subspan(step->used);
-      ready_ = std::span<const char>(out_).first(step->produced);
-      if (step->produced > 0) return true;
+      next_ = std::span<const char>(next_out_).first(step->produced);
+      if (step->produced > 0) return {};
       if (!unread_.empty() && step->used > 0) continue;
       in_.resize(kPiece / 4);
       const ssize_t n = read(file_.get(), in_.data(), in_.size());
       if (n < 0) return failed_at(name_, "read", errno);
-      if (n == 0 && decoder_->whole()) return false;
+      if (n == 0 && decoder_->whole()) return {};
       if (n == 0) return Error{Code::data_loss, "image stream: " + name_ + " is cut short"};
       totals.stored += static_cast<std::uint64_t>(n);
       unread_ = std::span<const char>(in_).first(static_cast<std::size_t>(n));
@@ -235,8 +250,11 @@ class ServedFile : public StreamedFile {
   OwnPipe own_;
   std::vector<char> in_;
   std::vector<char> out_;
+  std::vector<char> next_out_;
   std::span<const char> unread_;  // the part of in_ that is still to be decompressed
   std::span<const char> ready_;   // the part of out_ that is still to be sent
+  std::span<const char> next_;    // the part of next_out_ that is sent after it
+  bool begun_ = false;
 };
 
 }  // namespace

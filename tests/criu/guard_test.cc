@@ -13,6 +13,7 @@
 
 #include "base/file.h"
 #include "base/pipe.h"
+#include "probe/process.h"
 #include "support/loopback.h"
 #include "support/temporary_directory.h"
 
@@ -104,6 +105,20 @@ TEST_F(GuardTest, LeavesTheSignalsOfCriuAsTheyAre) {
   ASSERT_EQ(waitpid(criu_, &status, 0), criu_);
   criu_ = 0;
   EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM) << status;
+}
+
+// Before, the killed CRIU waited for the guard, and its process stood still as long.
+TEST_F(GuardTest, AGuardThatSomebodyHasStoppedIsWoken) {
+  const Result<Guard> guard = Guard::start(criu_);
+  ASSERT_TRUE(guard.ok()) << guard.error().message;
+  const pid_t its_pid = probe::read_process(criu_).value().tracer;
+  int status = 0;
+  kill(its_pid, SIGSTOP);
+  ASSERT_EQ(waitpid(its_pid, &status, WUNTRACED), its_pid);
+  kill(criu_, SIGKILL);
+  guard->wake();
+  ASSERT_EQ(waitpid(criu_, &status, 0), criu_);
+  criu_ = 0;
 }
 
 TEST_F(GuardTest, OfACriuThatIsTracedAlreadyChangesNothing) {
