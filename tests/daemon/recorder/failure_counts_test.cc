@@ -1,6 +1,8 @@
 #include "daemon/recorder/failure_counts.h"
 
 #include <gtest/gtest.h>
+#include <prometheus/client_metric.h>
+#include <prometheus/metric_family.h>
 
 #include <algorithm>
 
