@@ -12,7 +12,7 @@
 namespace kymo::daemon {
 namespace {
 
-constexpr std::uint64_t kMebibyte = std::uint64_t{1} << 20U;
+constexpr std::uint64_t kOneMebibyte = std::uint64_t{1} << 20U;
 
 store::Run dumped(std::uint64_t pages, std::uint64_t image_bytes, const std::string& conditions) {
   store::Run run;
@@ -34,7 +34,8 @@ class RoomTest : public testing::Test {
     if (mounted_) ::umount2(folder_.path().c_str(), MNT_DETACH);
   }
   [[nodiscard]] bool refused(std::uint64_t mib, bool compressed = false, double share = 0) const {
-    return !check_room(folder_.path() + "/checkpoints/new", {mib * kMebibyte, compressed, share});
+    return !check_room(folder_.path() + "/checkpoints/new",
+                       {mib * kOneMebibyte, compressed, share});
   }
 
   test::TemporaryDirectory folder_;
@@ -45,7 +46,7 @@ TEST_F(RoomTest, WhatClearlyHasNoRoomIsRefusedWithFigures) {
   EXPECT_FALSE(refused(7));
   EXPECT_FALSE(refused(8)) << "the process may give some memory back until it is dumped";
   EXPECT_TRUE(refused(10));
-  const Result<void> result = check_room(folder_.path() + "/c", {64 * kMebibyte});
+  const Result<void> result = check_room(folder_.path() + "/c", {64 * kOneMebibyte});
   ASSERT_FALSE(result);
   EXPECT_EQ(result.error().code, Code::resource_exhausted);
   EXPECT_NE(result.error().message.find("there is no room for its images: about 64 MiB are needed "
@@ -56,7 +57,7 @@ TEST_F(RoomTest, WhatClearlyHasNoRoomIsRefusedWithFigures) {
 }
 
 TEST_F(RoomTest, AFullFolderCountsWithWhatIsLeft) {
-  std::ofstream(folder_.path() + "/filling") << std::string(6 * kMebibyte, 'x');
+  std::ofstream(folder_.path() + "/filling") << std::string(6 * kOneMebibyte, 'x');
   EXPECT_TRUE(refused(4));
   EXPECT_FALSE(refused(1));
 }
