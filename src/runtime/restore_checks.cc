@@ -21,6 +21,7 @@
 #include "preflight/text.h"
 #include "probe/process.h"
 #include "runtime/build_id.h"
+#include "runtime/link_checks.h"
 #include "runtime/lock_checks.h"
 
 namespace kymo::runtime {
@@ -92,6 +93,11 @@ void look_at_pids(const PlannedRestore& planned, Findings& found,
 
 void look_at_file(const criu::NeededFile& file, Findings& found,
                   std::vector<std::string>& not_seen) {
+  if (const std::string link = link_of_another_user(file.path); !link.empty()) {
+    found.add(Grade::refuses, "file-link",
+              object_place(file.path + (link == file.path ? "" : ", at " + link)));
+    return;
+  }
   struct statx seen {};
   if (::statx(AT_FDCWD, file.path.c_str(), AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT,
               STATX_TYPE | STATX_MODE | STATX_SIZE, &seen) != 0) {

@@ -27,6 +27,7 @@
 #include "probe/process.h"
 #include "report/checkpoint_record.h"
 #include "report/human.h"
+#include "runtime/link_checks.h"
 #include "runtime/restore_checks.h"
 
 namespace kymo::daemon {
@@ -267,6 +268,9 @@ Result<void> check_restorable(RestoreContext& c) {
   c.warnings.insert(c.warnings.end(), c.machine_warnings.begin(), c.machine_warnings.end());
   Result<void> may = c.parts.runtimes.of(c.runtime_kind).may_restore(spec_of(c));
   if (!may || c.runtime_kind != runtime::Kind::process) return may;
+  if (Result<void> own = runtime::check_links(c.paths); !own) {
+    return Error{own.error().code, "restore " + c.directory + ": " + own.error().message};
+  }
   const Result<void> free = runtime::check_locks(c.locks);
   if (free) return {};
   return Error{free.error().code,
@@ -293,6 +297,7 @@ Result<void> verify(RestoreContext& c) {
   }
   c.tree = std::move(seen->tree);
   c.locks = std::move(seen->locks);
+  c.paths = std::move(seen->paths);
   return refuse_damaged(c, seen->faults);
 }
 

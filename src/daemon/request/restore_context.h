@@ -36,6 +36,7 @@ struct RestoreContext : Request {
   std::string bundle;                         // of a runc container
   std::vector<criu::ImageProcess> tree;       // the processes in the images
   std::vector<criu::NeededLock> locks;        // that they hold
+  std::vector<std::string> paths;             // of files that they had open or mapped
   std::optional<CheckpointDir> to;            // where log and recording go
   std::uint64_t page_bytes = 0;               // in the images
   std::vector<std::string> machine_warnings;  // what may make it fail; an error names them

@@ -52,12 +52,16 @@ Result<std::string> look(const std::string& images_dir) {
   json tree = json::array();
   for (const criu::ImageProcess& process : seen.tree) tree.push_back(json_of(process));
   json locks = json::array();
+  json paths = json::array();
   const criu::Needs needs = criu::read_needs(*images);
   if (!needs.own_mounts) {
     for (const criu::NeededLock& lock : needs.locks) locks.push_back(runtime::to_json(lock));
+    for (const criu::NeededFile& file : needs.files) paths.push_back(file.path);
   }
-  return json_text(
-      json{{"tree", std::move(tree)}, {"faults", seen.faults}, {"locks", std::move(locks)}});
+  return json_text(json{{"tree", std::move(tree)},
+                        {"faults", seen.faults},
+                        {"locks", std::move(locks)},
+                        {"paths", std::move(paths)}});
 }
 
 Result<std::string> look_at_shape(const std::string& images_dir) {
@@ -206,6 +210,9 @@ Result<ImagesSeen> ForeignFiles::look_at_images(const std::string& images_dir,
     if (said.is_string()) criu::add_fault(seen.faults, said.get<std::string>());
   }
   seen.locks = runtime::locks_of(member(*answer, "locks"));
+  for (const json& path : member(*answer, "paths")) {
+    if (path.is_string()) seen.paths.push_back(path.get<std::string>());
+  }
   if (seen.tree.empty() && seen.faults.empty()) {
     return Error{Code::data_loss, images_dir + ": it holds no process"};
   }

@@ -26,6 +26,8 @@ struct ImagesSeen {
   std::vector<std::string> faults;       // those of criu::Verified and criu::Compared
   // The file locks that the restore takes, of paths of this machine.
   std::vector<criu::NeededLock> locks;
+  // The files of this machine that were open or mapped.
+  std::vector<std::string> paths;
 };
 
 // Reads images, recordings and HTTP requests that somebody else may have made. Each is read in a

@@ -1,0 +1,32 @@
+#include "runtime/link_checks.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstddef>
+
+namespace kymo::runtime {
+
+std::string link_of_another_user(const std::string& path) {
+  for (std::size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
+    const std::string part = path.substr(0, end);
+    struct stat seen {};
+    if (::lstat(part.c_str(), &seen) != 0) return "";
+    if (S_ISLNK(seen.st_mode) && seen.st_uid != 0 && seen.st_uid != ::geteuid()) return part;
+    if (end == std::string::npos) return "";
+  }
+}
+
+Result<void> check_links(const std::vector<std::string>& paths) {
+  for (const std::string& path : paths) {
+    const std::string link = link_of_another_user(path);
+    if (link.empty()) continue;
+    return Error{Code::permission_denied,
+                 "the process had " + path + " open, and " + (link == path ? "there" : link) +
+                     " is a symbolic link of another user now, which CRIU would follow with all "
+                     "rights: put the file back"};
+  }
+  return {};
+}
+
+}  // namespace kymo::runtime
