@@ -82,9 +82,6 @@ class PodmanRuntime : public Runtime {
   Result<DumpOutcome> dump(const DumpSpec& spec, const Observer& observer) override;
   Result<void> settle_dump(const DumpSpec& spec) override;
   Result<RestoreOutcome> restore(const RestoreSpec& spec, const Observer& observer) override;
-  Result<bool> settle_restore(const RestoreSpec& spec, std::int64_t) override {
-    return !is_being_restored(spec.container);
-  }
   Result<std::string> freeze(const FreezeSpec& spec) override;
   Result<std::string> unfreeze(const FreezeSpec& spec) override;
 
