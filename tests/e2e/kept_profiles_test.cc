@@ -186,9 +186,12 @@ TEST_F(KeptProfilesTest, AJobThatRunsWhenKymodStartsHasItsNameFromTheFirstSample
   EXPECT_EQ(stop(kymod), 0);
   expect_busy();
   const Outcome all = run({KYMO_PROGRAM, "profiles", "--directory", directory_, "--json"});
-  const json services = json::parse(all.out, nullptr, false)["services"];
-  ASSERT_EQ(services.size(), 1U) << all.out;
-  EXPECT_EQ(services[0]["service"], "job:busy");
+  // Other tests may run the same program meanwhile, which is no job.
+  double seen = 0;
+  for (const json& service : json::parse(all.out, nullptr, false)["services"]) {
+    if (service["service"] == "job:busy") seen = service["ns"].get<double>() / 1e9;
+  }
+  EXPECT_GT(seen, kUsed / 2) << all.out;
 }
 
 // A kymod that was started again could keep no profiles as long as the keeper of the killed one wrote.
