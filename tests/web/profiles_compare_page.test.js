@@ -5,7 +5,7 @@ const fs = require("node:fs");
 const { gunzipSync } = require("node:zlib");
 const { test } = require("node:test");
 const { until } = require("./pages.js");
-const { END, HOSTILE_FILE, at, faults, instant, kymod, open, opened, said, shown, whyNoCriu } = require("./profiles.js");
+const { END, HOSTILE_FILE, at, faults, instant, kymod, open, opened, shown, whyNoCriu } = require("./profiles.js");
 
 test("a link shows the same graph again: search, colours, inverted, and the frame that fills it", async () => {
   const page = await opened(at(END - 60, END).replace("profiles=", "profiles=job:web"));

@@ -3,7 +3,7 @@
 const assert = require("node:assert");
 const { test } = require("node:test");
 const { boxOf, until } = require("./pages.js");
-const { END, HOSTILE, another, at, chosen, faults, folder, instant, kymod, open, opened, place, said, services, shown } = require("./profiles.js");
+const { END, HOSTILE, another, at, chosen, faults, folder, instant, open, opened, place, said, services, shown } = require("./profiles.js");
 const { load } = require("./recordings.js");
 
 const hidden = another(["--profiles", folder]); // a kymod that does not serve the profiles
