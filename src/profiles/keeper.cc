@@ -1,7 +1,6 @@
 #include "profiles/keeper.h"
 
 #include <poll.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 
 #include <cerrno>
@@ -25,8 +24,6 @@ namespace {
 
 // The writer of the last minute may take this long.
 constexpr int kFinishMs = 10'000;
-// Behind the order: the jobs and the containers.
-constexpr std::size_t kFirstLines = 2;
 
 std::int64_t minute_now() {
   return unix_ns() / kNanosPerMinute;
@@ -53,17 +50,13 @@ Result<FileDescriptor> open_folder(const std::string& path) {
 
 class Keeper {
  public:
-  // `folder` has the lock of the folder.
-  Keeper(const KeeperOrder& order, LineReader orders, int answers, int folder)
+  Keeper(const KeeperOrder& order, LineReader orders, int answers)
       : services_(order.only),
-        writer_(order, answers, folder),
+        writer_(order, answers),
         puller_(order.pull, order.pull_every_s, answers),
         orders_(std::move(orders)),
-        answers_(answers),
-        folder_(folder) {}
+        answers_(answers) {}
 
-  // Takes what the program has said so far.
-  void take_orders();
   Result<void> begin(const KeeperOrder& order) {
     for (const Type type : {Type::cpu, Type::off_cpu}) {
       if (type == Type::off_cpu && !order.off_cpu) continue;
@@ -77,6 +70,7 @@ class Keeper {
   void run();
 
  private:
+  bool take_orders();
   void close_minute();
 
   ServiceFinder services_;
@@ -85,15 +79,17 @@ class Keeper {
   Puller puller_;
   LineReader orders_;
   int answers_;
-  int folder_;
   std::int64_t minute_ = minute_now();
 };
 
-void Keeper::take_orders() {
+// Returns false when the program has closed its end.
+bool Keeper::take_orders() {
+  const bool open = orders_.read();
   while (const std::optional<std::string> line = orders_.take()) {
     if (std::optional<JobSessions> jobs = jobs_in(*line)) services_.set_jobs(*std::move(jobs));
     if (const auto cgroups = containers_in(*line)) services_.set_containers(*cgroups);
   }
+  return open;
 }
 
 void Keeper::close_minute() {
@@ -113,15 +109,12 @@ void Keeper::run() {
     static_cast<void>(::poll(ready.data(), ready.size(), stacks::Collection::kRoundMs));
     for (const auto& taker : takers_) taker->round();
     puller_.look();
-    if (ready[0].revents != 0 && !orders_.read()) break;  // the program has closed its end
-    take_orders();
+    if (ready[0].revents != 0 && !take_orders()) break;
     if (minute_now() != minute_) close_minute();
     writer_.look();
   }
   for (const auto& taker : takers_) writer_.add(taker->finish(minute_));
   for (TakenMinute& pulled : puller_.take(minute_)) writer_.add(std::move(pulled));
-  // Nothing more is taken, so another keeper may begin. To write the rest may take long.
-  static_cast<void>(::flock(folder_, LOCK_UN));
   writer_.finish(kFinishMs);
 }
 
@@ -134,17 +127,15 @@ int keep(int orders, int answers) {
   const std::optional<std::string> line = lines.next();
   const std::optional<KeeperOrder> order = line ? order_in(*line) : std::nullopt;
   if (!order) return 1;
-  if (!lines.wait_for_lines(kFirstLines)) return 1;
   const Result<FileDescriptor> folder = open_folder(order->directory);
-  Keeper keeper(*order, std::move(lines), answers, folder ? folder->get() : -1);
-  keeper.take_orders();
+  Keeper keeper(*order, std::move(lines), answers);
   const Result<void> begun = folder ? keeper.begin(*order) : folder.error();
   if (!begun && (!folder || order->pull.place.empty())) {
     write_line(answers, kError + begun.error().message);
     return 1;
   }
   write_line(answers, kReady);
-  if (!begun) write_line(answers, kNoStacks + begun.error().message);
+  if (!begun) write_line(answers, kTrouble + begun.error().message + "; profiles are only pulled");
   keeper.run();
   return 0;
 }

@@ -15,8 +15,8 @@
 #include <string>
 #include <vector>
 
+#include "base/lock.h"
 #include "base/spawn.h"
-#include "keeper_watch.h"
 #include "probe/process.h"
 #include "programs.h"
 
@@ -59,10 +59,10 @@ class PulledProfilesTest : public ::testing::Test {
             "--profiles-pull", targets_,   "--profiles-pull-every=2"};
   }
   // Stops kymod, and waits until the current minute is written.
-  static void stop(Kymod& kymod) {
-    KeeperWatch keeper(kymod.pid());
+  void stop(Kymod& kymod) const {
     EXPECT_EQ(kymod.stop(SIGTERM), 0);
-    EXPECT_TRUE(keeper.ended());
+    const FileDescriptor folder(::open(directory_.c_str(), O_RDONLY | O_CLOEXEC));
+    EXPECT_EQ(lock_within(folder.get(), kPatience), 0);
   }
   [[nodiscard]] json shown(const std::string& service, const std::string& kind) const {
     const Outcome outcome = run({KYMO_PROGRAM, "profiles", service, "--kind", kind, "--directory",

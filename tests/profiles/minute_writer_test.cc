@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "base/line_reader.h"
-#include "base/lock.h"
 #include "base/pipe.h"
 #include "probe/process.h"
 #include "profiles/sqlite_store.h"
@@ -52,7 +51,7 @@ class MinuteWriterTest : public ::testing::Test {
   KeeperOrder order_{folder_.path() + "/profiles", 49, false, {}, {}, {}};
   Pipe pipe_ = make_pipe().value();
   LineReader answers_{pipe_.from.get()};
-  MinuteWriter writer_{order_, pipe_.to.get(), -1};
+  MinuteWriter writer_{order_, pipe_.to.get()};
 };
 
 // Stands in for a process that reads names and is controlled by an attacker: it answers with nonsense.
@@ -81,14 +80,6 @@ Result<std::string> more_samples(const stacks::Profile& /*profile*/) {
   return lie(stacks::Quantity::cpu, "process:web", 1'000'000);
 }
 
-// Names nothing until the test closes its end of this pipe.
-Pipe name_when;
-Result<std::string> waits_to_name(const stacks::Profile& profile) {
-  name_when.to.reset();
-  LineReader(name_when.from.get()).read();
-  return stacks::confined_pprof(profile);
-}
-
 TEST_F(MinuteWriterTest, AReaderOfNamesThatWasTakenOverIsNotBelieved) {
   std::filesystem::create_directory(order_.directory);
   const std::string asked =
@@ -102,7 +93,7 @@ TEST_F(MinuteWriterTest, AReaderOfNamesThatWasTakenOverIsNotBelieved) {
       {other_service, asked},
       {more_samples, asked}};
   for (const auto& [namer, wanted] : answers) {
-    MinuteWriter writer(order_, pipe_.to.get(), -1, namer);
+    MinuteWriter writer(order_, pipe_.to.get(), namer);
     writer.add(taken(10, 7));
     EXPECT_TRUE(test::eventually([&] {
       writer.look();
@@ -180,26 +171,6 @@ TEST_F(MinuteWriterTest, AMinuteWhoseWriterIsKilledBeforeItCouldSayItCountsOnce)
   write();
   EXPECT_EQ(extent().samples, 7U);
   EXPECT_EQ(extent().minutes, 2U);
-}
-
-// The keeper has been killed: its descriptor of the lock is closed, and only the child still runs.
-TEST_F(MinuteWriterTest, AChildThatOutlivesTheKeeperLetsAnotherKeeperBegin) {
-  std::filesystem::create_directory(order_.directory);
-  FileDescriptor lock(::open(order_.directory.c_str(), O_RDONLY | O_CLOEXEC));
-  ASSERT_EQ(lock_within(lock.get(), std::chrono::milliseconds(0)), 0);
-  name_when = make_pipe().value();
-  MinuteWriter writer(order_, pipe_.to.get(), lock.get(), waits_to_name);
-  writer.add(taken(10, 3));
-  writer.look();
-  lock.reset();
-  const FileDescriptor other(::open(order_.directory.c_str(), O_RDONLY | O_CLOEXEC));
-  EXPECT_EQ(lock_within(other.get(), std::chrono::seconds(30)), 0);
-  name_when.to.reset();
-  EXPECT_EQ(answer(), "kept 3 0");
-  EXPECT_TRUE(test::eventually([&] {
-    writer.look();
-    return !writer.busy();
-  }));
 }
 
 TEST_F(MinuteWriterTest, TheOldestAreGivenUpAndCounted) {

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <optional>
 #include <string>
 
 #include "base/claims.h"
@@ -20,8 +19,6 @@
 
 namespace kymo::daemon {
 
-class ProfileKeeper;
-
 // The parts of the daemon that requests use. The Daemon makes this once and owns all of them.
 struct Parts {
   const Config& config;
@@ -38,7 +35,6 @@ struct Parts {
   UnconfirmedDumps& unconfirmed;
   StackCollectors& stacks;
   const KernelView& kernel;
-  const std::optional<ProfileKeeper>& profile_keeper;  // nothing: no --profiles
 };
 
 }  // namespace kymo::daemon
