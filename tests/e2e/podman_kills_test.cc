@@ -69,7 +69,8 @@ class PodmanKillsTest : public testing::TestWithParam<PodmanKill> {
     EXPECT_NE(criu, 0) << job.kymod->log();
     job.criu.mend();
     const pid_t killed = ancestor(of == 0 ? criu : of, victim());
-    EXPECT_GT(killed, 1) << victim() << " is not found";
+    // Once the container has ended, so has its conmon, and there is nobody to kill.
+    if (of == 0 || probe::read_process(of)) EXPECT_GT(killed, 1) << victim() << " is not found";
     if (killed > 1) kill(killed, SIGKILL);
     if (criu > 0) kill(criu, SIGCONT);
     client.join();
