@@ -29,9 +29,10 @@ TEST(FailureTrailerTest, HasTheExplanationThatTheMessageNames) {
 
 TEST(FailureTrailerTest, AFailureOfKymodItselfHasItsOwnId) {
   EXPECT_EQ(failure_of({Code::deadline_exceeded, "too late"}).id(), "deadline");
-  const v1::Failure unknown = failure_of({Code::not_found, "there is no job 'x'"});
+  EXPECT_EQ(failure_of({Code::not_found, "there is no job 'x'"}).id(), "not-found");
+  const v1::Failure unknown = failure_of({Code::internal, "something is odd"});
   EXPECT_EQ(unknown.id(), "unknown");
-  EXPECT_EQ(unknown.what(), "there is no job 'x'");
+  EXPECT_EQ(unknown.what(), "something is odd");
 }
 
 // The remedies of two entries were cut in the middle of a word.
