@@ -170,10 +170,13 @@ TEST(Verdict, SaysThatThereAreManyMappings) {
 
 TEST(Verdict, SaysThatMemoryIsScattered) {
   Facts facts = healthy_dump();
-  facts.shape = {1, 30, 4'096, 65'536};  // 65,536 bytes each
-  EXPECT_EQ(first_rule(facts), "");
-  facts.shape->runs = 4'200;
+  facts.shape = {1, 30, 16'384, 65'536};
+  EXPECT_EQ(first_rule(facts), "") << "pieces of 16 KiB take 9 % of the memory phases";
+  facts.shape->runs = 40'000;
   EXPECT_EQ(first_rule(facts), "scattered-memory");
+  EXPECT_NE(explain(facts).findings.at(0).evidence.find("40,000 separate pieces of 6.55 KiB"),
+            std::string::npos)
+      << explain(facts).findings[0].evidence;
   facts.shape->pages = facts.shape->runs = 8'191;
   EXPECT_EQ(first_rule(facts), "") << "the dump has too little memory for this rule";
 }

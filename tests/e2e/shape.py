@@ -1,9 +1,8 @@
 """Programs whose dump or restore is slow for a known reason. Each prints `ready`, and then runs until it is killed.
 
-    shape.py mappings N P  has N mappings of P pages
-    shape.py scattered M   has M MiB of memory in single pages that are not adjacent
-    shape.py huge M        has written the same pages, in a mapping with huge pages
-    shape.py files N       has N files open
+    shape.py mappings N P   has N mappings of P pages
+    shape.py scattered M G  has M MiB of memory, with G pages between any two that are not used
+    shape.py files N        has N files open
 """
 
 import ctypes
@@ -35,15 +34,10 @@ def mappings(count, pages):
     return memory
 
 
-def huge(mib):
-    return scattered(mib, mmap.MADV_HUGEPAGE)
-
-
-def scattered(mib, advice=mmap.MADV_NOHUGEPAGE):
-    pages = 2 * int(mib) * 2**20 // PAGE
-    memory, _ = anonymous(pages)
-    memory.madvise(advice)
-    for page in range(0, pages, 2):
+def scattered(mib, gap):
+    pages, step = int(mib) * 2**20 // PAGE, 1 + int(gap)
+    memory, _ = anonymous(pages * step)
+    for page in range(0, pages * step, step):
         memory[page * PAGE] = 1
     return memory
 

@@ -320,7 +320,7 @@ TEST_F(VerdictTest, ManyMappingsAreNamed) {
 }
 
 TEST_F(VerdictTest, ScatteredMemoryIsNamed) {
-  start_shape({"scattered", "64"});
+  start_shape({"scattered", "64", "1"});
   expect_first(dump(), "scattered-memory");
 }
 
