@@ -19,7 +19,6 @@ constexpr std::size_t kMaxEvidence = 80;
 
 constexpr std::string_view kPreDumps = "pre-dump rounds";
 constexpr std::string_view kStart = "start CRIU";
-constexpr std::string_view kRuntime = "container runtime";
 constexpr std::string_view kUnknown = "not in CRIU's log";
 constexpr std::string_view kAllWork = "memory, processes and files";
 constexpr std::string_view kOurClock = "kymod's clock: ";
@@ -183,7 +182,7 @@ void add_criu(const RequestTimes& times, const criu::LogPhases& log, std::vector
   if (log.stretches.back().name == criu::kFinishPhase ||
       log.stretches.back().name == criu::kHooksPhase) {
     if (times.container) {
-      cuts.push_back({std::string(kRuntime), log_ended_ns, 0, "CRIU's log: its last line"});
+      cuts.push_back({std::string(kRuntimePhase), log_ended_ns, 0, "CRIU's log: its last line"});
     }
     return;
   }
@@ -282,8 +281,9 @@ void set_frozen(std::vector<Phase>& phases) {
   bool frozen = false;
   for (std::size_t i = 0; i < phases.size(); ++i) {
     frozen = frozen || phases[i].name == criu::kFreezePhase || phases[i].name == kUndividedPhase;
-    const bool over =
-        end != 0 ? i >= end : phases[i].name == criu::kFinishPhase || phases[i].name == kRuntime;
+    const bool over = end != 0
+                          ? i >= end
+                          : phases[i].name == criu::kFinishPhase || phases[i].name == kRuntimePhase;
     phases[i].frozen = frozen && !over;
   }
 }

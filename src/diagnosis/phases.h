@@ -66,6 +66,8 @@ inline constexpr std::string_view kAllButMemoryPhase = "collect, processes and f
 
 // In this phase kymod does what must be done before CRIU is started.
 inline constexpr std::string_view kPreparePhase = "prepare";
+// After the last line of CRIU's log, until the runtime of a container has ended.
+inline constexpr std::string_view kRuntimePhase = "container runtime";
 
 // In this phase kymod saves the outcome of a request, with its phases until then.
 inline constexpr std::string_view kSavePhase = "save the record";

@@ -128,23 +128,43 @@ std::string phase_line(const Known& known) {
   return line + ".";
 }
 
-// What kymod did before CRIU was started, if that took much of the request. Empty: it did not.
-// No rule looks at it: it is no part of the standstill of a dump.
-std::string prepare_line(const Known& known) {
+std::string before_criu(const Known& known, const std::string& took) {
+  const std::string line = "Before CRIU was started, kymod needed " + took;
+  if (known.facts.restore) {
+    return line +
+           ", to check the request and to verify the images (the phase \"prepare\"): "
+           "kymo restore -v shows each step.";
+  }
+  const char* const target = known.facts.container ? "container" : "process";
+  return line + ", to check and record it, while the " + target +
+         " ran on (the phase \"prepare\"): kymo dump -v shows each step.";
+}
+
+std::string after_criu(const Known& known, const std::string& took) {
+  const char* const verb = known.facts.restore ? "restore" : "dump";
+  return "After CRIU had done its work, kymod needed " + took +
+         ", to check and publish the outcome (the phase \"finish\"): kymo " + verb +
+         " -v shows each step.";
+}
+
+// What took much of the request without being CRIU's work. Empty: nothing did. No rule looks at it:
+// it is no part of the standstill of a dump.
+std::string line_of_others(const Known& known) {
   constexpr double kMinShare = 0.25;
   const Facts& facts = known.facts;
-  const std::uint64_t ns = time_in(facts.phases, kPreparePhase);
+  std::string_view longest;
+  for (const std::string_view phase : {kPreparePhase, kRuntimePhase, criu::kFinishPhase}) {
+    if (time_in(facts.phases, phase) > time_in(facts.phases, longest)) longest = phase;
+  }
+  const std::uint64_t ns = time_in(facts.phases, longest);
   const double share = ratio(static_cast<double>(ns), static_cast<double>(facts.duration_ns));
   if (share < kMinShare) return {};
-  const std::string took = "kymod needed " + human::duration(ns) + ", " + whole_percent(share);
-  return facts.restore
-             ? "Before CRIU was started, " + took +
-                   " of the restore, to check the request and to verify the images (the phase "
-                   "\"prepare\"): kymo restore -v shows each step."
-             : "Before CRIU was started, " + took +
-                   " of the dump, to check and record it, while the " +
-                   (facts.container ? "container" : "process") +
-                   " ran on (the phase \"prepare\"): kymo dump -v shows each step.";
+  const std::string took = human::duration(ns) + ", " + whole_percent(share) +
+                           (facts.restore ? " of the restore" : " of the dump");
+  if (longest == kPreparePhase) return before_criu(known, took);
+  if (longest == criu::kFinishPhase) return after_criu(known, took);
+  return "The container runtime went on for " + took +
+         ", after CRIU's last line in its log (the phase \"container runtime\").";
 }
 
 // "400 ms at best, 600 ms at worst".
@@ -203,7 +223,7 @@ Verdict explain(const Facts& facts) {
                    [](const Finding& a, const Finding& b) { return a.share > b.share; });
   verdict.shares = shares_of(known);
   verdict.lines = {first_line(known, verdict.frozen_ns), phase_line(known)};
-  if (std::string line = prepare_line(known); !line.empty()) {
+  if (std::string line = line_of_others(known); !line.empty()) {
     verdict.lines.push_back(std::move(line));
   }
   if (verdict.findings.empty()) {
@@ -217,15 +237,15 @@ Verdict explain(const Facts& facts) {
   verdict.shortly = verdict.findings.front().shortly;
   // From which share on the first, second and third cause are worth their lines.
   constexpr std::array kMinShares{0.0, 0.05, 0.2};
+  constexpr std::size_t kMaxLines = 6;
+  const std::size_t room = kMaxLines - verdict.lines.size();
+  const std::size_t most = std::min({kMinShares.size(), verdict.findings.size(), room - 1});
   std::size_t told = 0;
-  while (told < std::min(kMinShares.size(), verdict.findings.size()) &&
-         verdict.findings[told].share >= kMinShares[told]) {
-    ++told;
-  }
+  while (told < most && verdict.findings[told].share >= kMinShares[told]) ++told;
   for (std::size_t i = 0; i < told; ++i) {
     verdict.lines.push_back(verdict.findings[i].evidence);
     const std::string advice = advice_line(known, verdict.findings[i]);
-    if (told == kMinShares.size() && i != 0) {  // so that there are never more than six lines
+    if (2 * told > room && i != 0) {
       verdict.lines.back() += " " + advice;
     } else {
       verdict.lines.push_back(advice);

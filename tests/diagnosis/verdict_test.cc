@@ -43,10 +43,37 @@ TEST(Verdict, SaysWhatKymodDidIfItNeededMuchOfTheTimeBeforeCriuStarted) {
             "it, while the process ran on (the phase \"prepare\"): kymo dump -v shows each step.");
   Facts restore = healthy_restore();
   restore.duration_ns = 100 * kOneMs;
+  restore.phases.pop_back();  // "finish"
   EXPECT_EQ(explain(restore).lines[2],
             "Before CRIU was started, kymod needed 50 ms, 50 % of the restore, to check the "
             "request and to verify the images (the phase \"prepare\"): kymo restore -v shows each "
             "step.");
+}
+
+TEST(Verdict, SaysWhatTookMuchOfTheTimeAfterCriu) {
+  Facts facts = healthy_dump();
+  facts.duration_ns = 390 * kOneMs;
+  facts.phases[0].name = "finish";  // 100 ms, and as much at the end
+  EXPECT_EQ(explain(facts).lines[2],
+            "After CRIU had done its work, kymod needed 200 ms, 51 % of the dump, to check and "
+            "publish the outcome (the phase \"finish\"): kymo dump -v shows each step.");
+  facts.phases[0].name = facts.phases[7].name = "container runtime";
+  EXPECT_EQ(explain(facts).lines[2],
+            "The container runtime went on for 200 ms, 51 % of the dump, after CRIU's last line in "
+            "its log (the phase \"container runtime\").");
+}
+
+TEST(Verdict, HasSixLinesAtMost) {
+  Facts facts = healthy_dump();
+  facts.duration_ns = 390 * kOneMs;
+  facts.signals.disk_wait_ns = 500 * kOneMs;
+  facts.signals.cpu_wait_ns = 400 * kOneMs;
+  facts.signals.steal_ns = 600 * kOneMs;
+  const Verdict verdict = explain(facts);
+  EXPECT_GE(verdict.findings.size(), 3U);
+  EXPECT_EQ(verdict.lines.size(), 6U);
+  EXPECT_EQ(verdict.lines[4].find(verdict.findings[1].evidence), std::string::npos);
+  EXPECT_EQ(verdict.lines[5].find(verdict.findings[1].evidence), 0U) << verdict.lines[5];
 }
 
 // Each rule is tested slightly below and slightly above its threshold.
