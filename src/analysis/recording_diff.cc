@@ -219,6 +219,11 @@ void apply_resolution(const DiffValues& values, MetricDiff& diff) {
   diff.one_bucket = std::all_of(before.begin(), before.end(), is_first) &&
                     std::all_of(after.begin(), after.end(), is_first);
   if (diff.one_bucket && diff.verdict != DiffVerdict::not_told) diff.verdict = DiffVerdict::none;
+  // Most runs of both sides are in one bucket: the values may have gone either way.
+  if (diff.verdict == DiffVerdict::changed && diff.shift.low < 0 && diff.shift.high > 0) {
+    diff.verdict = DiffVerdict::not_told;
+    diff.reason = "its buckets are wider than the change: see its mean";
+  }
 }
 
 // No value is below 0, so none can fall by more than 100 %. But the median of the differences

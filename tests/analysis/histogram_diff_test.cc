@@ -185,6 +185,25 @@ TEST_F(HistogramDiffTest, WhatStaysInItsBucketIsFoundByTheMean) {
   EXPECT_EQ(half.above_last, (std::array<bool, 2>{false, true}));
 }
 
+// One run in the bucket below was enough for "changed", with an interval of -95 % to +95 %.
+TEST_F(HistogramDiffTest, WhatItsBucketsDoNotTellHasNotChangedBeyondNoise) {
+  std::vector<std::string> before;
+  std::vector<std::string> after;
+  for (int run = 0; run < 6; ++run) {
+    const std::string number = std::to_string(run);
+    const double to = run == 0 ? 127 : 150;
+    before.push_back(
+        record("a" + number, {.rows = 200, .longest = to, .shortest = 100, .per_doubling = 1}));
+    after.push_back(
+        record("b" + number, {.rows = 200, .longest = 250, .shortest = 130, .per_doubling = 1}));
+  }
+  const RecordingDiff found = diff(before, after);
+  const MetricDiff& p90 = metric(found, "wait_us p90");
+  EXPECT_EQ(p90.verdict, DiffVerdict::not_told);
+  EXPECT_EQ(p90.reason, "its buckets are wider than the change: see its mean");
+  EXPECT_EQ(metric(found, "wait_us mean").verdict, DiffVerdict::changed);
+}
+
 // All values are at one edge of their bucket, and then at the nearest edge of the next.
 TEST_F(HistogramDiffTest, TheIntervalOfAQuantileHoldsWhatItsBucketsCanHide) {
   std::vector<std::string> before;
