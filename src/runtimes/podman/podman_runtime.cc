@@ -1,6 +1,7 @@
 #include "runtimes/podman/podman_runtime.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -20,6 +21,7 @@
 #include "runtime/process_checks.h"
 #include "runtime/scratch.h"
 #include "runtimes/podman/podman_files.h"
+#include "runtimes/podman/podman_monitor.h"
 #include "runtimes/podman/podman_reason.h"
 #include "runtimes/podman/podman_store.h"
 
@@ -431,6 +433,19 @@ Result<RestoreOutcome> PodmanRuntime::restore(const RestoreSpec& spec, const Obs
   ContainerCall restore =
       call("restore", *id, name_of_container(spec), userdata, spec.work_dir,
            podman_flags(spec.options), spec.criu ? spec.criu->folder : options_.criu_folder, &said);
+  const std::optional<PodmanMonitor> monitor = PodmanMonitor::make(store->conmon);
+  if (monitor) {
+    std::vector<std::string>& words = restore.command.words;
+    const auto after_flags = static_cast<std::ptrdiff_t>(1 + options_.flags.size());
+    words.insert(words.begin() + after_flags, {"--conmon", monitor->path()});
+  }
+  // podman gives up if its conmon is killed. CRIU is found by its log, so end it before the log is moved.
+  restore.run = [run = std::move(restore.run), id = *id,
+                 log = restore.growing_log](const Command& limits) {
+    Result<CommandOutcome> outcome = run(limits);
+    if (outcome && outcome->exit_status != 0) end_orphaned_restore(id, log);
+    return outcome;
+  };
   restore.images_dir = spec.images_dir;
   restore.cgroups = cgroups_of(*id);
   if (Result<void> removed =
