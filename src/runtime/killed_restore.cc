@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <string_view>
 #include <thread>
 
 #include "base/clock.h"
@@ -51,10 +52,10 @@ std::vector<std::string> half_made_folders(const std::string& id, const std::str
   return folders;
 }
 
-// Whether the process is a runc that restores this container.
-bool restores(pid_t process, const std::string& id) {
+// Whether the process is a `program` that restores this container.
+bool restores(pid_t process, const std::string& id, std::string_view program = "runc") {
   const Result<std::string> words = read_file("/proc/" + std::to_string(process) + "/cmdline");
-  if (!words || fs::path(words->c_str()).filename() != "runc") return false;
+  if (!words || fs::path(words->c_str()).filename() != program) return false;
   const std::string all = '\0' + *words;
   const auto has = [&all](const std::string& word) {
     return all.find('\0' + word + '\0') != std::string::npos;
@@ -70,6 +71,14 @@ std::vector<pid_t> runcs_of(const std::string& id) {
 }
 
 }  // namespace
+
+bool is_being_restored(const std::string& id) {
+  const std::string name = fs::path(id).filename();
+  const std::vector<pid_t> all = probe::all_processes();
+  return std::any_of(all.begin(), all.end(), [&](pid_t one) {
+    return restores(one, name) || restores(one, name, "podman");
+  });
+}
 
 void end_orphaned_restore(const std::string& id, const std::string& log_path) {
   constexpr std::chrono::milliseconds kEndsByItself{5000};

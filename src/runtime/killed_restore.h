@@ -8,6 +8,11 @@
 
 namespace kymo::runtime {
 
+// Whether a program still restores the container: runc, or the podman that starts it. `id`: the name of the container in
+// runc; a namespace and a slash before it are left out.
+// Cost: one look at each process of the machine.
+bool is_being_restored(const std::string& id);
+
 // Ends a restore that goes on although the program that asked for it has given up, as podman does if its conmon is
 // killed. Ends CRIU in good order, and then a runc that does not end by itself.
 // `log_path`: where CRIU writes its log.
