@@ -1,12 +1,16 @@
 #include "runtime/killed_restore.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
+#include <string_view>
+#include <thread>
 
 #include "base/clock.h"
 #include "base/file.h"
@@ -48,10 +52,10 @@ std::vector<std::string> half_made_folders(const std::string& id, const std::str
   return folders;
 }
 
-// Whether the process is a runc that restores this container.
-bool restores(pid_t process, const std::string& id) {
+// Whether the process is a `program` that restores this container.
+bool restores(pid_t process, const std::string& id, std::string_view program = "runc") {
   const Result<std::string> words = read_file("/proc/" + std::to_string(process) + "/cmdline");
-  if (!words || fs::path(words->c_str()).filename() != "runc") return false;
+  if (!words || fs::path(words->c_str()).filename() != program) return false;
   const std::string all = '\0' + *words;
   const auto has = [&all](const std::string& word) {
     return all.find('\0' + word + '\0') != std::string::npos;
@@ -59,7 +63,38 @@ bool restores(pid_t process, const std::string& id) {
   return has("restore") && has(id);
 }
 
+// The runcs that restore this container.
+std::vector<pid_t> runcs_of(const std::string& id) {
+  std::vector<pid_t> all = probe::all_processes();
+  std::erase_if(all, [&](pid_t one) { return !restores(one, id); });
+  return all;
+}
+
 }  // namespace
+
+bool is_being_restored(const std::string& id) {
+  const std::string name = fs::path(id).filename();
+  const std::vector<pid_t> all = probe::all_processes();
+  return std::any_of(all.begin(), all.end(), [&](pid_t one) {
+    return restores(one, name) || restores(one, name, "podman");
+  });
+}
+
+void end_orphaned_restore(const std::string& id, const std::string& log_path) {
+  constexpr std::chrono::milliseconds kEndsByItself{5000};
+  constexpr std::chrono::milliseconds kLookEvery{5};
+  for (const auto until = std::chrono::steady_clock::now() + kEndsByItself;;) {
+    const Result<void> ended = criu::end_leftover_restore(log_path, {});
+    const std::vector<pid_t> left = runcs_of(id);
+    if (left.empty()) return;
+    if (!ended && ended.error().code == Code::deadline_exceeded) return;  // it waits for a disk
+    if (std::chrono::steady_clock::now() > until) {
+      for (const pid_t one : left) ::kill(one, SIGKILL);
+      return;
+    }
+    std::this_thread::sleep_for(kLookEvery);
+  }
+}
 
 std::uint64_t made_at_ticks(const std::string& folder) {
   struct statx about {};

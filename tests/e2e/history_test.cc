@@ -8,6 +8,7 @@
 
 #include <thread>
 
+#include "counted_job.h"
 #include "programs.h"
 #include "support/breakable_criu.h"
 #include "support/real_criu.h"
@@ -120,6 +121,36 @@ TEST(HistoryTest, ARestoreCutShortByAKillIsListedAndCounted) {
   EXPECT_NE(metrics.find("kymo_failures_total{request=\"restore\",reason=\"kymod-ended\"} 1\n"),
             std::string::npos)
       << metrics;
+}
+
+// podman goes on without kymod. Before the fix, such a restore was in no history and in no metric.
+TEST(ContainerHistoryTest, ARestoreByPodmanThatOutlivesKymodIsListedAndCounted) {
+  KYMO_NEEDS(Kind::podman);
+  CountedJob job(Kind::podman);
+  job.dump();
+  if (HasFailure()) return;
+  job.criu.break_at("pre-resume", SIGSTOP);
+  std::thread client([&] { static_cast<void>(job.kymod->kymo({"restore", job.dir()})); });
+  const pid_t stopped = job.criu.stopped();
+  EXPECT_NE(stopped, 0) << job.kymod->log();
+  job.criu.mend();
+  EXPECT_EQ(job.kymod->stop(SIGKILL), -1);
+  client.join();
+  job.kymod->start();
+  const auto runs = [&] {
+    const Outcome said = job.kymod->kymo({"history", job.counting->name(), "--restores", "--json"});
+    return said.exit_code == 0 ? nlohmann::json::parse(said.out)["runs"] : nlohmann::json::array();
+  };
+  EXPECT_TRUE(runs().empty()) << "the restore has no outcome yet";
+  if (stopped > 0) kill(stopped, SIGCONT);
+  EXPECT_TRUE(eventually([&] { return runs().size() == 1; })) << job.kymod->log();
+  EXPECT_EQ(runs().at(0)["error"], "");
+  EXPECT_TRUE(job.counting->counts());
+  std::string metrics;
+  EXPECT_TRUE(eventually([&] {
+    metrics = run({"curl", "-s", "http://" + job.kymod->http() + "/metrics"}).out;
+    return metrics.find("kymo_restores_total{result=\"ok\"} 1\n") != std::string::npos;
+  })) << metrics;
 }
 
 TEST(HistoryTest, AJobsDumpsAndRestoresAreItsHistory) {

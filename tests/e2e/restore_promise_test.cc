@@ -12,6 +12,7 @@
 #include <optional>
 #include <thread>
 
+#include "counted_job.h"
 #include "counting.h"
 #include "probe/process.h"
 #include "programs.h"
@@ -282,35 +283,24 @@ INSTANTIATE_TEST_SUITE_P(KilledPodman, RestorePromiseTest,
 
 // CRIU hangs in the restore of a container, and the deadline must end it.
 void expect_end_at_deadline(Kind kind) {
-  KYMO_NEEDS_CRIU();
-  if (!why_not(kind).empty()) GTEST_SKIP() << why_not(kind);
-  const BreakableCriu criu;
-  const std::unique_ptr<Counting> counting = Counting::make(kind, criu);
-  std::vector<std::string> flags = counting->flags();
-  flags.insert(flags.end(), {"--criu", criu.path()});
-  Kymod kymod(flags);
-  kymod.start();
-  static_cast<void>(kymod.kymo_json(counting->run()));
-  ASSERT_TRUE(eventually([&] { return counting->counts(); })) << kymod.log();
-  const std::string dir = kymod.path("c");
-  const Outcome dumped = kymod.kymo({"dump", "process", counting->name(), "--dir", dir});
-  ASSERT_EQ(dumped.exit_code, 0) << dumped.err;
-  counting->forget();
-  ASSERT_TRUE(eventually([&] { return counting->copies().empty(); }));
-  criu.break_at("pre-restore", SIGSTOP);
-  const Outcome ended = kymod.kymo({"restore", dir, "--deadline", "3s"});
+  KYMO_NEEDS(kind);
+  CountedJob job(kind);
+  job.dump();
+  if (testing::Test::HasFailure()) return;
+  job.criu.break_at("pre-restore", SIGSTOP);
+  const Outcome ended = job.kymod->kymo({"restore", job.dir(), "--deadline", "3s"});
   EXPECT_EQ(ended.exit_code, 1);
   EXPECT_NE(ended.err.find("did not end within its deadline of 3 s"), std::string::npos)
       << ended.err;
-  EXPECT_TRUE(eventually([&] { return counting->copies().empty(); })) << kymod.log();
-  criu.mend();
+  EXPECT_TRUE(eventually([&] { return job.counting->copies().empty(); })) << job.kymod->log();
+  job.criu.mend();
   Outcome restored;
   EXPECT_TRUE(eventually([&] {
-    restored = kymod.kymo({"restore", dir});
+    restored = job.kymod->kymo({"restore", job.dir()});
     return restored.exit_code == 0;
   })) << restored.err
-      << kymod.log();
-  EXPECT_TRUE(counting->counts()) << kymod.log();
+      << job.kymod->log();
+  EXPECT_TRUE(job.counting->counts()) << job.kymod->log();
 }
 
 TEST(ContainerRestoreTest, OfRuncEndsAtItsDeadlineAndCanBeMadeAgain) {

@@ -4,14 +4,9 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <memory>
 #include <string>
-#include <vector>
 
-#include "counting.h"
-#include "programs.h"
-#include "support/breakable_criu.h"
-#include "support/real_criu.h"
+#include "counted_job.h"
 
 namespace kymo::test {
 namespace {
@@ -24,23 +19,13 @@ bool writes_to_terminal(const Kymod& kymod, const std::string& job) {
 
 // runc and containerd with a terminal are refused: RuncTerminalTest, ContainerdTest.
 void expect_restorable_or_refused(Kind kind) {
-  KYMO_NEEDS_CRIU();
-  if (!why_not(kind).empty()) GTEST_SKIP() << why_not(kind);
-  const BreakableCriu criu;
-  const std::unique_ptr<Counting> counting = Counting::make(kind, criu);
-  std::vector<std::string> flags = counting->flags();
-  flags.insert(flags.end(), {"--criu", criu.path()});
-  Kymod kymod(flags);
-  kymod.start();
-  std::vector<std::string> run = counting->run();
-  const auto end_of_options = std::find(run.begin(), run.end(), "--");
-  ASSERT_NE(end_of_options, run.end());
-  run.insert(end_of_options + 1, "-t");
-  static_cast<void>(kymod.kymo_json(run));
-  ASSERT_TRUE(eventually([&] { return counting->counts(); })) << kymod.log();
+  KYMO_NEEDS(kind);
+  const CountedJob job(kind, {"-t"});
+  const Kymod& kymod = *job.kymod;
+  Counting* const counting = job.counting.get();
   ASSERT_TRUE(writes_to_terminal(kymod, counting->name()));
 
-  const std::string dir = kymod.path("c");
+  const std::string dir = job.dir();
   const Outcome dumped = kymod.kymo({"dump", "process", counting->name(), "--dir", dir});
   if (dumped.exit_code == 0) {
     counting->forget();

@@ -419,11 +419,8 @@ Result<void> begin_recording(RestoreContext& c) {
   return {};
 }
 
-// Leaves a note for the next kymod, in case this one is killed while CRIU restores. The other runtimes keep
-// what their restores leave.
+// Leaves a note for the next kymod, in case this one is killed while CRIU restores.
 Result<void> note_restore(RestoreContext& c) {
-  const bool process = c.runtime_kind == runtime::Kind::process;
-  if (!process && !runtime::row_of(c.runtime_kind).has_bundles) return {};
   RestoreNote::About about;
   about.directory = c.directory;
   about.tree = pids_of(c.tree);

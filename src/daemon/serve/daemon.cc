@@ -128,6 +128,9 @@ struct Daemon::State {
   void snapshot_for_signal() const;
   void delete_old_checkpoints();
 
+  SettleRestore settle_restore;
+  std::vector<OpenRestore>
+      open_restores;  // after the start, of the thread that deletes checkpoints
   std::uint64_t looks = 0;
   std::string no_room;  // the last logged reason why no room could be made
 };
@@ -162,11 +165,12 @@ Result<void> Daemon::State::open_store() {
                                 [this](const ContainerOf& container) {
                                   return runtimes->of(container.kind).process_of(container.id);
                                 });
-  settle_cut_short_restores(
-      *store, *jobs, *metrics, config.state_dir,
-      [this](runtime::Kind kind, const runtime::RestoreSpec& spec, std::int64_t began_unix_ns) {
-        return runtimes->of(kind).settle_restore(spec, began_unix_ns);
-      });
+  settle_restore = [this](runtime::Kind kind, const runtime::RestoreSpec& spec,
+                          std::int64_t began_unix_ns) {
+    return runtimes->of(kind).settle_restore(spec, began_unix_ns);
+  };
+  open_restores =
+      settle_cut_short_restores(*store, *jobs, *metrics, config.state_dir, settle_restore);
   jobs->refresh();
   continue_refusals(*store, *metrics->failures());
   return {};
@@ -335,6 +339,7 @@ void Daemon::State::say_troubles() const {
 // Waits for the disks of the state directory and of checkpoints.
 void Daemon::State::delete_old_checkpoints() {
   jobs->retry_unstored();
+  settle_open_restores(*store, *jobs, *metrics, open_restores, settle_restore);
   bound_job_outputs(parts());
   constexpr std::uint64_t kLooksAMinute = 60;
   // Without a bound, only failed checkpoints are removed. To look for them once a minute is enough.

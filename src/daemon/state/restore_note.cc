@@ -134,10 +134,18 @@ void count_restore(store::Store& store, Metrics& metrics, const json& note,
   metrics.failures()->add("restore", run.failure);
 }
 
+// Whether the container's runtime may make the restore go on. `settled`: nothing restores the container now.
+bool may_go_on(runtime::Kind kind, bool settled, OpenRestore& open) {
+  if (runtime::row_of(kind).has_bundles) return false;
+  open.quiet_looks = settled ? open.quiet_looks + 1 : 0;
+  return open.quiet_looks < kQuietLooks;
+}
+
 // This and the next function return nothing if the outcome of the restore cannot be determined now.
 std::optional<SettledRestore> settle_container_restore(store::Store& store, Jobs& jobs,
                                                        const json& note,
-                                                       const SettleRestore& settle_it) {
+                                                       const SettleRestore& settle_it,
+                                                       OpenRestore& open) {
   const std::string directory = note.value("directory", "");
   const Result<runtime::Kind> kind = kind_named(note.value("runtime", ""));
   SettledRestore out{false, job_of(store, note)};
@@ -152,8 +160,12 @@ std::optional<SettledRestore> settle_container_restore(store::Store& store, Jobs
     const auto process = jobs.containers().process_of(ContainerOf{*kind, spec.container});
     // An older process is that of a container which the restore did not make.
     out.runs = process && process->start_ticks >= note.value("began_ticks", std::uint64_t{0});
+  }
+  if (settled && !out.runs && may_go_on(*kind, *settled, open)) return std::nullopt;
+  if (settled && *settled) {
     spdlog::warn("restore {}: kymod stopped during it; {}", directory,
-                 out.runs ? "the restored container runs" : "its remains were removed");
+                 out.runs ? "the restored container runs"
+                          : "nothing of it is left, and the checkpoint can be restored again");
     return out;
   }
   spdlog::error("restore {}: kymod stopped during it, and checks it again at its next start: {}",
@@ -192,6 +204,39 @@ std::optional<SettledRestore> settle_process_restore(store::Store& store, Jobs& 
   spdlog::warn("restore {}: kymod stopped during it; the checkpoint can be restored again",
                directory);
   return SettledRestore{false, job_of(store, note)};
+}
+
+// Returns whether to look again at the restore of this note.
+bool settle_note(store::Store& store, Jobs& jobs, Metrics& metrics, OpenRestore& open,
+                 const SettleRestore& settle_container, const EndRestore& end_restore) {
+  const Result<std::string> text = read_file(open.note);
+  if (!text) {
+    spdlog::error(
+        "the file about an unfinished restore cannot be read; kymod tries again at its next "
+        "start: {}",
+        text.error().message);
+    return false;
+  }
+  const json note = parse_json(*text);
+  try {
+    if (note.is_object()) {
+      const bool container = note.contains("container");
+      const std::optional<SettledRestore> outcome =
+          container ? settle_container_restore(store, jobs, note, settle_container, open)
+                    : settle_process_restore(store, jobs, note, end_restore);
+      // Without an outcome, the note stays for the next start.
+      if (!outcome) {
+        return container && !runtime::row_of(*kind_named(note.value("runtime", ""))).has_bundles;
+      }
+      count_restore(store, metrics, note, *outcome);
+    }
+  } catch (const json::exception& damaged) {
+    spdlog::error("the file about an unfinished restore, {}, is damaged: {}", open.note,
+                  damaged.what());
+  }
+  std::error_code error;
+  fs::remove(open.note, error);
+  return false;
 }
 
 }  // namespace
@@ -237,41 +282,27 @@ void RestoreNote::remove() {
       kDiskPatience, [path = std::exchange(path_, {})] { return unlink(path.c_str()) == 0; }));
 }
 
-void settle_cut_short_restores(store::Store& store, Jobs& jobs, Metrics& metrics,
-                               const std::string& state_dir, const SettleRestore& settle_container,
-                               const EndRestore& end_restore) {
+std::vector<OpenRestore> settle_cut_short_restores(store::Store& store, Jobs& jobs,
+                                                   Metrics& metrics, const std::string& state_dir,
+                                                   const SettleRestore& settle_container,
+                                                   const EndRestore& end_restore) {
   std::error_code error;
-  std::vector<std::string> notes;
+  std::vector<OpenRestore> notes;
   for (fs::directory_iterator entry(folder_of(state_dir), error), end; !error && entry != end;
        entry.increment(error)) {
-    notes.push_back(entry->path());
+    notes.push_back({entry->path()});
   }
-  for (const std::string& path : notes) {
-    const Result<std::string> text = read_file(path);
-    if (!text) {
-      spdlog::error(
-          "the file about an unfinished restore cannot be read; kymod tries again at its next "
-          "start: {}",
-          text.error().message);
-      continue;
-    }
-    const json note = parse_json(*text);
-    bool settled = true;
-    try {
-      if (note.is_object()) {
-        const std::optional<SettledRestore> outcome =
-            note.contains("container")
-                ? settle_container_restore(store, jobs, note, settle_container)
-                : settle_process_restore(store, jobs, note, end_restore);
-        settled = outcome.has_value();
-        if (outcome) count_restore(store, metrics, note, *outcome);
-      }
-    } catch (const json::exception& damaged) {
-      spdlog::error("the file about an unfinished restore, {}, is damaged: {}", path,
-                    damaged.what());
-    }
-    if (settled) fs::remove(path, error);  // otherwise the next start looks again
-  }
+  std::erase_if(notes, [&](OpenRestore& one) {
+    return !settle_note(store, jobs, metrics, one, settle_container, end_restore);
+  });
+  return notes;
+}
+
+void settle_open_restores(store::Store& store, Jobs& jobs, Metrics& metrics,
+                          std::vector<OpenRestore>& open, const SettleRestore& settle_container) {
+  std::erase_if(open, [&](OpenRestore& one) {
+    return !settle_note(store, jobs, metrics, one, settle_container, {});
+  });
 }
 
 }  // namespace kymo::daemon

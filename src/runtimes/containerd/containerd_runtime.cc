@@ -31,6 +31,7 @@ constexpr char kRestoreLog[] = "/restore.log";
 constexpr std::chrono::milliseconds kStopsWithin{5000};
 constexpr std::chrono::milliseconds kStopLookEvery{10};
 constexpr std::chrono::milliseconds kDeletesWithin{2000};
+constexpr std::chrono::milliseconds kAnswersSoon{200};  // for what is asked every second
 
 class ContainerdRuntime : public Runtime {
  public:
@@ -45,6 +46,7 @@ class ContainerdRuntime : public Runtime {
   Result<DumpOutcome> dump(const DumpSpec& spec, const Observer& observer) override;
   Result<void> settle_dump(const DumpSpec& spec) override;
   Result<RestoreOutcome> restore(const RestoreSpec& spec, const Observer& observer) override;
+  Result<bool> settle_restore(const RestoreSpec& spec, std::int64_t) override;
   Result<std::string> freeze(const FreezeSpec& spec) override;
   Result<std::string> unfreeze(const FreezeSpec& spec) override;
 
@@ -143,17 +145,25 @@ Result<Container> ContainerdRuntime::find(const std::string& container) {
 
 std::optional<ProcessId> ContainerdRuntime::process_of(const std::string& id) {
   // kymod calls this every second for each job whose container does not run.
-  constexpr std::chrono::milliseconds kPatience{200};
   constexpr std::chrono::seconds kLeftAlone{10};
   const Result<ContainerdName> name = containerd_name(id);
   if (!name || std::chrono::steady_clock::now() < hangs_until_.load(std::memory_order_relaxed)) {
     return std::nullopt;
   }
-  const Result<std::optional<ContainerdTask>> task = client_.task(*name, kPatience);
+  const Result<std::optional<ContainerdTask>> task = client_.task(*name, kAnswersSoon);
   if (!task && task.error().code == Code::deadline_exceeded) {
     hangs_until_.store(std::chrono::steady_clock::now() + kLeftAlone, std::memory_order_relaxed);
   }
   return running(task);
+}
+
+// As long as containerd does not answer, it is not known whether the container runs.
+Result<bool> ContainerdRuntime::settle_restore(const RestoreSpec& spec, std::int64_t) {
+  const Result<ContainerdName> name = containerd_name(spec.container);
+  if (!name) return name.error();
+  if (is_being_restored(spec.container) || !client_.task(*name, kAnswersSoon)) return false;
+  hangs_until_.store({}, std::memory_order_relaxed);
+  return true;
 }
 
 Result<std::optional<CriuProgram>> ContainerdRuntime::fixed_criu() {

@@ -46,6 +46,7 @@ constexpr char kDumpLog[] = "/dump.log";
 constexpr char kDumpStats[] = "/stats-dump";
 constexpr char kRestoreLog[] = "/restore.log";
 constexpr char kRestoreStats[] = "/stats-restore";
+constexpr std::chrono::milliseconds kAnswersSoon{200};  // for what is asked every second
 // Docker makes the folder for the images itself, so it is one inside the images directory.
 constexpr char kDockersFolder[] = "docker";
 constexpr char kEndedFolder[] = "docker-ended";
@@ -67,6 +68,7 @@ class DockerRuntime : public Runtime {
   Result<DumpOutcome> dump(const DumpSpec& spec, const Observer& observer) override;
   Result<void> settle_dump(const DumpSpec& spec) override;
   Result<RestoreOutcome> restore(const RestoreSpec& spec, const Observer& observer) override;
+  Result<bool> settle_restore(const RestoreSpec& spec, std::int64_t) override;
   Result<std::string> freeze(const FreezeSpec& spec) override;
   Result<std::string> unfreeze(const FreezeSpec& spec) override;
 
@@ -188,15 +190,23 @@ std::optional<ProcessId> running(const Result<DockerContainer>& seen) {
 std::optional<ProcessId> DockerRuntime::process_of(const std::string& id) {
   // kymod calls this every second for each job whose container does not run. Docker also does not
   // answer about a container while it starts or restores it.
-  constexpr std::chrono::milliseconds kPatience{200};
   constexpr std::chrono::seconds kLeftAlone{2};
   using std::chrono::steady_clock;
   if (steady_clock::now() < hangs_until_.load(std::memory_order_relaxed)) return std::nullopt;
-  const Result<DockerContainer> seen = client_.container(id, kPatience);
+  const Result<DockerContainer> seen = client_.container(id, kAnswersSoon);
   if (!seen && seen.error().code == Code::deadline_exceeded) {
     hangs_until_.store(steady_clock::now() + kLeftAlone, std::memory_order_relaxed);
   }
   return seen && seen->id == id ? running(seen) : std::nullopt;
+}
+
+// As long as Docker does not answer, it is not known whether the container runs.
+Result<bool> DockerRuntime::settle_restore(const RestoreSpec& spec, std::int64_t) {
+  if (is_being_restored(spec.container)) return false;
+  const Result<DockerContainer> seen = client_.container(spec.container, kAnswersSoon);
+  if (!seen && seen.error().code != Code::not_found) return false;
+  hangs_until_.store({}, std::memory_order_relaxed);
+  return true;
 }
 
 Result<std::optional<CriuProgram>> DockerRuntime::fixed_criu() {

@@ -1,7 +1,7 @@
 #include "runtimes/podman/podman_runtime.h"
 
 #include <algorithm>
-#include <mutex>
+#include <cstddef>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
@@ -20,6 +20,8 @@
 #include "runtime/process_checks.h"
 #include "runtime/scratch.h"
 #include "runtimes/podman/podman_files.h"
+#include "runtimes/podman/podman_folders.h"
+#include "runtimes/podman/podman_monitor.h"
 #include "runtimes/podman/podman_reason.h"
 #include "runtimes/podman/podman_store.h"
 
@@ -29,7 +31,6 @@ namespace {
 using nlohmann::json;
 
 constexpr std::uint64_t kNanosecondsInAMicrosecondOfPodman = 1000;
-constexpr std::chrono::seconds kInfoWithin{10};
 
 // What podman and its OCI runtime leave in podman's folder of a dumped container: the images,
 // CRIU's log and statistics, and the container's /dev/shm.
@@ -80,6 +81,10 @@ class PodmanRuntime : public Runtime {
   Result<DumpOutcome> dump(const DumpSpec& spec, const Observer& observer) override;
   Result<void> settle_dump(const DumpSpec& spec) override;
   Result<RestoreOutcome> restore(const RestoreSpec& spec, const Observer& observer) override;
+  // As long as podman's folders are not known, neither is whether the container runs.
+  Result<bool> settle_restore(const RestoreSpec& spec, std::int64_t) override {
+    return folders_.known() && !is_being_restored(spec.container);
+  }
   Result<std::string> freeze(const FreezeSpec& spec) override;
   Result<std::string> unfreeze(const FreezeSpec& spec) override;
 
@@ -94,7 +99,9 @@ class PodmanRuntime : public Runtime {
   [[nodiscard]] Command command_of(const std::string& verb, const std::string& id,
                                    std::vector<std::string> words,
                                    const std::string& criu_folder) const;
-  Result<PodmanStore> store();
+  Result<PodmanStore> ask_for_folders(std::chrono::milliseconds within,
+                                      const Cancellation* cancel) const;
+  Result<PodmanStore> store() { return folders_.store(); }
   Result<std::string> restorable(const RestoreSpec& spec);
   Result<Container> inspect(const std::string& name) const;
   // Returns the call of a checkpoint or restore. `name`: of the container, for messages. The log
@@ -106,9 +113,10 @@ class PodmanRuntime : public Runtime {
                      std::string* said) const;
 
   const PodmanRuntimeOptions options_;
-  std::mutex mutex_;
-  std::optional<PodmanStore> store_;
-  bool asked_ = false;  // process_of() has asked podman for its folders
+  // The last member, because its thread uses the others.
+  PodmanFolders folders_{[this](std::chrono::milliseconds within, const Cancellation* cancel) {
+    return ask_for_folders(within, cancel);
+  }};
 };
 
 Command PodmanRuntime::command(std::vector<std::string> words,
@@ -122,14 +130,12 @@ Command PodmanRuntime::command(std::vector<std::string> words,
   return command;
 }
 
-Result<PodmanStore> PodmanRuntime::store() {
-  const std::lock_guard lock(mutex_);
-  if (store_) {
-    return *store_;
-  }
+Result<PodmanStore> PodmanRuntime::ask_for_folders(std::chrono::milliseconds within,
+                                                   const Cancellation* cancel) const {
   const Scope scope("ask podman for its folders", {.category = "runtime"});
   Command ask = command({"info", "--format", "json"});
-  ask.timeout = kInfoWithin;  // other threads wait for the mutex meanwhile
+  ask.timeout = within;
+  ask.cancel = cancel;
   const Result<CommandOutcome> info = run_command(ask);
   if (!info) {
     return info.error();
@@ -137,11 +143,7 @@ Result<PodmanStore> PodmanRuntime::store() {
   if (info->exit_status != 0) {
     return Error{Code::failed_precondition, "podman info: " + podman_reason(info->errors)};
   }
-  Result<PodmanStore> found = PodmanStore::from_info(info->output);
-  if (found) {
-    store_ = *found;
-  }
-  return found;
+  return PodmanStore::from_info(info->output);
 }
 
 // Asks podman about a container that its files do not show. This takes a tenth of a second.
@@ -172,16 +174,8 @@ Result<Container> PodmanRuntime::inspect(const std::string& name) const {
   return found;
 }
 
-// Asks podman for its folders only once: this function is called every second and must be cheap,
-// even if podman does not answer.
 std::optional<ProcessId> PodmanRuntime::process_of(const std::string& id) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (!store_ && std::exchange(asked_, true)) {
-      return std::nullopt;
-    }
-  }
-  const Result<PodmanStore> store = this->store();
+  const std::optional<PodmanStore> store = folders_.known();
   const pid_t pid = store ? store->pid_of(id) : 0;
   return pid == 0 ? std::nullopt : std::optional(identify(pid));
 }
@@ -431,6 +425,19 @@ Result<RestoreOutcome> PodmanRuntime::restore(const RestoreSpec& spec, const Obs
   ContainerCall restore =
       call("restore", *id, name_of_container(spec), userdata, spec.work_dir,
            podman_flags(spec.options), spec.criu ? spec.criu->folder : options_.criu_folder, &said);
+  const std::optional<PodmanMonitor> monitor = PodmanMonitor::make(store->conmon);
+  if (monitor) {
+    std::vector<std::string>& words = restore.command.words;
+    const auto after_flags = static_cast<std::ptrdiff_t>(1 + options_.flags.size());
+    words.insert(words.begin() + after_flags, {"--conmon", monitor->path()});
+  }
+  // podman gives up if its conmon is killed. CRIU is found by its log, so end it before the log is moved.
+  restore.run = [run = std::move(restore.run), id = *id,
+                 log = restore.growing_log](const Command& limits) {
+    Result<CommandOutcome> outcome = run(limits);
+    if (outcome && outcome->exit_status != 0) end_orphaned_restore(id, log);
+    return outcome;
+  };
   restore.images_dir = spec.images_dir;
   restore.cgroups = cgroups_of(*id);
   if (Result<void> removed =

@@ -44,6 +44,7 @@ using nlohmann::json;
 constexpr char kCriuLog[] = "/dump.log";
 constexpr char kRestoreLog[] = "/restore.log";
 constexpr char kRuncLog[] = "/runc.log";
+constexpr char kRootOfRestore[] = "/criu-root";  // in runc's folder of the container
 constexpr std::chrono::seconds kRemovesWithin{5};
 // How long kymod waits, when it starts, for a restore that an earlier kymod began and that still
 // goes on.
@@ -190,6 +191,7 @@ class RuncRuntime : public Runtime {
   [[nodiscard]] bool is_half_restored(const std::string& id) const;
   [[nodiscard]] bool restore_runs(const RestoreSpec& spec) const;
   Result<void> remove_half_restored(const RestoreSpec& spec);
+  bool runs_without_its_runc(const RestoreSpec& spec);
 
   const RuncRuntimeOptions options_;
   std::mutex mutex_;
@@ -336,7 +338,7 @@ void RuncRuntime::try_again_to_remove(const std::string& id) {
 
 bool RuncRuntime::is_half_restored(const std::string& id) const {
   std::error_code error;
-  return std::filesystem::exists(folder_of(id) + "/criu-root", error) &&
+  return std::filesystem::exists(folder_of(id) + kRootOfRestore, error) &&
          !std::filesystem::exists(folder_of(id) + "/state.json", error);
 }
 
@@ -361,6 +363,17 @@ Result<void> RuncRuntime::remove_half_restored(const RestoreSpec& spec) {
                                spec.work_dir);
   if (done) remove_left_over(id);  // or note it for the next time
   return done;
+}
+
+// Whether the container runs although the runc that restored it was killed: CRIU does its last steps without runc. Then
+// the root that runc has mounted in its own folder is detached, because `runc delete` would delete the root's files.
+bool RuncRuntime::runs_without_its_runc(const RestoreSpec& spec) {
+  if (!criu::end_leftover_restore(spec.work_dir + kRestoreLog, {})) return false;
+  if (!process_of(spec.container)) return false;
+  const std::string root = folder_of(spec.container) + kRootOfRestore;
+  static_cast<void>(detach_mounts(root).ok());
+  ::rmdir(root.c_str());
+  return true;
 }
 
 Result<ProcessId> RuncRuntime::run(const RunSpec& spec) {
@@ -497,6 +510,12 @@ Result<RestoreOutcome> RuncRuntime::restore(const RestoreSpec& spec, const Obser
   restore.stats_path = spec.work_dir + "/stats-restore";
   const Result<std::string> config = read_file(spec.bundle + "/config.json");
   restore.cgroups = {cgroup_name(config ? *config : "", spec.container)};
+  restore.run = [this, &spec](const Command& limits) {
+    Result<CommandOutcome> done = run_command(limits);
+    const bool killed = done && done->exit_status < 0;
+    if (killed && runs_without_its_runc(spec)) done->exit_status = 0;
+    return done;
+  };
   const std::int64_t began_unix_ns = unix_ns();
   Result<RestoreOutcome> outcome = restore_container(spec, std::move(restore), observer);
   if (!outcome) {

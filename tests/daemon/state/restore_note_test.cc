@@ -30,16 +30,25 @@ struct RestoreNoteTest : testing::Test, JobParts {
   }
   // Starts kymod's cleanup, and returns how many notes are left after it.
   std::ptrdiff_t left_by_a_start() {
-    settle_cut_short_restores(
-        *store, jobs, *metrics, folder.path(),
-        [this](runtime::Kind, const runtime::RestoreSpec& spec, std::int64_t) {
-          settled.push_back(spec);
-          return settles;
-        },
-        [this](const std::string&, const std::vector<pid_t>&) {
-          ++ended;
-          return end;
-        });
+    open = settle_cut_short_restores(*store, jobs, *metrics, folder.path(), settle_container(),
+                                     [this](const std::string&, const std::vector<pid_t>&) {
+                                       ++ended;
+                                       return end;
+                                     });
+    return count_notes();
+  }
+  // Looks at the open restores again, and returns how many notes are left.
+  std::ptrdiff_t left_by_a_look() {
+    settle_open_restores(*store, jobs, *metrics, open, settle_container());
+    return count_notes();
+  }
+  SettleRestore settle_container() {
+    return [this](runtime::Kind, const runtime::RestoreSpec& spec, std::int64_t) {
+      settled.push_back(spec);
+      return settles;
+    };
+  }
+  std::ptrdiff_t count_notes() {
     return std::distance(fs::directory_iterator(notes()), fs::directory_iterator());
   }
   // Adds the job that is restored.
@@ -78,7 +87,8 @@ struct RestoreNoteTest : testing::Test, JobParts {
   RestoreNote::About about{folder.path(), {}, work, ""};
   Result<bool> settles = true;                // the result of settling a container's restore
   std::vector<runtime::RestoreSpec> settled;  // the restores that were settled
-  Result<void> end;                           // the result of ending the processes that are left
+  std::vector<OpenRestore> open;
+  Result<void> end;  // the result of ending the processes that are left
   int ended = 0;
 };
 
@@ -170,6 +180,42 @@ TEST_F(RestoreNoteTest, TheRestoreOfAContainerIsCountedByWhetherItRuns) {
   EXPECT_EQ(left_by_a_start(), 0);
   EXPECT_EQ(counted("restores[ok]"), 1U);
   ASSERT_EQ(history().size(), 2U);
+}
+
+// podman, containerd and Docker may go on without kymod. Before the fix, their restores were in no history.
+TEST_F(RestoreNoteTest, ARestoreThatItsRuntimeMayGoOnWithIsLookedAtAgain) {
+  add_job();
+  about.kind = *runtime::kind_named("podman");
+  about.container = "web";
+  about.created_unix_ns = 123;
+  leave_note();
+  settles = false;
+  EXPECT_EQ(left_by_a_start(), 1);
+  EXPECT_EQ(left_by_a_look(), 1);
+  settles = true;
+  EXPECT_EQ(left_by_a_look(), 1) << "another program of the runtime may be about to start";
+  EXPECT_TRUE(history().empty());
+  container = runtime::ProcessId{7, ~std::uint64_t{0}};
+  EXPECT_EQ(left_by_a_look(), 0);
+  EXPECT_TRUE(open.empty());
+  ASSERT_EQ(history().size(), 1U);
+  EXPECT_EQ(history().front().error, "");
+  EXPECT_EQ(counted("restores[ok]"), 1U);
+}
+
+TEST_F(RestoreNoteTest, ARestoreThatItsRuntimeDoesNotGoOnWithHasFailed) {
+  add_job();
+  about.kind = *runtime::kind_named("docker");
+  about.container = "web";
+  leave_note();
+  container = runtime::ProcessId{7, 1};  // older than the restore
+  EXPECT_EQ(left_by_a_start(), 1);
+  for (int look = 2; look < kQuietLooks; ++look) EXPECT_EQ(left_by_a_look(), 1);
+  EXPECT_EQ(left_by_a_look(), 0);
+  EXPECT_TRUE(open.empty());
+  ASSERT_EQ(history().size(), 1U);
+  EXPECT_TRUE(history().front().error.starts_with("kymod stopped during the restore"));
+  EXPECT_EQ(counted("restores[error]"), 1U);
 }
 
 // A request leaves its note if the store has its result only in memory. The disk may take it later.

@@ -1,0 +1,169 @@
+// A program is killed at points of a dump or restore, while kymod goes on: podman's runc or conmon, or kymod's own runc.
+// Afterwards the container counts, or its checkpoint can be restored, and kymod says which.
+
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <thread>
+#include <tuple>
+
+#include "counted_job.h"
+#include "probe/process.h"
+
+namespace kymo::test {
+namespace {
+
+// The text that CRIU is about to write to its log when it is stopped.
+struct Point {
+  const char* name;
+  const char* text;
+};
+constexpr Point kDumpPoints[] = {{"WhenItFreezes", "Seized task"},
+                                 {"WhenItWrites", "Dumping pages (type"},
+                                 {"WhenAllIsWritten", "post-dump"},
+                                 {"AtItsEnd", "Dumping finished successfully"}};
+constexpr Point kRestorePoints[] = {{"BeforeItForks", "pre-restore"},
+                                    {"WhenMemoryIsBack", "post-restore"},
+                                    {"BeforeItResumes", "pre-resume"},
+                                    {"WhenItRuns", "post-resume"}};
+struct Victim {
+  const char* name;
+  const char* program;
+  Kind of;
+};
+constexpr Victim kOfPodman[] = {{"PodmansRunc", "runc", Kind::podman},
+                                {"Conmon", "conmon", Kind::podman}};
+constexpr Victim kOfKymod[] = {{"KymodsRunc", "runc", Kind::runc}};
+
+using RuntimeKill = std::tuple<Point, Victim>;
+
+// Lets gtest print the values.
+void PrintTo(const Point& point, std::ostream* out) {
+  *out << point.name;
+}
+void PrintTo(const Victim& victim, std::ostream* out) {
+  *out << victim.name;
+}
+
+// The nearest ancestor of the process with this name. 0 if there is none.
+pid_t ancestor(pid_t process, const std::string& name) {
+  for (pid_t one = process; one > 1;) {
+    const Result<probe::Process> seen = probe::read_process(one);
+    if (!seen) return 0;
+    if (seen->name == name) return one;
+    one = seen->parent;
+  }
+  return 0;
+}
+
+class RuntimeKillsTest : public testing::TestWithParam<RuntimeKill> {
+ protected:
+  [[nodiscard]] static std::string point() { return std::get<0>(GetParam()).text; }
+  [[nodiscard]] static std::string victim() { return std::get<1>(GetParam()).program; }
+  [[nodiscard]] static Kind kind() { return std::get<1>(GetParam()).of; }
+  // Makes the request, and kills the victim when CRIU has stopped at the point. `of`: an offspring of the victim; 0:
+  // CRIU.
+  static Outcome request(CountedJob& job, const std::vector<std::string>& words, pid_t of) {
+    job.criu.break_at(point(), SIGSTOP);
+    Outcome answer;
+    std::thread client([&] { answer = job.kymod->kymo(words); });
+    const pid_t criu = job.criu.stopped();
+    EXPECT_NE(criu, 0) << job.kymod->log();
+    job.criu.mend();
+    const pid_t killed = ancestor(of == 0 ? criu : of, victim());
+    // Once the container has ended, so has its conmon, and there is nobody to kill.
+    if (of == 0 || probe::read_process(of)) {
+      EXPECT_GT(killed, 1) << victim() << " is not found";
+    }
+    if (killed > 1) kill(killed, SIGKILL);
+    if (criu > 0) kill(criu, SIGCONT);
+    client.join();
+    return answer;
+  }
+  static void expect_restored(CountedJob& job, const std::string& dir, const Outcome& before,
+                              std::uint64_t number) {
+    EXPECT_EQ(job.kymod->kymo_json({"checkpoints"}).at(0)["state"], "complete") << before.err;
+    const Outcome restored = job.kymod->kymo({"restore", dir});
+    EXPECT_EQ(restored.exit_code, 0) << before.err << restored.err << job.kymod->log();
+    EXPECT_TRUE(job.counting->counts()) << before.err << restored.err << job.kymod->log();
+    EXPECT_GT(job.counting->number(), number);
+  }
+};
+
+class RuntimeDumpKillsTest : public RuntimeKillsTest {};
+TEST_P(RuntimeDumpKillsTest, ItCountsOrItsCheckpointIsWhole) {
+  KYMO_NEEDS(kind());
+  CountedJob job(kind());
+  const std::uint64_t number = job.counting->number();
+  // conmon is the parent of the container.
+  const pid_t container = job.kymod->job(job.counting->name())["pid"].get<pid_t>();
+  const Outcome dumped = request(job, {"dump", "process", job.counting->name(), "--dir", job.dir()},
+                                 victim() == "conmon" ? container : 0);
+  if (dumped.exit_code != 0 && !job.counting->copies().empty()) {
+    EXPECT_TRUE(job.counting->counts()) << dumped.err;
+    EXPECT_GT(job.counting->number(), number);
+  } else {
+    EXPECT_EQ(dumped.exit_code, 0) << dumped.err << job.kymod->log();
+    expect_restored(job, job.dir(), dumped, number);
+  }
+}
+
+// Before the fixes, podman let runc delete the files of the container's root, or waited for a runc that had been killed
+// after the container ran, and kymod ended such a container of its own runc.
+class RuntimeRestoreKillsTest : public RuntimeKillsTest {
+ protected:
+  // Whether CRIU goes on without the runc that is killed. Without its conmon, podman ends the container all the same, and
+  // before CRIU has logged its last but one notification, kymod ends CRIU.
+  [[nodiscard]] static bool outlives_it() {
+    return victim() == "runc" &&
+           (point() == "post-resume" || (point() == "pre-resume" && kind() == Kind::podman));
+  }
+};
+TEST_P(RuntimeRestoreKillsTest, ItCountsOrItsCheckpointCanBeRestored) {
+  KYMO_NEEDS(kind());
+  CountedJob job(kind());
+  const std::uint64_t number = job.counting->number();
+  job.dump();
+  if (HasFailure()) return;
+  const Outcome answer = request(job, {"restore", job.dir()}, 0);
+  if (outlives_it()) {
+    EXPECT_EQ(answer.exit_code, 0) << answer.err << job.kymod->log();
+  }
+  if (answer.exit_code != 0) {
+    EXPECT_TRUE(job.counting->copies().empty()) << answer.err;
+    expect_restored(job, job.dir(), answer, number);
+    return;
+  }
+  EXPECT_TRUE(job.counting->counts()) << job.kymod->log();
+  EXPECT_GT(job.counting->number(), number);
+  // The runtime knows the container, and what runc has left takes nothing from the root.
+  const std::uint64_t later = job.counting->number();
+  const std::string dir = job.kymod->path("again");
+  const Outcome again = job.kymod->kymo({"dump", "process", job.counting->name(), "--dir", dir});
+  EXPECT_EQ(again.exit_code, 0) << again.err << job.kymod->log();
+  job.counting->forget();
+  EXPECT_TRUE(eventually([&] { return job.counting->copies().empty(); })) << job.kymod->log();
+  expect_restored(job, dir, again, later);
+}
+
+std::string name_of_kill(const testing::TestParamInfo<RuntimeKill>& info) {
+  return std::string(std::get<0>(info.param).name) + std::get<1>(info.param).name + "IsKilled";
+}
+
+INSTANTIATE_TEST_SUITE_P(Kills, RuntimeDumpKillsTest,
+                         testing::Combine(testing::ValuesIn(kDumpPoints),
+                                          testing::ValuesIn(kOfPodman)),
+                         name_of_kill);
+INSTANTIATE_TEST_SUITE_P(Kills, RuntimeRestoreKillsTest,
+                         testing::Combine(testing::ValuesIn(kRestorePoints),
+                                          testing::ValuesIn(kOfPodman)),
+                         name_of_kill);
+INSTANTIATE_TEST_SUITE_P(KillsOfRunc, RuntimeRestoreKillsTest,
+                         testing::Combine(testing::ValuesIn(kRestorePoints),
+                                          testing::ValuesIn(kOfKymod)),
+                         name_of_kill);
+
+}  // namespace
+}  // namespace kymo::test
