@@ -145,6 +145,7 @@ TEST(JobsTest, InspectShowsAJobACheckpointAndADirectory) {
   EXPECT_NE(text.out.find("\n  stood still "), std::string::npos) << text.out;
   EXPECT_NE(kymod.kymo({"inspect", "work"}).out.find(id), std::string::npos);
   // A directory that no kymod has listed.
+  wait_until_recorded(dir, {"dump"});
   fs::copy(dir, kymod.path("copy"), fs::copy_options::recursive);
   const nlohmann::json copy = kymod.kymo_json({"inspect", kymod.path("copy")});
   EXPECT_TRUE(copy["checkpoint"].is_null());
@@ -168,6 +169,7 @@ TEST(JobsTest, DeleteRemovesCheckpointsAndJobsButNoneThatRuns) {
   EXPECT_EQ(kymod.kymo_json({"checkpoints"}).size(), 1U);
   static_cast<void>(
       kymod.kymo_json({"dump", "process", "work", "--leave-running", "--dir", kymod.path("gone")}));
+  wait_until_recorded(kymod.path("gone"), {"dump"});
   fs::remove_all(kymod.path("gone"));
   const Outcome forgotten = kymod.kymo({"delete", kymod.path("gone")});
   EXPECT_EQ(forgotten.exit_code, 0) << forgotten.err;
@@ -204,6 +206,7 @@ TEST(JobsTest, AJobIsDeletedOfWhichTwoCheckpointsNameOneDirectory) {
   criu.let_do("exit 3");
   EXPECT_EQ(kymod.kymo({"dump", "process", "work", "--dir", dir}).exit_code, 1);
   criu.mend();
+  wait_until_recorded(dir, {"dump"});
   fs::remove_all(dir);
   const Outcome dumped = kymod.kymo({"dump", "process", "work", "--dir", dir});
   ASSERT_EQ(dumped.exit_code, 0) << dumped.err;
