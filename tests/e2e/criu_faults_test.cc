@@ -214,6 +214,15 @@ TEST_F(CriuFaultsTest, ADumpThatClearlyHasNoRoomIsRefusedBeforeTheProcessIsStopp
         << refused.err;
   }
   EXPECT_FALSE(fs::exists(dir));
+  const Outcome foreseen = kymod_->kymo({"dump", "process", "work", "--dir", dir, "--dry-run"});
+  EXPECT_EQ(foreseen.exit_code, 1);
+  EXPECT_TRUE(std::regex_search(
+      foreseen.out,
+      std::regex("refuses: there is no room for the images \\(about [0-9.]+ MiB are needed in " +
+                 dir +
+                 ", and its disk has [0-9.]+ MiB free\\)\\. Free space, or .*failure disk-full")))
+      << foreseen.out;
+  EXPECT_EQ(kymod_->kymo({"check", "process", "work"}).exit_code, 0) << "the usual place has room";
   const auto metrics = [&] {
     return run({"curl", "-s", "http://" + kymod_->http() + "/metrics"}).out;
   };
