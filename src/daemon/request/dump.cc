@@ -202,7 +202,8 @@ Error explain_criu(const DumpContext& c, Error error) {
 Error explain_full_disk(const DumpContext& c, Error error) {
   if (error.code != Code::resource_exhausted || c.memory_bytes == 0) return error;
   const std::string id = failures::of_error(error).id;
-  if (id != "no-space" && id != "disk-full") return error;
+  const bool no_inodes = error.message.find("free inodes") != std::string::npos;
+  if (no_inodes || (id != "no-space" && id != "disk-full")) return error;
   error.message +=
       "; about " + report::bytes(c.memory_bytes) +
       (is_compressed(c.stream) ? ", before compression, are needed in " : " are needed in ") +

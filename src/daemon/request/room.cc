@@ -29,11 +29,14 @@ constexpr double kShareWithoutCompression = 0.9;
 constexpr double kShareOfEarlier = 0.5;
 // zstd at level 1 makes 6,788 bytes of 200 MB of zeros, which are 0.00003 of them.
 constexpr double kLeastShare = 0.00003;
+// A checkpoint of the smallest process has about 20 files and folders.
+constexpr std::uint64_t kLeastInodes = 10;
 
 struct DiskRoom {
   std::uint64_t bytes = 0;
   bool plain = false;   // the file system stores every byte as it is
   bool memory = false;  // the memory is the bound, not the size of the file system
+  std::uint64_t inodes = UINT64_MAX;  // free ones; the maximum: as many as are needed
 };
 
 std::uint64_t free_memory() {
@@ -58,6 +61,7 @@ std::optional<DiskRoom> room_at(const std::string& directory) {
   DiskRoom room;
   room.bytes =
       blocks * static_cast<std::uint64_t>(about.f_frsize != 0 ? about.f_frsize : about.f_bsize);
+  if (about.f_files != 0) room.inodes = about.f_ffree;
   room.plain = std::find(kPlain.begin(), kPlain.end(), type) != kPlain.end();
   if (type == kTmpfs) {
     const std::uint64_t memory = free_memory();
@@ -105,6 +109,12 @@ std::optional<NoRoom> find_no_room(const std::string& directory, const PlannedIm
   if (!asked || !*asked) return std::nullopt;
   const DiskRoom& room = **asked;
   NoRoom none{"", "free space, or name another directory with --dir"};
+  if (room.inodes < kLeastInodes) {
+    none.figures = "each file in " + directory + " needs an inode, and its disk has " +
+                   std::to_string(room.inodes) + " free inodes (df -i)";
+    none.remedy = "delete files there, or name another directory with --dir";
+    return none;
+  }
   const double share = share_of(planned, room);
   const auto least = static_cast<std::uint64_t>(static_cast<double>(planned.memory_bytes) * share);
   if (least <= room.bytes) return std::nullopt;

@@ -41,6 +41,7 @@ struct NoRoom {
 // - Compressed, it is half of the smallest part in earlier dumps, or 0.003 % of the memory if there were
 //   none, which is what zstd makes of zeros. The same holds on a file system that may compress files itself, or does not say.
 // - On a tmpfs, the machine's free memory and swap are a bound, too.
+// A disk with fewer than ten free inodes has no room, either.
 // `directory`: of the checkpoint, which need not exist. A quota of a user is not seen.
 // Threads: any; blocks for at most kDiskPatience. If the disk does not answer by then, they have room.
 std::optional<NoRoom> find_no_room(const std::string& directory, const PlannedImages& planned);
