@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +12,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstdio>
+#include <string>
 #include <utility>
 
 namespace kymo {
@@ -59,9 +61,26 @@ void FileDescriptor::reset() {
   }
 }
 
+std::string advice_on_full_disk(const std::string& path, int errno_value) {
+  if (errno_value != ENOSPC) return {};
+  struct statvfs disk {};
+  std::string place = path;
+  while (::statvfs(place.c_str(), &disk) != 0) {
+    const std::size_t slash = place.rfind('/');
+    if (slash == std::string::npos || place == "/") return {};
+    place.resize(std::max<std::size_t>(slash, 1));
+  }
+  constexpr fsblkcnt_t kFew = 8;  // others may have removed some files since then
+  const bool few = disk.f_ffree == 0 || (disk.f_ffree < kFew && disk.f_bfree != 0);
+  if (disk.f_files == 0 || !few) return {};  // f_files is 0 if inodes are made as they are needed
+  return "; its disk has " + (disk.f_ffree == 0 ? "no" : "only " + std::to_string(disk.f_ffree)) +
+         " free inodes, and each file needs one (df -i): delete files there, or choose another "
+         "directory";
+}
+
 std::string advice_on_creating(const std::string& path, int errno_value) {
   if (errno_value == EEXIST) return "; choose another name or move it away";
-  if (errno_value != ENOENT) return {};
+  if (errno_value != ENOENT) return advice_on_full_disk(path, errno_value);
   const std::size_t slash = path.rfind('/');
   const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
   struct stat status {};
@@ -151,7 +170,9 @@ Result<void> replace_file(const std::string& path, std::string_view content) {
   std::string temporary;
   FileDescriptor fd = create_beside(path, &temporary);
   if (!fd.valid()) {
-    return system_error("cannot write " + path, errno);
+    Error error = system_error("cannot write " + path, errno);
+    error.message += advice_on_full_disk(path, error.errno_value);
+    return error;
   }
   std::size_t written = 0;
   if (const int error = write_all(fd.get(), content, &written); error != 0) {

@@ -35,6 +35,9 @@ class FileDescriptor {
 // What to do if `path` could not be created because of `errno_value`, to be added to a message.
 // Empty if there is nothing to say.
 std::string advice_on_creating(const std::string& path, int errno_value);
+// The same for a file that may be there already. It says so if the disk has space, but no inode for a new file (ENOSPC).
+// `path` need not exist. May wait for the disk.
+std::string advice_on_full_disk(const std::string& path, int errno_value);
 
 // Creates `path`, which must not exist, and opens it for appending only. CRIU restores a file that
 // is open in this way even if its size has changed since the dump. The size of other files must not

@@ -162,8 +162,11 @@ Result<Response> Client::call(Call&& one, Timing* timing, v1::Failure* failure, 
 }
 
 Error Client::error_of(const grpc::Status& status, const char* kind) const {
-  // The daemon's own errors have details. Without details, gRPC reports a lost connection.
-  if (status.error_code() == grpc::StatusCode::UNAVAILABLE && status.error_details().empty()) {
+  // The daemon's own errors have details. Without details, gRPC reports a lost connection, or cancels
+  // a call that comes while the daemon stops.
+  const bool ended = status.error_code() == grpc::StatusCode::UNAVAILABLE ||
+                     status.error_code() == grpc::StatusCode::CANCELLED;
+  if (ended && status.error_details().empty()) {
     return kind == nullptr ? closed(socket_) : outcome_unknown(socket_, kind);
   }
   // gRPC gives no reason if it could not make the message.
@@ -256,11 +259,14 @@ Result<void> Client::watch(const v1::WatchRequest& request,
                            grpc::ClientContext& call) {
   const auto reader = stub_->Watch(&call, request);
   v1::Progress progress;
+  bool enough = false;
   while (reader->Read(&progress)) {
-    if (!each(progress)) call.TryCancel();
+    if (each(progress)) continue;
+    enough = true;
+    call.TryCancel();
   }
   const grpc::Status status = reader->Finish();
-  if (status.ok() || status.error_code() == grpc::StatusCode::CANCELLED) return {};
+  if (status.ok() || enough) return {};
   return error_of(status, nullptr);
 }
 

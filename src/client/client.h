@@ -49,7 +49,8 @@ class Client {
   Result<v1::SnapshotResponse> snapshot(const v1::SnapshotRequest& request);
   Result<v1::Recorder> control_recorder(const v1::ControlRecorderRequest& request);
   // Calls `each` with each update, until the request has ended, `each` returns false, or another
-  // thread cancels the call. Cancelling is not an error.
+  // thread cancels the call.
+  // Errors: unavailable: the daemon stops, or another thread has cancelled the call.
   Result<void> watch(const v1::WatchRequest& request,
                      const std::function<bool(const v1::Progress&)>& each,
                      grpc::ClientContext& call);

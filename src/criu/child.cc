@@ -243,13 +243,16 @@ Result<wire::Response> Child::receive() {
   }
 }
 
+std::string Child::said() const {
+  return last_line(stderr_);
+}
+
 Error Child::ended_early() {
   finish();
   if (lingers_) return lingering();
   std::string message = "criu '" + path_ + "' " + how_it_ended(wait_status_) + " without an answer";
-  const std::string said = last_line(stderr_);
-  if (!said.empty()) {
-    message += ", saying: " + said;
+  if (const std::string last = said(); !last.empty()) {
+    message += ", saying: " + last;
   }
   return Error{Code::unavailable, message};
 }
@@ -298,9 +301,9 @@ Result<void> Child::check_end() {
   if (WIFEXITED(wait_status_) && WEXITSTATUS(wait_status_) == 0) {
     return {};
   }
-  const std::string said = last_line(stderr_);
+  const std::string last = said();
   return Error{Code::failed_precondition, "criu '" + path_ + "' " + how_it_ended(wait_status_) +
-                                              (said.empty() ? "" : ", saying: " + said)};
+                                              (last.empty() ? "" : ", saying: " + last)};
 }
 
 std::uint64_t Child::finish() {

@@ -71,6 +71,8 @@ class Child {
   void keep_connections();
   // Leaves what the process has started as it is, also if somebody kills the process.
   void keep_group() { keeps_group_ = true; }
+  // The last line that the process has written to its stderr. Empty if there is none.
+  [[nodiscard]] std::string said() const;
   // How often the process waited until the disk had read its own files or swapped memory. Known
   // after its end.
   [[nodiscard]] std::uint64_t major_faults() const { return major_faults_; }

@@ -10,6 +10,8 @@
 #include <optional>
 #include <string_view>
 
+#include "base/file.h"
+#include "base/patience.h"
 #include "criu/call_phases.h"
 #include "criu/child.h"
 #include "criu/config_file.h"
@@ -52,6 +54,7 @@ struct Answer {
   wire::Response response;
   std::uint64_t life_ns = 0;
   std::uint64_t major_faults = 0;
+  std::string said;  // its last line on stderr: CRIU writes there until it has its log
 };
 
 // Called at each notification of criu. criu waits until it returns, and fails if it returns an
@@ -88,7 +91,7 @@ Result<Answer> make_call(const ClientOptions& options, CallKind kind, const wire
         if (response->success()) child.keep_group();  // a restored process may be in it
         const std::uint64_t life_ns = child.finish();
         if (!refused) return refused.error();
-        return Answer{std::move(*response), life_ns, child.major_faults()};
+        return Answer{std::move(*response), life_ns, child.major_faults(), child.said()};
       }
       phases.after(response->notify().script());
       if (passed && refused) {
@@ -112,9 +115,10 @@ Result<Answer> make_call(const ClientOptions& options, CallKind kind, const wire
 }
 
 // The error for a refusal of criu: the cause in its log, or else its own message, and where the log
-// is.
-Error refused(const std::string& tried, const wire::Response& response, const std::string& log,
+// is. If criu could not make its log, the cause is what it wrote to stderr.
+Error refused(const std::string& tried, const Answer& answer, const std::string& log,
               const std::string& log_shown) {
+  const wire::Response& response = answer.response;
   std::string why = response.cr_errmsg();
   while (!why.empty() && why.back() == '\n') {
     why.pop_back();
@@ -123,11 +127,13 @@ Error refused(const std::string& tried, const wire::Response& response, const st
   if (!cause.empty()) {
     why = cause;  // cr_errmsg is the log's first error, which is often not the cause
   }
-  if (why.empty() || is_noise(why)) {
-    why = "CRIU gave no reason";
+  const bool silent = why.empty() || is_noise(why);
+  if (silent) {
+    why = answer.said.empty() ? "CRIU gave no reason" : answer.said;
   }
   Error error{Code::failed_precondition, tried + ": " + why + log_shown};
-  if (response.cr_errno() != 0) {
+  // EBADRQC is CRIU's own number for whatever fails before it begins, such as making its log.
+  if (response.cr_errno() != 0 && response.cr_errno() != EBADRQC) {
     error = system_error(tried, response.cr_errno());
     error.message += ": " + why + log_shown;
   }
@@ -172,6 +178,15 @@ struct CriuCall {
   wire::Request request{};
 };
 
+// If the disk of the images is full, adds what of it is used up.
+Error with_advice(Error error, const std::string& images_dir) {
+  if (error.code != Code::resource_exhausted) return error;
+  const auto advice =
+      within(kDiskPatience, [images_dir] { return advice_on_full_disk(images_dir, ENOSPC); });
+  error.message += advice.value_or("");
+  return error;
+}
+
 Result<Answer> call_criu(const ClientOptions& options, CriuCall& call,
                          const std::string& images_dir, const std::string& work_dir,
                          const Passed& passed) {
@@ -207,7 +222,8 @@ Result<Answer> call_criu(const ClientOptions& options, CriuCall& call,
     return with_context(call.tried, answer.error(), call.log_path);
   }
   if (!answer->response.success()) {
-    return refused(call.tried, answer->response, call.log_path, " (log: " + call.log_path + ")");
+    Error error = refused(call.tried, *answer, call.log_path, " (log: " + call.log_path + ")");
+    return with_advice(std::move(error), images_dir);
   }
   return answer;
 }
@@ -287,7 +303,7 @@ Result<void> Client::check() const {
   const Result<Answer> answer = make_call(options_, CallKind::check, request, nullptr);
   if (!answer) return with_context(tried, answer.error(), log);
   if (answer->response.success()) return {};
-  return refused(tried, answer->response, log, "; run 'criu check --all' for more");
+  return refused(tried, *answer, log, "; run 'criu check --all' for more");
 }
 
 Result<DumpReply> Client::pre_dump(const PreDumpRequest& request) const {

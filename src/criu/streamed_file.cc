@@ -264,7 +264,12 @@ Result<std::unique_ptr<StreamedFile>> capture_file(const std::string& name, File
   const std::string path = name + std::string(suffix_of(encoding.compression));
   FileDescriptor file(
       openat(dir_fd, path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
-  if (!file.valid()) return failed_at(path, "make", errno);
+  if (!file.valid()) {
+    Error error = failed_at(path, "make", errno);
+    error.message +=
+        advice_on_full_disk("/proc/self/fd/" + std::to_string(dir_fd), error.errno_value);
+    return error;
+  }
   std::unique_ptr<Encoder> encoder;
   if (encoding.compression != Compression::none) {
     Result<std::unique_ptr<Encoder>> made = Encoder::make(encoding);

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "kymo/result.h"
@@ -59,6 +60,8 @@ struct Finding {
 };
 
 inline constexpr std::size_t kMaxPlaces = 100;
+// The failure of the one finding that is no matter of the processes: only kymod knows where their images go.
+inline constexpr std::string_view kNoRoom = "disk-full";
 
 struct Report {
   pid_t pid = 0;

@@ -1,10 +1,12 @@
 #include "runtime/container_calls.h"
 
+#include <cerrno>
 #include <filesystem>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/file.h"
 #include "base/patience.h"
 #include "criu/leftovers.h"
 #include "criu/log.h"
@@ -25,8 +27,9 @@ namespace {
 // Returns why the command failed: the cause in CRIU's log, or, without any, what the command said.
 Error failure(const ContainerCall& call, const CommandOutcome& outcome) {
   std::string why = criu::cause_in(call.log_path);
+  const bool logged = !why.empty();
   std::string message = call.runtime + " " + call.tried + ": ";
-  if (!why.empty()) {
+  if (logged) {
     message += why + " (log: " + call.log_path + ")";
   } else {
     why = within(kDiskPatience, [reason = call.reason, outcome] {
@@ -35,8 +38,16 @@ Error failure(const ContainerCall& call, const CommandOutcome& outcome) {
     message += why.empty() ? "it " + outcome.ended + " and does not say why" : why;
   }
   Error error{Code::failed_precondition, std::move(message)};
-  if (why.find("No space left") != std::string::npos) {
-    error.code = Code::resource_exhausted;
+  const bool full = why.find("No space left") != std::string::npos;
+  if (full) error.code = Code::resource_exhausted;
+  // Without an inode, CRIU cannot make its log, and its runtime does not know why CRIU failed.
+  if (full || !logged) {
+    const auto advice =
+        within(kDiskPatience, [path = call.log_path] { return advice_on_full_disk(path, ENOSPC); });
+    if (advice && advice->find(full ? "free inodes" : "no free inodes") != std::string::npos) {
+      error.code = Code::resource_exhausted;
+      error.message += *advice;
+    }
   }
   return error;
 }

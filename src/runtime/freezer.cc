@@ -94,10 +94,19 @@ Result<void> Freezer::set(bool frozen, std::chrono::milliseconds within) const {
   }
 }
 
-bool is_frozen(pid_t pid) {
-  if (const Result<Freezer> freezer = Freezer::of(pid); freezer && freezer->frozen()) {
-    return true;
+std::string frozen_cgroup(pid_t pid, const std::string& proc, const std::string& sys) {
+  const Result<Freezer> own = Freezer::of(pid, proc, sys);
+  if (!own) return {};
+  const std::filesystem::path top(sys);
+  for (std::filesystem::path folder = own->folder();
+       folder != top && folder != folder.parent_path(); folder = folder.parent_path()) {
+    if (Freezer(folder, own->version()).frozen()) return folder;
   }
+  return {};
+}
+
+bool is_frozen(pid_t pid) {
+  if (!frozen_cgroup(pid).empty()) return true;
   const Result<probe::Process> process = probe::read_process(pid);
   return process && process->state == 'T';
 }

@@ -39,7 +39,11 @@ class Freezer {
   int version_;
 };
 
-// Whether the freezer of its cgroup, or a signal, has stopped the process.
+// The folder of the frozen cgroup that stops the process: its own one, or one above it. Empty: none does.
+std::string frozen_cgroup(pid_t pid, const std::string& proc = "/proc",
+                          const std::string& sys = "/sys/fs/cgroup");
+
+// Whether the freezer of a cgroup, or a signal, has stopped the process.
 bool is_frozen(pid_t pid);
 
 }  // namespace kymo::runtime

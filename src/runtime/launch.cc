@@ -85,7 +85,11 @@ Error not_opened(const std::string& path, const char* what, const std::string& p
   const int error = why.errno_value;
   const std::string tried = "cannot open " + path + " for the " + what + " of '" + program + "'";
   if (error == 0) return {why.code, tried + ": " + why.message};
-  if (error != ELOOP) return system_error(tried, error);
+  if (error != ELOOP) {
+    Error failed = system_error(tried, error);
+    failed.message += advice_on_full_disk(path, error);
+    return failed;
+  }
   return Error{Code::permission_denied, tried + ": it is a link, which is not followed: remove it",
                ELOOP};
 }

@@ -11,6 +11,7 @@
 #include <chrono>
 #include <filesystem>
 #include <set>
+#include <string_view>
 #include <thread>
 
 #include "base/clock.h"
@@ -392,9 +393,37 @@ pid_t held_by(pid_t pid) {
 }
 
 std::string held_text(pid_t holder) {
-  return "held by process " + std::to_string(holder) +
-         ", a CRIU that was killed but cannot end before its disk answers; it runs on as soon as "
-         "that process ends: repair the disk, or unmount it with umount -f";
+  const Result<probe::Process> seen = probe::read_process(holder);
+  const bool criu = !seen || seen->name.starts_with("criu");
+  std::string text = "held by process " + std::to_string(holder) + ", ";
+  text += criu ? "a CRIU" : "its tracer (" + seen->name + ")";
+  text += " that was killed but cannot end ";
+  constexpr std::string_view kEnds = "; it runs on as soon as that process ends: ";
+  if (const std::string cgroup = frozen_cgroup(holder); !cgroup.empty()) {
+    return text.append("while the cgroup ").append(cgroup).append(" is frozen").append(kEnds) +
+           "unfreeze that cgroup";
+  }
+  text += criu ? "before its disk answers" : "before the kernel has done what it waits for";
+  return text.append(kEnds) + (criu ? "" : "if it waits for a disk, ") +
+         "repair the disk, or unmount it with umount -f";
+}
+
+std::string what_holds(pid_t pid) {
+  if (const pid_t holder = held_by(pid); holder != 0) return held_text(holder);
+  if (const std::string cgroup = frozen_cgroup(pid); !cgroup.empty()) {
+    return "stopped by the frozen cgroup " + cgroup +
+           ": kymo unfreeze, or what froze it, lets it run on";
+  }
+  const Result<probe::Process> seen = probe::read_process(pid);
+  if (!seen || !seen->stopped()) return {};
+  if (seen->tracer == 0 && seen->state == 'T') {
+    return "stopped by a signal: kill -CONT " + std::to_string(pid) + " lets it run on";
+  }
+  const Result<probe::Process> tracer = probe::read_process(seen->tracer);
+  return "stopped by its tracer" +
+         (tracer ? ", process " + std::to_string(tracer->pid) + " (" + tracer->name + ")"
+                 : std::string()) +
+         ": it runs on when that lets it go or ends";
 }
 
 }  // namespace kymo::runtime

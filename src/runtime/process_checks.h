@@ -61,11 +61,14 @@ Result<void> ensure_running(const DumpTarget& before);
 // count, nor does one that is this program: see held_by().
 pid_t living_tracer(const std::vector<pid_t>& tree);
 
-// Returns what holds the process: the pid of a tracer that was killed but cannot end, because it
+// Returns what holds the process for good: the pid of a tracer that was killed but cannot end, because it
 // waits for its disk. The process stands still until that ends. 0: nothing.
 // Cost: reads two files of /proc.
 pid_t held_by(pid_t pid);
-// A clause for a message: what holds the process, and what ends that.
+// A clause for a message: that this tracer holds the process, why, and what ends that.
 std::string held_text(pid_t holder);
+// The same for whatever makes the process stand still: such a tracer, one that has stopped it, a frozen cgroup or a
+// signal. Empty: nothing does.
+std::string what_holds(pid_t pid);
 
 }  // namespace kymo::runtime

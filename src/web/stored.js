@@ -91,7 +91,7 @@ function jobsTable(jobs, checkpoints, cells) {
     const now = element("span", { class: "now" }, job.state === "running" ? "…" : "–");
     if (job.state === "running") cells.set(job.name, now);
     const words = [job.held, job.pending, ending(job), job.reason && `its newest dump failed: ${job.reason}`].filter(Boolean).join("; ") || (last && last.verdict) || "";
-    return [link(job.name, part("history", job.name)), stateMark(job.held ? "held" : job.frozen ? "frozen" : job.state), job.state === "running" ? String(job.pid) : "–", now, when(job.created_unix_ns),
+    return [link(job.name, part("history", job.name)), stateMark(job.held && (!job.frozen || job.held.startsWith("held by")) ? "held" : job.frozen ? "frozen" : job.state), job.state === "running" ? String(job.pid) : "–", now, when(job.created_unix_ns),
       last ? link(when(last.created_unix_ns), part("checkpoint", last.id)) : "–", last && last.stood_still_ns ? duration(last.stood_still_ns) : "–",
       last ? phaseBar(last.phases, last.state === "failed") : "", element("span", { class: job.reason ? "why fault" : "why" }, words), element("span", { class: "why" }, job.command.join(" "))];
   }), { id: "jobs" });

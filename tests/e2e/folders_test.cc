@@ -248,6 +248,7 @@ TEST_F(FoldersTest, NothingIsRestoredFromWhereAnotherUserCouldChangeIt) {
   ASSERT_EQ(chmod((images + "/pstree.img").c_str(), 0644), 0);
   ASSERT_EQ(chown(home.c_str(), kOther, kOther), 0);
   const std::string copy = folder_.path() + "/copy";
+  wait_until_recorded(path, {"dump"});
   ASSERT_EQ(run({"cp", "-r", path, copy}).exit_code, 0);
   const Outcome restored = kymod_.kymo({"restore", "process", copy});
   EXPECT_EQ(restored.exit_code, 0) << restored.err;

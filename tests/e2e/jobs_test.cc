@@ -4,6 +4,7 @@
 #include <pty.h>
 #include <signal.h>
 #include <sys/mount.h>
+#include <sys/ptrace.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -145,6 +146,7 @@ TEST(JobsTest, InspectShowsAJobACheckpointAndADirectory) {
   EXPECT_NE(text.out.find("\n  stood still "), std::string::npos) << text.out;
   EXPECT_NE(kymod.kymo({"inspect", "work"}).out.find(id), std::string::npos);
   // A directory that no kymod has listed.
+  wait_until_recorded(dir, {"dump"});
   fs::copy(dir, kymod.path("copy"), fs::copy_options::recursive);
   const nlohmann::json copy = kymod.kymo_json({"inspect", kymod.path("copy")});
   EXPECT_TRUE(copy["checkpoint"].is_null());
@@ -168,6 +170,7 @@ TEST(JobsTest, DeleteRemovesCheckpointsAndJobsButNoneThatRuns) {
   EXPECT_EQ(kymod.kymo_json({"checkpoints"}).size(), 1U);
   static_cast<void>(
       kymod.kymo_json({"dump", "process", "work", "--leave-running", "--dir", kymod.path("gone")}));
+  wait_until_recorded(kymod.path("gone"), {"dump"});
   fs::remove_all(kymod.path("gone"));
   const Outcome forgotten = kymod.kymo({"delete", kymod.path("gone")});
   EXPECT_EQ(forgotten.exit_code, 0) << forgotten.err;
@@ -204,6 +207,7 @@ TEST(JobsTest, AJobIsDeletedOfWhichTwoCheckpointsNameOneDirectory) {
   criu.let_do("exit 3");
   EXPECT_EQ(kymod.kymo({"dump", "process", "work", "--dir", dir}).exit_code, 1);
   criu.mend();
+  wait_until_recorded(dir, {"dump"});
   fs::remove_all(dir);
   const Outcome dumped = kymod.kymo({"dump", "process", "work", "--dir", dir});
   ASSERT_EQ(dumped.exit_code, 0) << dumped.err;
@@ -463,6 +467,45 @@ TEST(JobsTest, AFrozenJobIsShownAsFrozen) {
 }
 
 // A dump that is refused because of a terminal must not be listed as a failed checkpoint.
+// Before the fix, kymo ps said only that a job was "frozen" if somebody had stopped it with a signal, and nothing at all if
+// a debugger had.
+TEST(JobsTest, WhateverMakesAJobStandStillIsNamed) {
+  KYMO_NEEDS_CRIU();
+  Kymod kymod;
+  kymod.start();
+  const pid_t pid = kymod.churn(1, "work")["pid"].get<pid_t>();
+  const auto held = [&] { return kymod.job("work")["held"].get<std::string>(); };
+  const auto shown = [&](const std::string& state, const std::string& note) {
+    const std::string table = kymod.kymo({"ps"}).out;
+    EXPECT_NE(table.find(" " + state + " "), std::string::npos) << table;
+    EXPECT_NE(table.find(note), std::string::npos) << table;
+  };
+  EXPECT_EQ(held(), "");
+  kill(pid, SIGSTOP);
+  EXPECT_TRUE(eventually([&] {
+    return held() == "stopped by a signal: kill -CONT " + std::to_string(pid) + " lets it run on";
+  })) << held();
+  shown("frozen", "stopped by a signal");
+  kill(pid, SIGCONT);
+  EXPECT_TRUE(eventually([&] { return held().empty(); })) << held();
+
+  ASSERT_EQ(ptrace(PTRACE_SEIZE, pid, nullptr, nullptr), 0);
+  EXPECT_EQ(held(), "") << "a tracer such as strace lets it run";
+  ASSERT_EQ(ptrace(PTRACE_INTERRUPT, pid, nullptr, nullptr), 0);
+  ASSERT_EQ(waitpid(pid, nullptr, __WALL), pid);
+  const std::string tracer = "stopped by its tracer, process " + std::to_string(getpid()) + " (";
+  EXPECT_TRUE(held().starts_with(tracer)) << held();
+  shown("held", tracer);
+  EXPECT_EQ(ptrace(PTRACE_DETACH, pid, nullptr, nullptr), 0);
+  EXPECT_TRUE(eventually([&] { return held().empty(); })) << held();
+
+  ASSERT_EQ(kymod.kymo({"freeze", "process", "work"}).exit_code, 0);
+  EXPECT_TRUE(held().starts_with("stopped by the frozen cgroup /sys/fs/cgroup/")) << held();
+  shown("frozen", "stopped by the frozen cgroup");
+  ASSERT_EQ(kymod.kymo({"unfreeze", "process", "work"}).exit_code, 0);
+  EXPECT_EQ(held(), "");
+}
+
 TEST(JobsTest, AProcessOnATerminalIsRefusedAndNeverFrozen) {
   KYMO_NEEDS_CRIU();
   Kymod kymod;

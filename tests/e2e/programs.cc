@@ -290,6 +290,12 @@ nlohmann::json ended_metadata(const std::string& recording) {
   return metadata;
 }
 
+void wait_until_recorded(const std::string& checkpoint, const std::vector<std::string>& names) {
+  for (const std::string& name : names) {
+    static_cast<void>(ended_metadata(checkpoint + "/recordings/" + name + ".tsv"));
+  }
+}
+
 std::string dump_log(const std::string& directory, pid_t pid) {
   namespace fs = std::filesystem;
   const std::string of_pid = "-" + std::to_string(pid);

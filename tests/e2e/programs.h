@@ -103,6 +103,9 @@ bool has_no_rights(const std::string& status);
 std::map<std::string, std::vector<std::uint64_t>> read_recording(const std::string& path);
 // Waits until a recording's metadata says that it has ended, and returns the metadata.
 nlohmann::json ended_metadata(const std::string& recording);
+// Waits until these recordings of a checkpoint ("dump", "restore") have ended. kymod writes them for a second longer
+// than the request runs. Only then may its folder be removed or copied.
+void wait_until_recorded(const std::string& checkpoint, const std::vector<std::string>& names);
 std::string read_file(const std::string& path);
 // Lists the files in the images and work folders of a checkpoint for which other users have any right, one per
 // line.

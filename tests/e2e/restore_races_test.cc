@@ -79,6 +79,7 @@ TEST_F(RestoreRacesTest, ADeletionOfACheckpointThatIsRestoredThroughALinkIsRefus
 
 TEST_F(RestoreRacesTest, WhileOneIsMadeEachOtherOfTheSameCheckpointIsRefusedInOneLine) {
   static_cast<void>(kymod_->kymo_json({"dump", "process", "work", "--dir", dir(1)}));
+  wait_until_recorded(dir(1), {"dump"});
   fs::copy(dir(1), dir(2), fs::copy_options::recursive);
   const std::string link = kymod_->path("link");
   fs::create_directory_symlink(dir(1), link);
@@ -88,9 +89,8 @@ TEST_F(RestoreRacesTest, WhileOneIsMadeEachOtherOfTheSameCheckpointIsRefusedInOn
     EXPECT_EQ(refused.exit_code, 1) << refused.out;
     EXPECT_EQ(std::count(refused.err.begin(), refused.err.end(), '\n'), 1) << refused.err;
     expect_all_is_there();
-    static_cast<void>(kymod_->kymo_json({"dump", "process", "work", "--dir", dir(3)}));
-    fs::remove_all(dir(1));
-    fs::rename(dir(3), dir(1));
+    ASSERT_EQ(kymod_->kymo({"delete", dir(1)}).exit_code, 0);
+    static_cast<void>(kymod_->kymo_json({"dump", "process", "work", "--dir", dir(1)}));
   }
 }
 
@@ -130,6 +130,7 @@ TEST_F(RestoreRacesTest, ADeletionOfTheJobAndItsCheckpointsIsRefusedAndDeletesNo
 
 TEST_F(RestoreRacesTest, ADeletionOfTheJobWhoseCopyIsRestoredIsRefused) {
   static_cast<void>(kymod_->kymo_json({"dump", "process", "work", "--dir", dir(1)}));
+  wait_until_recorded(dir(1), {"dump"});
   fs::copy(dir(1), dir(2), fs::copy_options::recursive);
   ASSERT_EQ(kymod_->kymo({"delete", dir(1)}).exit_code, 0);
   const Outcome deleted = call_during_a_restore(dir(2), {"delete", "work"});

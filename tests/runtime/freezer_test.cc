@@ -66,6 +66,23 @@ TEST_F(FakeCgroup, WhereBothVersionsHaveAFreezerVersionOneFreezes) {
   EXPECT_TRUE(freezer()->set(false).ok());
 }
 
+// Before the fix, a process that was frozen with a cgroup above its own one seemed to run.
+TEST_F(FakeCgroup, TheFrozenOneMayBeAboveThatOfTheProcess) {
+  group("6:freezer:/all/web\n");
+  folder_.folder("sys/freezer/all/web");
+  folder_.file("sys/freezer/all/web/freezer.state", "THAWED\n");
+  folder_.file("sys/freezer/all/web/freezer.self_freezing", "0\n");
+  const std::string all = folder_.path() + "/sys/freezer/all";
+  const auto frozen = [&] {
+    return frozen_cgroup(7, folder_.path() + "/proc", folder_.path() + "/sys");
+  };
+  EXPECT_EQ(frozen(), "");
+  folder_.file("sys/freezer/all/freezer.self_freezing", "1\n");
+  EXPECT_EQ(frozen(), all);
+  folder_.file("sys/freezer/all/web/freezer.self_freezing", "1\n");
+  EXPECT_EQ(frozen(), all + "/web");
+}
+
 TEST_F(FakeCgroup, WithoutAFreezerSaysSo) {
   group("1:cpu:/web\n");
   EXPECT_EQ(freezer().error().code, Code::failed_precondition);

@@ -43,7 +43,7 @@ before(async () => {
   fs.copyFileSync(stacks, path.join(dump.directory, "recordings", "dump.pb.gz"));
 });
 after(async () => {
-  await browser.close();
+  await browser?.close();
   for (const one of all) await one.end();
   lock.stdin.end();
   fs.rmSync(folder, { recursive: true });
@@ -61,14 +61,21 @@ async function open(hash, options = {}, { url } = kymod) {
   await page.goto(url + hash);
   return page;
 }
-// Waits until the screen shows everything that the address names.
+// Waits until the screen shows everything that the address names. Takes all in one look: between two, another place could
+// come into the address, of which nothing is shown yet.
 async function shown(page, wanted = () => true) {
-  await until(`the view is shown: ${wanted}`, () => page.evaluate(() => document.getElementById("profiles").dataset.shown === location.hash && !document.getElementById("profiles").hasAttribute("aria-busy"))
-    .then(async (done) => done && wanted(await place(page))));
+  await until(`the view is shown: ${wanted}`, async () => {
+    const { hash, whole } = await page.evaluate(() => {
+      const { dataset, ariaBusy } = document.getElementById("profiles");
+      return { hash: location.hash, whole: dataset.shown === location.hash && ariaBusy === null };
+    });
+    return whole && wanted(partsOf(hash));
+  });
   await settled(page);
 }
+const partsOf = (hash) => Object.fromEntries(new URLSearchParams(hash.slice(1)));
 // The parameters of the address.
-const place = (page) => page.evaluate(() => Object.fromEntries(new URLSearchParams(location.hash.slice(1))));
+const place = async (page) => partsOf(await page.evaluate(() => location.hash));
 const said = (page) => page.textContent("#profiles-stacks .said");
 const services = (page) => page.locator(".services button:visible span:first-child").allTextContents();
 const chosen = (page) => page.locator(".services button[aria-pressed=true]").getAttribute("data-service");

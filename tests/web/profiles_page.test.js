@@ -130,6 +130,50 @@ test("keys on the chart move and widen the range, and a gap is drawn as a gap", 
   await page.context().close();
 });
 
+// Holds what the page asks for the chart, until release(). asked() waits until it has asked.
+async function hold(page) {
+  let release;
+  let asked = 0;
+  const released = new Promise((resolve) => (release = resolve));
+  await page.route((url) => url.pathname === "/api/profile_totals", async (route) => {
+    ++asked;
+    await released;
+    await route.continue();
+  });
+  return { release, asked: () => until("the page asks", () => asked > 0) };
+}
+
+// Before the fix, the data of the first range took the chart back, and the second key was lost.
+test("what is chosen on the chart while another range is read is not lost", async () => {
+  const page = await opened(at(END - 60, END));
+  const held = await hold(page);
+  await page.focus("#profiles-chart .chart");
+  await page.keyboard.press("PageUp");
+  await held.asked();
+  await page.keyboard.press("0");
+  held.release();
+  await shown(page, ({ from }) => from === instant(END - 180));
+  assert.strictEqual((await place(page)).to, instant(END));
+  await page.context().close();
+});
+
+// Before the fix, the page stayed busy, and the chart stayed at the range that was given up.
+test("Back, while another range is read, shows the range before", async () => {
+  const page = await opened(at(END - 60, END));
+  const held = await hold(page);
+  await page.focus("#profiles-chart .chart");
+  await page.keyboard.press("PageUp");
+  await held.asked();
+  await page.goBack();
+  await shown(page, ({ to }) => to === instant(END));
+  held.release();
+  await page.focus("#profiles-chart .chart");
+  await page.keyboard.press("PageUp");
+  await shown(page, ({ to }) => to !== instant(END));
+  assert.deepStrictEqual((({ from, to }) => [from, to])(await place(page)), [instant(END - 120), instant(END - 60)]);
+  await page.context().close();
+});
+
 test("a range is typed, and one that ends before it begins is refused", async () => {
   const page = await opened(at(END - 60, END));
   assert.strictEqual(await page.inputValue("#profiles-from"), "2025-03-04T05:00");

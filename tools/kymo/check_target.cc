@@ -7,6 +7,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "check_report.h"
 #include "checkpoint_options.h"
@@ -73,46 +74,44 @@ nlohmann::json json_of(const TargetReport& looked) {
   return json;
 }
 
-v1::CheckRequest request_of(const v1::Target& target, const v1::CheckpointOptions& asked) {
-  v1::CheckRequest request;
-  *request.mutable_target() = target;
-  *request.mutable_options() = asked;
-  return request;
-}
-
 // kymod knows the processes of a container, and may see them all.
-Result<TargetReport> ask_kymod(client::Client& client, const v1::Target& target,
-                               const v1::CheckpointOptions& asked) {
-  const Result<v1::CheckResponse> response = client.check(request_of(target, asked));
+Result<TargetReport> ask_kymod(client::Client& client, const v1::CheckRequest& planned) {
+  const Result<v1::CheckResponse> response = client.check(planned);
   if (!response) return response.error();
   return TargetReport{preflight::report_of(*response), response->forecast(), ""};
 }
 
 // A process is looked at by this program, which shows what its user may see. Only kymod knows
-// earlier dumps.
-Result<TargetReport> look_at_process(Result<client::Client>& client, const v1::Target& target,
-                                     pid_t pid, const v1::CheckpointOptions& asked) {
+// earlier dumps, and whether the images have room.
+Result<TargetReport> look_at_process(Result<client::Client>& client,
+                                     const v1::CheckRequest& planned, pid_t pid) {
   const char* const home = std::getenv("HOME");
   Result<preflight::Report> report = preflight::look_at(
-      pid, preflight::options_of({.asked = asked, .home = home == nullptr ? "" : home}));
+      pid,
+      preflight::options_of({.asked = planned.options(), .home = home == nullptr ? "" : home}));
   if (!report) return report.error();
   TargetReport looked{*std::move(report), {}, ""};
   const Result<v1::CheckResponse> known =
-      client ? client->check(request_of(target, asked)) : Result<v1::CheckResponse>(client.error());
-  if (known) {
-    looked.forecast = known->forecast();
-  } else {
+      client ? client->check(planned) : Result<v1::CheckResponse>(client.error());
+  if (!known) {
     looked.no_forecast = known.error().message;
+    return looked;
+  }
+  looked.forecast = known->forecast();
+  std::vector<preflight::Finding>& findings = looked.report.findings;
+  const preflight::Report of_kymod = preflight::report_of(*known);
+  for (const preflight::Finding& finding : of_kymod.findings) {
+    if (finding.failure == preflight::kNoRoom) findings.insert(findings.begin(), finding);
   }
   return looked;
 }
 
-Result<TargetReport> look(const Context& context, const v1::Target& target,
-                          const v1::CheckpointOptions& asked) {
+Result<TargetReport> look(const Context& context, const v1::CheckRequest& planned) {
+  const v1::Target& target = planned.target();
   Result<client::Client> client = client::Client::connect(context.socket);
-  if (target.has_pid()) return look_at_process(client, target, target.pid(), asked);
+  if (target.has_pid()) return look_at_process(client, planned, target.pid());
   if (!client) return client.error();
-  if (!target.has_job()) return ask_kymod(*client, target, asked);
+  if (!target.has_job()) return ask_kymod(*client, planned);
   const Result<v1::InspectResponse> seen = client->inspect(target.job());
   if (!seen) return seen.error();
   if (!seen->has_job() || seen->job().state() != v1::Job::RUNNING) {
@@ -121,9 +120,9 @@ Result<TargetReport> look(const Context& context, const v1::Target& target,
   }
   const v1::Runtime runtime = seen->job().runtime();
   if (runtime != v1::RUNTIME_UNSPECIFIED && runtime != v1::PROCESS) {
-    return ask_kymod(*client, target, asked);
+    return ask_kymod(*client, planned);
   }
-  return look_at_process(client, target, seen->job().pid(), asked);
+  return look_at_process(client, planned, seen->job().pid());
 }
 
 void add_check_kind(CLI::App& check, Context& context, const TargetKind& kind) {
@@ -138,23 +137,24 @@ void add_check_kind(CLI::App& check, Context& context, const TargetKind& kind) {
       "not all could be seen");
   verb->fallthrough();
   auto text = std::make_shared<std::string>();
-  auto options = std::make_shared<v1::CheckpointOptions>();
+  auto planned = std::make_shared<v1::CheckRequest>();
   verb->add_option("target", *text, kind.help)->required()->option_text(kind.shown);
-  add_checkpoint_options(*verb, *options);
-  add_dump_only_options(*verb, *options);
+  v1::CheckpointOptions& options = *planned->mutable_options();
+  add_checkpoint_options(*verb, options);
+  add_dump_only_options(*verb, options);
   if (kind.runtime != v1::PROCESS) hide_options_of_processes(*verb);
   verb->add_flag("--json", context.json, "Print JSON");
   add_quiet_option(*verb, context);
-  verb->callback([&context, text, options, &kind] {
-    check_target(context, target_of(kind, *text), *options);
+  verb->callback([&context, text, planned, &kind] {
+    *planned->mutable_target() = target_of(kind, *text);
+    check_target(context, *planned);
   });
 }
 
 }  // namespace
 
-void check_target(Context& context, const v1::Target& target,
-                  const v1::CheckpointOptions& options) {
-  const Result<TargetReport> looked = look(context, target, options);
+void check_target(Context& context, const v1::CheckRequest& planned) {
+  const Result<TargetReport> looked = look(context, planned);
   if (!looked) return fail(context, looked.error());
   if (context.quiet) {
     // The exit code says it all.

@@ -189,9 +189,6 @@ void add_kind(CLI::App& dump_verb, Context& context, const TargetKind& kind) {
   const auto streaming = add_stream_options(*verb);
   if (kind.runtime != v1::PROCESS) hide_options_of_processes(*verb);
   verb->callback([&context, flags, &kind, streaming] {
-    if (flags->dry_run) {
-      return check_target(context, target_of(kind, flags->target), flags->options);
-    }
     v1::DumpRequest request;
     set_target(request, target_of(kind, flags->target));
     if (!flags->directory.empty()) {
@@ -204,6 +201,14 @@ void add_kind(CLI::App& dump_verb, Context& context, const TargetKind& kind) {
     request.set_force(flags->force);
     set_stream(request, *streaming);
     *request.mutable_options() = flags->options;
+    if (flags->dry_run) {
+      v1::CheckRequest planned;
+      *planned.mutable_target() = target_of(kind, flags->target);
+      *planned.mutable_options() = flags->options;
+      planned.set_directory(request.directory());
+      planned.set_compression(request.compression());
+      return check_target(context, planned);
+    }
     dump(context, request, flags->target, flags->print_stats);
   });
 }

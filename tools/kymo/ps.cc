@@ -17,14 +17,20 @@ std::string command_of(const v1::Job& job) {
   return out;
 }
 
+// Whether something else than a frozen cgroup or a signal makes it stand still.
+bool is_held(const v1::Job& job) {
+  return !job.held().empty() && (!job.frozen() || job.held().starts_with("held by"));
+}
+
 // What holds the job, what goes on with it, how it ended, and why its newest dump failed. Empty if
 // none is the case.
 std::string note_of(const v1::Job& job) {
-  if (!job.held().empty()) return job.held();
-  std::string note = job.pending();
+  if (is_held(job)) return job.held();
+  std::string note = job.held();
   const auto add = [&note](const std::string& text) {
     if (!text.empty()) note += (note.empty() ? "" : "; ") + text;
   };
+  add(job.pending());
   add(ending_of(job));
   if (!job.last_failure().empty()) {
     add("its newest dump failed: " + report::short_reason(job.last_failure()));
@@ -44,7 +50,7 @@ void list_jobs(Context& context) {
     json.push_back(report::to_json(job));
     const bool running = job.state() == v1::Job::RUNNING;
     const bool frozen = job.frozen() && job.pending().empty();  // a dump stops the process
-    const char* const halted = !job.held().empty() ? "held" : frozen ? "frozen" : nullptr;
+    const char* const halted = is_held(job) ? "held" : frozen ? "frozen" : nullptr;
     rows.push_back({job.name(),
                     halted != nullptr ? halted : json.back()["state"].get<std::string>(),
                     running ? std::to_string(job.pid()) : "-", local_time(job.created_unix_ns()),

@@ -3,15 +3,19 @@
 #include <spdlog/spdlog.h>
 
 #include <atomic>
+#include <cctype>
 #include <chrono>
 #include <cstdlib>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "base/mounts.h"
 #include "base/patience.h"
+#include "daemon/config/allowed_path.h"
 #include "daemon/request/forecast.h"
+#include "daemon/request/room.h"
 #include "daemon/request/run_record.h"
 #include "failures/explain.h"
 #include "preflight/planned_dump.h"
@@ -115,6 +119,36 @@ void add_forecast(const Parts& parts, const Target& target, v1::CheckResponse& r
   set(times.total_ns, *forecast.mutable_total_ns());
 }
 
+std::string_view name_of(v1::Compression compression) {
+  return compression == v1::ZSTD ? "zstd" : compression == v1::LZ4 ? "lz4" : "";
+}
+
+// A dump is refused with the same figures.
+Result<void> add_room(const Parts& parts, const Target& target, const v1::CheckRequest& request,
+                      preflight::Report& report) {
+  std::string folder = parts.config.state_dir + "/checkpoints";
+  if (!request.directory().empty()) {
+    Result<std::string> allowed =
+        allowed_path(parts.config, "check a dump into", request.directory());
+    if (!allowed) return allowed.error();
+    folder = *std::move(allowed);
+  }
+  if (report.memory_bytes == 0) return {};
+  const std::optional<NoRoom> none =
+      find_no_room(folder, plan_images(parts.store, history_owner(target), report.memory_bytes,
+                                       name_of(request.compression())));
+  if (!none) return {};
+  std::string remedy = none->remedy + ".";
+  remedy.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(remedy.front())));
+  report.findings.insert(report.findings.begin(), {preflight::Grade::refuses,
+                                                   std::string(preflight::kNoRoom),
+                                                   "there is no room for the images",
+                                                   remedy,
+                                                   1,
+                                                   {{0, "", -1, none->figures}}});
+  return {};
+}
+
 }  // namespace
 
 Result<void> refuse_if_sure_to_fail(const Target& target, const v1::DumpRequest& request,
@@ -153,8 +187,11 @@ Error with_possible_causes(Error error, const std::vector<std::string>& seen_bef
 Result<v1::CheckResponse> check_target(const Parts& parts, const v1::CheckRequest& request) {
   const Result<Target> target = find_target(parts, "check", request.target());
   if (!target) return target.error();
-  const Result<preflight::Report> report = look(*target, request.options());
+  Result<preflight::Report> report = look(*target, request.options());
   if (!report) return report.error();
+  if (Result<void> room = add_room(parts, *target, request, *report); !room) {
+    return room.error();
+  }
   v1::CheckResponse response = to_api(*report);
   add_forecast(parts, *target, response);
   return response;

@@ -150,15 +150,10 @@ Result<void> look_before(DumpContext& c) {
 
 // Runs before anything is made, and before the process is stopped.
 Result<void> look_for_room(DumpContext& c) {
-  constexpr std::size_t kEarlier = 50;
   if (c.asked.force() || c.memory_bytes == 0) return {};
-  PlannedImages planned{.memory_bytes = c.memory_bytes, .compressed = is_compressed(c.stream)};
-  if (planned.compressed) {
-    const auto earlier = c.parts.store.runs(c.owner, store::RunKind::dump, kEarlier);
-    if (earlier) {
-      planned.least_share = least_share_of(*earlier, criu::name_of(c.stream->compression));
-    }
-  }
+  const std::string_view compression =
+      is_compressed(c.stream) ? criu::name_of(c.stream->compression) : std::string_view();
+  const PlannedImages planned = plan_images(c.parts.store, c.owner, c.memory_bytes, compression);
   const std::string folder =
       c.asked_directory.empty() ? c.parts.config.state_dir + "/checkpoints" : c.asked_directory;
   const Result<void> room = check_room(folder, planned);
@@ -207,7 +202,8 @@ Error explain_criu(const DumpContext& c, Error error) {
 Error explain_full_disk(const DumpContext& c, Error error) {
   if (error.code != Code::resource_exhausted || c.memory_bytes == 0) return error;
   const std::string id = failures::of_error(error).id;
-  if (id != "no-space" && id != "disk-full") return error;
+  const bool no_inodes = error.message.find("free inodes") != std::string::npos;
+  if (no_inodes || (id != "no-space" && id != "disk-full")) return error;
   error.message +=
       "; about " + report::bytes(c.memory_bytes) +
       (is_compressed(c.stream) ? ", before compression, are needed in " : " are needed in ") +

@@ -324,7 +324,9 @@ Result<void> prepare_directory(RestoreContext& c) {
   if (Result<void> made = make_place(c); !made) return made;
   for (const std::string& folder : {c.to->work(), c.to->recordings()}) {
     if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
-      return system_error("restore " + c.directory + ": make " + folder, errno);
+      Error error = system_error("restore " + c.directory + ": make " + folder, errno);
+      error.message += advice_on_full_disk(folder, error.errno_value);
+      return error;
     }
     if (auto own = open_own_folder(folder); !own) return in_restore(c, own.error());
   }

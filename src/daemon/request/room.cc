@@ -29,11 +29,14 @@ constexpr double kShareWithoutCompression = 0.9;
 constexpr double kShareOfEarlier = 0.5;
 // zstd at level 1 makes 6,788 bytes of 200 MB of zeros, which are 0.00003 of them.
 constexpr double kLeastShare = 0.00003;
+// A checkpoint of the smallest process has about 20 files and folders.
+constexpr std::uint64_t kLeastInodes = 10;
 
 struct DiskRoom {
   std::uint64_t bytes = 0;
   bool plain = false;   // the file system stores every byte as it is
   bool memory = false;  // the memory is the bound, not the size of the file system
+  std::uint64_t inodes = UINT64_MAX;  // free ones; the maximum: as many as are needed
 };
 
 std::uint64_t free_memory() {
@@ -58,6 +61,7 @@ std::optional<DiskRoom> room_at(const std::string& directory) {
   DiskRoom room;
   room.bytes =
       blocks * static_cast<std::uint64_t>(about.f_frsize != 0 ? about.f_frsize : about.f_bsize);
+  if (about.f_files != 0) room.inodes = about.f_ffree;
   room.plain = std::find(kPlain.begin(), kPlain.end(), type) != kPlain.end();
   if (type == kTmpfs) {
     const std::uint64_t memory = free_memory();
@@ -90,27 +94,50 @@ double least_share_of(const std::vector<store::Run>& earlier, std::string_view c
   return least;
 }
 
-Result<void> check_room(const std::string& directory, const PlannedImages& planned) {
+PlannedImages plan_images(store::Store& store, std::string_view owner, std::uint64_t memory_bytes,
+                          std::string_view compression) {
+  constexpr std::size_t kEarlier = 50;
+  PlannedImages planned{.memory_bytes = memory_bytes, .compressed = !compression.empty()};
+  if (!planned.compressed) return planned;
+  const auto earlier = store.runs(owner, store::RunKind::dump, kEarlier);
+  if (earlier) planned.least_share = least_share_of(*earlier, compression);
+  return planned;
+}
+
+std::optional<NoRoom> find_no_room(const std::string& directory, const PlannedImages& planned) {
   const auto asked = within(kDiskPatience, [directory] { return room_at(directory); });
-  if (!asked || !*asked) return {};
+  if (!asked || !*asked) return std::nullopt;
   const DiskRoom& room = **asked;
+  NoRoom none{"", "free space, or name another directory with --dir"};
+  if (room.inodes < kLeastInodes) {
+    none.figures = "each file in " + directory + " needs an inode, and its disk has " +
+                   std::to_string(room.inodes) + " free inodes (df -i)";
+    none.remedy = "delete files there, or name another directory with --dir";
+    return none;
+  }
   const double share = share_of(planned, room);
   const auto least = static_cast<std::uint64_t>(static_cast<double>(planned.memory_bytes) * share);
-  if (least <= room.bytes) return {};
+  if (least <= room.bytes) return std::nullopt;
   const bool plain = !planned.compressed && room.plain;
-  std::string text = "there is no room for its images: ";
   if (plain) {
-    text += "about " + report::bytes(planned.memory_bytes);
+    none.figures = "about " + report::bytes(planned.memory_bytes);
+    none.remedy += ", or compress the images of a process (--compression zstd)";
   } else {
-    text += "at least " + report::bytes(least) + ", even if they are compressed,";
+    none.figures = "at least " + report::bytes(least) + ", even if they are compressed,";
   }
-  text += " are needed in " + directory;
-  text += room.memory ? ", and the machine has " : ", and its disk has ";
-  text += report::bytes(room.bytes);
-  text += room.memory ? " of memory free" : " free";
-  text += ": free space, or name another directory with --dir";
-  if (plain) text += ", or compress the images of a process (--compression zstd)";
-  return Error{Code::resource_exhausted, text + ". Pass --force to try it all the same"};
+  none.figures += " are needed in " + directory;
+  none.figures += room.memory ? ", and the machine has " : ", and its disk has ";
+  none.figures += report::bytes(room.bytes);
+  none.figures += room.memory ? " of memory free" : " free";
+  return none;
+}
+
+Result<void> check_room(const std::string& directory, const PlannedImages& planned) {
+  const std::optional<NoRoom> none = find_no_room(directory, planned);
+  if (!none) return {};
+  return Error{Code::resource_exhausted, "there is no room for its images: " + none->figures +
+                                             ": " + none->remedy +
+                                             ". Pass --force to try it all the same"};
 }
 
 }  // namespace kymo::daemon

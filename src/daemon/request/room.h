@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,15 +24,29 @@ struct PlannedImages {
 // ("zstd"); 0: there is none.
 double least_share_of(const std::vector<store::Run>& earlier, std::string_view compression);
 
-// Refuses a dump whose images clearly have no room. CRIU would find that only after it has stopped the process. The
+// What is planned, if the images are compressed like this ("zstd"; empty: they are not). The history of the owner tells
+// how much compressed images took.
+PlannedImages plan_images(store::Store& store, std::string_view owner, std::uint64_t memory_bytes,
+                          std::string_view compression);
+
+// Why images have no room.
+struct NoRoom {
+  std::string figures;  // "about 2 GiB are needed in /c, and its disk has 1 GiB free"
+  std::string remedy;   // "free space, or ..."
+};
+
+// Whether images clearly have no room. CRIU would find that only after it has stopped the process. The
 // estimate of what they take is a low one, because such a dump must not be refused if it could succeed.
 // - Without compression, it is nine tenths of the memory: the process may give memory back meanwhile.
 // - Compressed, it is half of the smallest part in earlier dumps, or 0.003 % of the memory if there were
 //   none, which is what zstd makes of zeros. The same holds on a file system that may compress files itself, or does not say.
 // - On a tmpfs, the machine's free memory and swap are a bound, too.
+// A disk with fewer than ten free inodes has no room, either.
 // `directory`: of the checkpoint, which need not exist. A quota of a user is not seen.
-// Threads: any; blocks for at most kDiskPatience. If the disk does not answer by then, nothing is refused.
-// Errors:  resource_exhausted: the figures, and what to do.
+// Threads: any; blocks for at most kDiskPatience. If the disk does not answer by then, they have room.
+std::optional<NoRoom> find_no_room(const std::string& directory, const PlannedImages& planned);
+// The same as an error.
+// Errors: resource_exhausted: the figures, and what to do.
 Result<void> check_room(const std::string& directory, const PlannedImages& planned);
 
 }  // namespace kymo::daemon

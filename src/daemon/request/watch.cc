@@ -77,6 +77,17 @@ bool wait_for_next(ProgressBoard& board, Clock::time_point due, std::uint64_t& s
   return !out.gone();
 }
 
+Error stopping() {
+  return {Code::unavailable, "kymod is stopping: try again when it is back"};
+}
+
+// The result for a reader that has gone. When kymod stops, gRPC cancels the calls that are left, so that
+// their readers seem to have gone: they must not be told that all is well.
+Result<void> reader_gone(const ProgressBoard& board) {
+  if (board.stopped()) return stopping();
+  return {};
+}
+
 }  // namespace
 
 Result<void> watch(ProgressBoard& board, const v1::WatchRequest& request, const WatchOutput& out) {
@@ -117,13 +128,11 @@ Result<void> watch(ProgressBoard& board, const v1::WatchRequest& request, const 
                    "watch " + target_of(request) +
                        ": no dump or restore of it is running: kymo ps lists the jobs"};
     }
-    if (!write_round(watched, out, told)) return {};
+    if (!write_round(watched, out, told)) return reader_gone(board);
     const bool over = watched.empty() && !(all && request.wait()) && !(told.empty() && !all);
     if (over) return {};
-    if (board.stopped()) {
-      return Error{Code::unavailable, "kymod is stopping: try again when it is back"};
-    }
-    if (!wait_for_next(board, due, seen, out)) return {};
+    if (board.stopped()) return stopping();
+    if (!wait_for_next(board, due, seen, out)) return reader_gone(board);
   }
 }
 

@@ -30,7 +30,9 @@ Result<FileDescriptor> make_private_folder(const std::string& path) {
   if (folder) return folder;
   const Error& error = folder.error();
   if (error.errno_value != 0) {
-    return Error{error.code, "make the checkpoint directory " + path + ": " + error.message,
+    return Error{error.code,
+                 "make the checkpoint directory " + path + ": " + error.message +
+                     advice_on_full_disk(path, error.errno_value),
                  error.errno_value};
   }
   return Error{error.code, "dump into " + path + ": " + error.message +
@@ -121,7 +123,9 @@ Result<void> create_checkpoint_dir(const CheckpointDir& dir) {
   if (Result<void> empty = check_empty(dir.path()); !empty) return empty;
   for (const fs::path folder : {dir.partial_images(), dir.work(), dir.recordings()}) {
     if (mkdirat(made->get(), folder.filename().c_str(), 0700) != 0) {
-      return system_error("write into the checkpoint directory " + dir.path(), errno);
+      Error error = system_error("write into the checkpoint directory " + dir.path(), errno);
+      error.message += advice_on_full_disk(dir.path(), error.errno_value);
+      return error;
     }
   }
   return {};

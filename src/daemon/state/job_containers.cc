@@ -14,7 +14,9 @@ namespace kymo::daemon {
 
 Result<void> make_job_folder(const std::string& path) {
   if (const int error = make_folders(path); error != 0) {
-    return system_error("make the job's folder " + path, error);
+    Error failed = system_error("make the job's folder " + path, error);
+    failed.message += advice_on_full_disk(path, error);
+    return failed;
   }
   if (chmod(path.c_str(), 0700) != 0) {
     return system_error("protect the job's folder " + path, errno);

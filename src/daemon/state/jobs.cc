@@ -106,6 +106,15 @@ void show_container(JobContainers& containers, v1::Job& job) {
   job.set_container((*container)->id);
 }
 
+// A request of kymod stops the process, too. Then only what cannot end counts.
+void show_held(pid_t pid, v1::Job& out) {
+  if (out.pending().empty()) {
+    out.set_held(runtime::what_holds(pid));
+  } else if (const pid_t holder = runtime::held_by(pid); holder != 0) {
+    out.set_held(runtime::held_text(holder));
+  }
+}
+
 }  // namespace
 
 std::optional<store::Job> job_with(store::Store& store, const std::string& id,
@@ -330,9 +339,7 @@ std::vector<v1::Job> Jobs::list() {
     show_pending(job, open[job.id], out.back());
     if (job.state == store::JobState::running && job.pid > 0) {
       out.back().set_frozen(runtime::is_frozen(job.pid));
-      if (const pid_t holder = runtime::held_by(job.pid); holder != 0) {
-        out.back().set_held(runtime::held_text(holder));
-      }
+      show_held(job.pid, out.back());
     }
   }
   return out;

@@ -14,6 +14,7 @@
 
 #include "base/claims.h"
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/patience.h"
 #include "base/reap.h"
 #include "criu/ghosts.h"
@@ -262,6 +263,17 @@ Result<void> ProcessRuntime::may_restore(const RestoreSpec& spec) {
   return files ? Result<void>() : files.error();
 }
 
+// Makes the file of CRIU's log. CRIU does not say why it cannot make it itself, but that the request is invalid.
+// What has the file's name now is removed: it may be a pipe, or have another name elsewhere.
+Result<void> make_log(const std::string& tried, const std::string& path) {
+  const Result<FileDescriptor> log = create_anew(path, 0600);
+  if (log) return {};
+  return Error{
+      log.error().code,
+      tried + ": " + log.error().message + advice_on_full_disk(path, log.error().errno_value),
+      log.error().errno_value};
+}
+
 Result<DumpOutcome> ProcessRuntime::dump(const DumpSpec& spec, const Observer& observer) {
   if (!reaper_) {
     return reaper_.error();
@@ -356,7 +368,9 @@ Result<RestoreOutcome> ProcessRuntime::restore(const RestoreSpec& spec, const Ob
   const std::string stats_path = spec.work_dir + "/stats-restore";
   const std::string log_path = spec.work_dir + "/restore.log";
   forget(stats_path);
-  forget(log_path);  // it may be a pipe, or have another name elsewhere
+  if (Result<void> log = make_log("cannot restore " + spec.images_dir, log_path); !log) {
+    return log.error();
+  }
   LogClock clock;
   TimeOfCriu time;
   const std::int64_t began_unix_ns = unix_ns();

@@ -36,7 +36,7 @@ export class Totals {
     this.gaps = [];
     this.bounds = [0, HOUR_MS];
     this.kept = [0, HOUR_MS];
-    /** @type {{ from: number, to: number } | null} */
+    /** @type {Place | null} that is in the address */
     this.place = null;
     /** @type {ReturnType<typeof setTimeout> | undefined} */
     this.timer = undefined;
@@ -76,6 +76,24 @@ export class Totals {
   }
 
   /**
+   * Shows the range of the address, before its data are there. What the user has chosen on the chart before, and is not in the
+   * address yet, is dropped.
+   * @param {Place} place
+   */
+  go(place) {
+    this.place = place;
+    clearTimeout(this.timer);
+    this.bound(place);
+    this.board.show(place.from * MINUTE_MS, place.to * MINUTE_MS);
+  }
+
+  /** @param {Place} place */
+  bound({ from, to }) {
+    this.bounds = [Math.min(this.kept[0], from * MINUTE_MS), Math.max(this.kept[1], to * MINUTE_MS)];
+  }
+
+  /**
+   * Takes the data of a range. The chart stays where it is: the user may have moved it while the data were on their way.
    * @param {ProfileTotals} totals
    * @param {KeptProfiles} kept
    * @param {Place} place
@@ -85,20 +103,17 @@ export class Totals {
     this.lines = linesOf(totals);
     this.column.unit = UNITS[totals.unit];
     this.column.name = totals.level ? "at a time" : "each second";
-    const [from, to] = [place.from * MINUTE_MS, place.to * MINUTE_MS];
     const some = kept.kept.minutes > 0;
-    this.kept = some ? [kept.kept.oldest_unix_ns / 1e6, kept.kept.newest_unix_ns / 1e6 + MINUTE_MS] : [from, to];
+    this.kept = some ? [kept.kept.oldest_unix_ns / 1e6, kept.kept.newest_unix_ns / 1e6 + MINUTE_MS] : [place.from * MINUTE_MS, place.to * MINUTE_MS];
     this.gaps = gapsOf(totals, some ? this.kept[0] : Infinity, Math.max(this.kept[1], Date.now() - WRITTEN_MS));
-    this.bounds = [Math.min(this.kept[0], from), Math.max(this.kept[1], to)];
-    this.place = place;
-    clearTimeout(this.timer);
+    this.bound(place);
     const minutes = totals.step_ns / 1e6 / MINUTE_MS;
     const note = `mean of each ${minutes === 1 ? "minute" : `${minutes} minutes`}`;
     if (title !== this.title || note !== this.note || this.board.charts.length === 0) {
       [this.title, this.note] = [title, note];
       this.board.make();
     }
-    this.board.show(from, to);
+    this.board.show(this.board.view.from, this.board.view.to);
   }
 
   /**

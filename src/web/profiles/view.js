@@ -110,8 +110,10 @@ class View {
   async show() {
     const place = /** @type {Place} */ (this.place);
     this.showControls(place);
+    if (!sameRange(place, this.totals.place)) this.totals.go(place);
     if (sameData(place, this.loaded)) {
       ++this.loads; // what is under way is not wanted any more
+      byId("profiles").removeAttribute("aria-busy");
       this.stacks.restore(place);
       this.done(place);
     } else {

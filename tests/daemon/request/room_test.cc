@@ -62,6 +62,20 @@ TEST_F(RoomTest, AFullFolderCountsWithWhatIsLeft) {
   EXPECT_FALSE(refused(1));
 }
 
+TEST_F(RoomTest, ADiskWithoutFreeInodesHasNoRoomForFiles) {
+  ASSERT_EQ(::mount("none", folder_.path().c_str(), "tmpfs", MS_REMOUNT, "size=8m,nr_inodes=32"),
+            0);
+  EXPECT_FALSE(refused(1));
+  for (int i = 0; i < 27; ++i) std::ofstream(folder_.path() + "/" + std::to_string(i));
+  const Result<void> result = check_room(folder_.path() + "/c", {kOneMebibyte});
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().code, Code::resource_exhausted);
+  EXPECT_NE(result.error().message.find(
+                folder_.path() + "/c needs an inode, and its disk has 4 free inodes (df -i)"),
+            std::string::npos)
+      << result.error().message;
+}
+
 TEST_F(RoomTest, CompressedImagesAreJudgedByEarlierOnes) {
   EXPECT_FALSE(refused(1000, true)) << "they may be zeros";
   EXPECT_TRUE(refused(400'000, true)) << "not even zeros have room";

@@ -162,5 +162,23 @@ TEST_F(WatchTest, EndsWhenItsReaderGoesOrTheDaemonStops) {
   EXPECT_EQ(watched.get().error().code, Code::unavailable);
 }
 
+// When kymod stops, gRPC cancels the calls that are left. Before the fix, such a watcher was told that all is well.
+TEST_F(WatchTest, AReaderThatSeemsGoneBecauseTheDaemonStopsIsToldSo) {
+  const auto dump = board_.begin(v1::Progress::DUMP, "").value();
+  dump->set_target(7, "web");
+  const auto stop = [&] {
+    board_.stop();
+    return true;
+  };
+  const auto waits = watch(board_, of_job("web"), {[](const v1::Progress&) { return true; }, stop});
+  ASSERT_FALSE(waits.ok());
+  EXPECT_EQ(waits.error().code, Code::unavailable);
+  const auto writes =
+      watch(board_, of_job("web"), {[](const v1::Progress&) { return false; }, stop});
+  ASSERT_FALSE(writes.ok());
+  EXPECT_EQ(writes.error().code, Code::unavailable);
+  board_.end(dump, {});
+}
+
 }  // namespace
 }  // namespace kymo::daemon
