@@ -109,17 +109,25 @@ std::string first_line(const Known& known, std::uint64_t frozen_ns) {
          " that the dump took.";
 }
 
+// How many pages CRIU wrote in a phase of this name, or found for writing. 0: none, or it is not known.
+std::uint64_t pages_in(std::string_view phase, const Facts& facts) {
+  if (!facts.dump || !phase.starts_with("memory")) return 0;
+  return phase == criu::kSharedMemoryPhase ? facts.dump->shpages_written.value_or(0)
+                                           : facts.dump->pages_written;
+}
+
 std::string phase_line(const Known& known) {
   const auto [name, share] = largest_phase(known);
   if (name.empty()) return "The phases are not known: CRIU's log shows none.";
   const Facts& facts = known.facts;
   std::string line =
       "The longest phase, \"" + name + "\", took " + whole_percent(share) + " " + base_of(facts);
-  if (name.starts_with("memory") && facts.dump && facts.dump->pages_written != 0) {
-    const double bytes = static_cast<double>(facts.dump->pages_written) * kPageBytes;
+  const std::uint64_t pages = pages_in(name, facts);
+  if (pages != 0) {
+    const double bytes = static_cast<double>(pages) * kPageBytes;
     const auto phase_ns = static_cast<std::uint64_t>(share * known.length_ns());
     line += " (" + std::to_string(std::lround(bytes / kMiB)) + " MiB";
-    if (name != "memory: finding pages") {
+    if (name != criu::kFindPagesPhase) {
       line +=
           " at " + std::to_string(std::lround(rate_per_second(bytes, phase_ns) / 1e6)) + " MB/s";
     }

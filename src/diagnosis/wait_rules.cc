@@ -31,8 +31,9 @@ std::optional<Range> without(const Known& known, double share) {
 std::optional<Range> at_other_rates(const Known& known, double share) {
   const Facts& facts = known.facts;
   if (!facts.earlier || !facts.dump || facts.restore) return without(known, share);
-  const double bytes = static_cast<double>(facts.dump->pages_written) * kPageBytes;
-  const double memory = known.share_of_phase("memory: writing pages");
+  const double bytes = static_cast<double>(facts.dump->all_pages_written()) * kPageBytes;
+  const double memory =
+      known.share_of_phase(criu::kWritePagesPhase) + known.share_of_phase(criu::kSharedMemoryPhase);
   const auto saved = [&](double rate) {
     return memory - ratio(bytes, rate) * kNsPerSecond / known.length_ns();
   };

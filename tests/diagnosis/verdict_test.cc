@@ -120,6 +120,38 @@ TEST(Verdict, SaysHowLongItWouldTakeWithoutTheWait) {
             (nlohmann::json{400 * kOneMs, 700 * kOneMs}));
 }
 
+// 300 MiB of shared memory were called "collect", without a rate. CRIU's statistics count them apart.
+TEST(Verdict, SharedMemoryHasItsRateAndCountsAsMemory) {
+  Facts facts = healthy_dump();
+  facts.phases[3].name = "memory: shared memory";
+  facts.phases[4].name = "memory: shared memory";
+  facts.dump->pages_written = 1000;
+  facts.dump->shpages_written = 76800;  // 300 MiB
+  facts.signals.cpu_ns = 700 * kOneMs;
+  EXPECT_EQ(explain(facts).lines[1],
+            "The longest phase, \"memory: shared memory\", took 80 % of the standstill (300 MiB at "
+            "393 MB/s).");
+  EXPECT_EQ(first_rule(facts), "host-memory") << "2.3 s of CPU time for each GiB";
+  facts.signals.cpu_ns = 0;
+  facts.signals.disk_wait_ns = 500 * kOneMs;
+  facts.earlier = WriteRates{9, 1024.0 * (1U << 20U), 4096.0 * (1U << 20U)};
+  const auto estimate = explain(facts).findings[0].estimate_ns;
+  ASSERT_TRUE(estimate);
+  // 200 ms of other phases, and 304 MiB at 4 GiB/s.
+  EXPECT_NEAR(static_cast<double>(estimate->first) / kOneMs, 274.2, 0.1);
+}
+
+// At log level 1 its time is in a phase with that of all else.
+TEST(Verdict, UndividedSharedMemoryIsNotBlamedOnFiles) {
+  Facts facts = healthy_dump();
+  facts.phases = {{"freeze", 0, 10 * kOneMs, 0, "", true},
+                  {"collect, processes and files", 10 * kOneMs, 1000 * kOneMs, 0, "", true}};
+  facts.dump->pages_written = 1000;
+  EXPECT_EQ(first_rule(facts), "many-files");
+  facts.dump->shpages_written = 76800;
+  EXPECT_EQ(first_rule(facts), "");
+}
+
 // 256 MiB at 336 MB/s. Other dumps of this machine wrote 1 GiB/s, and the fast ones 4 GiB/s.
 TEST(Verdict, EstimatesWhatAnotherDiskGivesFromTheDumpsOfTheMachine) {
   Facts facts = healthy_dump();

@@ -324,6 +324,20 @@ TEST_F(VerdictTest, ScatteredMemoryIsNamed) {
   expect_first(dump(), "scattered-memory");
 }
 
+// It was counted as "collect", without a rate.
+TEST_F(VerdictTest, SharedMemoryIsAPhaseOfMemory) {
+  start_shape({"shared", "64"});
+  const nlohmann::json record = dump();
+  EXPECT_GE(record["stats"]["shpages_written"], 64 * 256) << shown(record);
+  std::uint64_t memory_ns = 0;
+  for (const nlohmann::json& phase : record["phases"]) {
+    if (phase["name"] != "memory: shared memory") continue;
+    memory_ns += phase["end_ns"].get<std::uint64_t>() - phase["begin_ns"].get<std::uint64_t>();
+    EXPECT_TRUE(phase["frozen"]) << shown(record);
+  }
+  EXPECT_GT(memory_ns, 0U) << shown(record);
+}
+
 TEST_F(VerdictTest, ManyFilesAreNamed) {
   start_shape({"files", "3600"});
   expect_first(dump(), "many-files");
