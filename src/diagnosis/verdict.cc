@@ -75,6 +75,26 @@ std::pair<std::string, double> largest_phase(const Known& known) {
   return largest;
 }
 
+// The waits of a dump for the target and for kymod. What kymod did is 0 if it took no stream.
+void add_of_dump(const Known& known, std::vector<std::pair<std::string, double>>& shares) {
+  const Facts& facts = known.facts;
+  const Signals& signals = facts.signals;
+  if (known.length_ns() == 0) return;
+  if (signals.socket_wait_ns) {
+    shares.emplace_back("target_wait",
+                        ratio(static_cast<double>(*signals.socket_wait_ns), known.length_ns()));
+    if (signals.target_cpu_wait_ns) {
+      shares.emplace_back("target_cpu_wait", share_of_starved_target(known));
+    }
+  }
+  if (!facts.recorded) return;
+  if (signals.pipe_wait_ns) shares.emplace_back("kymod_cpu_wait", share_of_starved_kymod(known));
+  const std::optional<Streaming>& stream = facts.streaming;
+  shares.emplace_back("kymod_disk_wait", stream ? known.share(stream->wait_ns) : 0);
+  shares.emplace_back("compression",
+                      stream && stream->compressed ? known.share(stream->work_ns) : 0);
+}
+
 std::vector<std::pair<std::string, double>> shares_of(const Known& known) {
   const Signals& signals = known.facts.signals;
   std::vector<std::pair<std::string, double>> shares;
@@ -85,7 +105,7 @@ std::vector<std::pair<std::string, double>> shares_of(const Known& known) {
   add("cpu", signals.cpu_ns, 1);
   add("cpu_wait", signals.cpu_wait_ns, 1);
   add("disk_wait", signals.disk_wait_ns, 1);
-  if (!known.facts.restore) add("target_wait", signals.socket_wait_ns, 1);
+  if (!known.facts.restore) add_of_dump(known, shares);
   add("steal", signals.steal_ns, std::max(1U, known.facts.cpus));
   return shares;
 }

@@ -112,8 +112,7 @@ std::optional<Finding> many_mappings(const Known& known) {
 
 // CRIU asks for each piece of memory, and writes it, with calls of its own.
 std::optional<Finding> scattered_memory(const Known& known) {
-  // Measured with 128 MiB in one piece (85 ms) and in single pages (108 ms): docs/phases.md.
-  constexpr double kNsAPiece = 700;
+  // Measured as kNsAPiece.
   constexpr double kNsAPage = 1'700;
   constexpr double kMinShare = 0.10;
   const Facts& facts = known.facts;
@@ -283,12 +282,12 @@ std::optional<Finding> many_things(const Known& known) {
   const double share = known.share_of_phase("processes and files") +
                        known.share_of_phase("collect") - known.late_share();
   if (known.facts.restore || share < kMinShare || share * known.length_ns() < kMinNs) return {};
+  if (many_mappings(known)) return {};
   // Without the log's lines, the time of shared memory is in this phase, and nobody knows how much it is.
   const std::optional<criu::DumpStats>& stats = known.facts.dump;
   if (is_undivided(known) && stats && stats->shpages_written.value_or(0) >= kMinMemoryPages) {
     return {};
   }
-  if (many_mappings(known)) return {};
   // The images are written through kymod, so CRIU waits for its compression in these phases, too.
   if (compression_share(known) != 0) return {};
   const std::string time = " " + whole_percent(share) + " " + base_of(known.facts);

@@ -97,6 +97,32 @@ TEST(Verdict, SaysThatTheTargetOrKymodWaitedForACpu) {
             "For 62 % of the standstill no CPU was free for CRIU (2 %) or the target (60 %).");
 }
 
+// The shares said "disk_wait": 0 while the lines said that kymod waited for the disk.
+TEST(Verdict, TheSharesHaveWhatKymodDidForAStream) {
+  Facts facts = healthy_dump();
+  facts.signals.disk_wait_ns = 0;
+  facts.signals.socket_wait_ns = 700 * kOneMs;
+  facts.signals.target_cpu_wait_ns = 120 * kOneMs;
+  facts.signals.pipe_wait_ns = 380 * kOneMs;
+  facts.streaming = {false, 250 * kOneMs, 680 * kOneMs, 410 * kOneMs};
+  const auto share = [](const Verdict& verdict, const std::string& name) {
+    return to_json(verdict)["shares"].value(name, -1.0);
+  };
+  Verdict verdict = explain(facts);
+  EXPECT_DOUBLE_EQ(share(verdict, "disk_wait"), 0);
+  EXPECT_DOUBLE_EQ(share(verdict, "kymod_disk_wait"), 0.68);
+  EXPECT_DOUBLE_EQ(share(verdict, "kymod_cpu_wait"), 0.38);
+  EXPECT_DOUBLE_EQ(share(verdict, "target_cpu_wait"), 0.12);
+  EXPECT_DOUBLE_EQ(share(verdict, "compression"), 0);
+  facts.streaming->compressed = true;
+  EXPECT_DOUBLE_EQ(share(explain(facts), "compression"), 0.25);
+  facts.streaming.reset();
+  verdict = explain(facts);
+  EXPECT_DOUBLE_EQ(share(verdict, "kymod_disk_wait"), 0) << "kymod did nothing, and that is known";
+  facts.recorded = false;
+  EXPECT_DOUBLE_EQ(share(explain(facts), "kymod_disk_wait"), -1);
+}
+
 TEST(Verdict, TheLargestShareComesFirst) {
   Facts facts = healthy_dump();
   facts.signals.disk_wait_ns = 300 * kOneMs;
