@@ -12,16 +12,25 @@
 namespace kymo::criu {
 namespace {
 
-// A line that begins with `text` begins the phase. If `after` is set, the next line begins it.
+// A line that begins with `text` begins the phase. If `after` is set, the next line begins it. If `resumes` is
+// set, the phase before goes on once the pages of one piece of shared memory are written.
 struct Mark {
   std::string_view text;
   std::string_view phase;
   bool after = false;
+  bool resumes = false;
 };
 
 constexpr std::string_view kProcesses = "processes and files";
+constexpr std::string_view kFilesOfProcess = "files and mappings";
 constexpr std::string_view kMemory = "memory";
 constexpr std::string_view kReadPages = "memory: reading pages";
+constexpr std::string_view kOpenedReadMark = "Opened local page read";
+constexpr std::string_view kOwnPagesReadMark = "nr_restored_pages:";
+constexpr std::string_view kCreatePipeMark = "page-pipe: Create page pipe";
+constexpr std::string_view kKillPipeMark = "page-pipe: Killing page pipe";
+constexpr std::string_view kMemfdMark = "Dumping memfd:";
+constexpr std::string_view kSharedMark = "Dumping shared memory ";
 constexpr std::string_view kHooksMark = "Running ";
 constexpr std::string_view kHooksMarkEnd = " scripts";
 constexpr std::string_view kOverRpc = "RPC";
@@ -39,7 +48,13 @@ constexpr std::array kDumpMarks{
     Mark{"Set up parasite blob using memfd", kProcesses},  // at level 3, a moment later
     Mark{"Dumping opened files (pid", kProcesses},
     Mark{"Dumping pages (type", kMemory},
-    Mark{"page-pipe: Killing page pipe", kProcesses, true},
+    Mark{kKillPipeMark, kProcesses, true},
+    // Shared memory: of memfd_create and, on newer kernels, of mmap; of mmap on older kernels; of System V.
+    Mark{kMemfdMark, kSharedMemoryPhase, false, true},
+    Mark{kSharedMark, kSharedMemoryPhase, false, true},
+    Mark{"IPC shared memory segments: 0", kProcesses},
+    Mark{"IPC shared memory segments: ", kSharedMemoryPhase},
+    Mark{"IPC message queues: ", kProcesses},
     Mark{"Dumping core (pid", kProcesses},
     Mark{"Dumping core for thread", kProcesses},
     Mark{"Waiting for ", kProcesses},
@@ -63,9 +78,9 @@ constexpr std::array kRestoreMarks{
 // from files when it has switched to the restorer (Preadv), but those of a stream before that, and then
 // those of shared memory.
 constexpr std::array kReadingMarks{
-    Mark{"Opened local page read", kReadPages}, Mark{"nr_restored_pages:", kProcesses},
-    Mark{"Restore via sigreturn", kProcesses},  Mark{"Preadv ", kReadPages},
-    Mark{"`- returned", kProcesses, true},
+    Mark{kOpenedReadMark, kReadPages},         Mark{kOwnPagesReadMark, kProcesses},
+    Mark{"Restore via sigreturn", kProcesses}, Mark{"Preadv ", kReadPages},
+    Mark{"`- returned", kProcesses, true},     Mark{"Restoring IPC message queues", kProcesses},
 };
 
 // The marks in the lines of one process.
@@ -73,11 +88,12 @@ constexpr std::array kProcessMarks{
     Mark{"timens:", "namespaces"},
     Mark{"cg: ", "namespaces"},
     Mark{"Preparing info about shared resources", "prepare"},
-    Mark{"Opened local page read", kMemory},
-    Mark{"nr_restored_pages:", "prepare"},
-    Mark{"Restoring resources", "files and mappings"},
-    Mark{"Restore via sigreturn", "files and mappings"},
-    Mark{"Switched to the restorer", "files and mappings"},
+    Mark{kOpenedReadMark, kMemory},
+    Mark{"Restoring IPC message queues", "namespaces"},
+    Mark{kOwnPagesReadMark, "prepare"},
+    Mark{"Restoring resources", kFilesOfProcess},
+    Mark{"Restore via sigreturn", kFilesOfProcess},
+    Mark{"Switched to the restorer", kFilesOfProcess},
     Mark{"Preadv ", kMemory},
     Mark{"`- returned", "registers and threads", true},
     Mark{"Restored", "wait for the others", true},
@@ -144,14 +160,17 @@ class Partition {
       change(pending_->phase, line.time_us, "behind " + std::string(pending_->text));
       pending_.reset();
     }
+    const bool ended_shared = in_shared_ && follow_shared(line);
     if (is_hook(line.text)) {
       resumed_ = begin_.phase;
       change(kHooksPhase, line.time_us, std::string(line.text));
       in_hook_ = true;
     }
     for (const Mark& mark : marks) {
-      if (!in_hook_ && begins_with(line.text, mark.text)) {
-        if (mark.after) {
+      if (!in_hook_ && !ended_shared && begins_with(line.text, mark.text)) {
+        if (mark.resumes) {
+          begin_shared(mark, line);
+        } else if (mark.after) {
           pending_ = mark;
         } else {
           change(mark.phase, line.time_us, std::string(line.text));
@@ -160,6 +179,11 @@ class Partition {
       }
     }
     last_us_ = line.time_us;
+  }
+
+  // The phase begins with this line, to which line() is passed, too.
+  void begin(std::string_view phase, const LogLine& line) {
+    if (!begin_.phase.empty()) change(phase, line.time_us, std::string(line.text));
   }
 
   std::vector<Phase> finish() {
@@ -180,7 +204,32 @@ class Partition {
     std::string evidence;
   };
 
+  void begin_shared(const Mark& mark, const LogLine& line) {
+    if (begin_.phase != mark.phase) before_shared_ = begin_.phase;
+    change(mark.phase, line.time_us, std::string(line.text));
+    in_shared_ = true;
+    in_pieces_ = false;
+  }
+
+  // Ends the phase of shared memory if this line shows that all is written. From level 4 on CRIU logs each piece,
+  // down to the line with which it gives its pipe back. At level 3, the next line is about something else.
+  // Returns whether the line is that one.
+  bool follow_shared(const LogLine& line) {
+    if (begins_with(line.text, kKillPipeMark)) {
+      pending_ = Mark{kKillPipeMark, before_shared_, true};
+      in_shared_ = false;
+      return true;
+    }
+    in_pieces_ = in_pieces_ || begins_with(line.text, kCreatePipeMark);
+    const bool another = begins_with(line.text, kMemfdMark) ||
+                         begins_with(line.text, kSharedMark) ||
+                         begins_with(line.text, "Could not access map_files");
+    if (!in_pieces_ && !another) change(before_shared_, line.time_us, std::string(line.text));
+    return false;
+  }
+
   void change(std::string_view phase, std::uint64_t time_us, std::string evidence) {
+    in_shared_ = in_shared_ && phase == begin_.phase;
     if (phase != begin_.phase) {
       end_stretch(time_us);
       begin_ = {phase, time_us, time_us - last_us_, std::move(evidence)};
@@ -208,10 +257,38 @@ class Partition {
   Stretch begin_;             // the current stretch
   std::string_view resumed_;  // the phase that goes on after the hook
   bool in_hook_ = false;
-  std::optional<Mark> pending_;  // its phase begins with the next line
+  std::string_view before_shared_;  // the phase that goes on after shared memory
+  bool in_shared_ = false;          // CRIU writes one piece of it
+  bool in_pieces_ = false;          // and the log has the lines of its pages
+  std::optional<Mark> pending_;     // its phase begins with the next line
   std::uint64_t last_us_ = 0;
   std::vector<Phase> phases_;
   std::vector<PhaseStretch> stretches_;
+};
+
+// Whether a process of a restore reads the pages of shared memory, by the lines that it wrote so far.
+class SharedReads {
+ public:
+  // Returns whether it has just read the last one: this line is about something else.
+  bool ends_at(std::string_view text) {
+    text.remove_prefix(std::min(text.find_first_not_of(" \t"), text.size()));
+    if (text.starts_with(kOwnPagesReadMark)) own_are_read_ = true;
+    // CRIU reads what is shared after the process's own pages, with its files.
+    if (own_are_read_ && text.starts_with(kOpenedReadMark)) reads_ = true;
+    if (!reads_ || is_of_a_read(text)) return false;
+    reads_ = false;
+    return true;
+  }
+
+ private:
+  static bool is_of_a_read(std::string_view text) {
+    const bool piece =
+        text.starts_with("pr") && text.size() > 2 && text[2] >= '0' && text[2] <= '9';
+    return piece || text.starts_with(kOpenedReadMark) || text.starts_with("parent has ");
+  }
+
+  bool own_are_read_ = false;
+  bool reads_ = false;
 };
 
 // The lines of different processes can be out of order by less than this (microseconds).
@@ -458,15 +535,21 @@ LogPhases restore_phases(std::string_view log, const std::optional<RestoreStats>
   LogPhases all;
   Partition partition(kProbePhase);
   std::map<pid_t, Partition> processes;
+  std::map<pid_t, SharedReads> shared;
   all.total_us = each_line(log, all.notes, [&](const LogLine& line) {
     const Numbered numbered = of_process(line.text);
     if (numbered.pid == 0) {
       partition.line(line, kRestoreMarks);
       return;
     }
-    partition.line({line.time_us, numbered.text}, kReadingMarks);
-    processes.try_emplace(numbered.pid, "fork")
-        .first->second.line({line.time_us, numbered.text}, kProcessMarks);
+    const LogLine own{line.time_us, numbered.text};
+    Partition& process = processes.try_emplace(numbered.pid, "fork").first->second;
+    if (shared[numbered.pid].ends_at(numbered.text)) {
+      partition.begin(kProcesses, own);
+      process.begin(kFilesOfProcess, own);
+    }
+    partition.line(own, kReadingMarks);
+    process.line(own, kProcessMarks);
   });
   all.phases = partition.finish();
   all.stretches = partition.take_stretches();

@@ -24,6 +24,8 @@ inline constexpr std::string_view kProbePhase = "look at the kernel";
 inline constexpr std::string_view kFreezePhase = "freeze";
 inline constexpr std::string_view kFindPagesPhase = "memory: finding pages";
 inline constexpr std::string_view kWritePagesPhase = "memory: writing pages";
+// Finding and writing the pages of shared memory. CRIU's statistics do not have its time.
+inline constexpr std::string_view kSharedMemoryPhase = "memory: shared memory";
 // In the last part of a dump CRIU lets the processes run on or ends them.
 inline constexpr std::string_view kEndPhase = "resume or end";
 inline constexpr std::string_view kResumePhase = "resume";  // of a restore

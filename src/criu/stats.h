@@ -34,6 +34,11 @@ struct DumpStats {
   std::optional<std::uint64_t> shpages_scanned;
   std::optional<std::uint64_t> shpages_skipped_parent;
   std::optional<std::uint64_t> shpages_written;
+
+  // CRIU counts the pages of shared memory apart from all others.
+  [[nodiscard]] std::uint64_t all_pages_written() const {
+    return pages_written + shpages_written.value_or(0);
+  }
 };
 
 // CRIU's own statistics of a restore.

@@ -17,6 +17,9 @@ inline constexpr double kMiB = 1024.0 * 1024;
 inline constexpr double kGiB = 1024 * kMiB;
 inline constexpr std::uint64_t kNsPerMs = 1'000'000;
 inline constexpr std::uint64_t kNsPerUs = 1000;
+// What a separate piece of memory adds to a dump. Measured with 128 MiB in one piece (85 ms) and in single pages
+// (108 ms): docs/phases.md.
+inline constexpr double kNsAPiece = 700;
 
 using human::whole_percent;
 // 0 if there is no whole.
@@ -41,6 +44,11 @@ struct Known {
   // The share in which CRIU waited because kymod itself did not run.
   [[nodiscard]] double late_share() const;
 };
+
+// The shares in which CRIU waited for somebody who had no CPU: the target of a dump, which is asked for its memory, or
+// kymod, which takes the stream. CRIU itself is then not ready to run.
+double share_of_starved_target(const Known& known);
+double share_of_starved_kymod(const Known& known);
 
 // The time that is left if the advice saves between these shares of it. Nothing if that is nothing.
 std::optional<Range> left_after(const Known& known, double least, double most);

@@ -75,6 +75,26 @@ std::pair<std::string, double> largest_phase(const Known& known) {
   return largest;
 }
 
+// The waits of a dump for the target and for kymod. What kymod did is 0 if it took no stream.
+void add_of_dump(const Known& known, std::vector<std::pair<std::string, double>>& shares) {
+  const Facts& facts = known.facts;
+  const Signals& signals = facts.signals;
+  if (known.length_ns() == 0) return;
+  if (signals.socket_wait_ns) {
+    shares.emplace_back("target_wait",
+                        ratio(static_cast<double>(*signals.socket_wait_ns), known.length_ns()));
+    if (signals.target_cpu_wait_ns) {
+      shares.emplace_back("target_cpu_wait", share_of_starved_target(known));
+    }
+  }
+  if (!facts.recorded) return;
+  if (signals.pipe_wait_ns) shares.emplace_back("kymod_cpu_wait", share_of_starved_kymod(known));
+  const std::optional<Streaming>& stream = facts.streaming;
+  shares.emplace_back("kymod_disk_wait", stream ? known.share(stream->wait_ns) : 0);
+  shares.emplace_back("compression",
+                      stream && stream->compressed ? known.share(stream->work_ns) : 0);
+}
+
 std::vector<std::pair<std::string, double>> shares_of(const Known& known) {
   const Signals& signals = known.facts.signals;
   std::vector<std::pair<std::string, double>> shares;
@@ -85,7 +105,7 @@ std::vector<std::pair<std::string, double>> shares_of(const Known& known) {
   add("cpu", signals.cpu_ns, 1);
   add("cpu_wait", signals.cpu_wait_ns, 1);
   add("disk_wait", signals.disk_wait_ns, 1);
-  if (!known.facts.restore) add("target_wait", signals.socket_wait_ns, 1);
+  if (!known.facts.restore) add_of_dump(known, shares);
   add("steal", signals.steal_ns, std::max(1U, known.facts.cpus));
   return shares;
 }
@@ -109,17 +129,25 @@ std::string first_line(const Known& known, std::uint64_t frozen_ns) {
          " that the dump took.";
 }
 
+// How many pages CRIU wrote in a phase of this name, or found for writing. 0: none, or it is not known.
+std::uint64_t pages_in(std::string_view phase, const Facts& facts) {
+  if (!facts.dump || !phase.starts_with("memory")) return 0;
+  return phase == criu::kSharedMemoryPhase ? facts.dump->shpages_written.value_or(0)
+                                           : facts.dump->pages_written;
+}
+
 std::string phase_line(const Known& known) {
   const auto [name, share] = largest_phase(known);
   if (name.empty()) return "The phases are not known: CRIU's log shows none.";
   const Facts& facts = known.facts;
   std::string line =
       "The longest phase, \"" + name + "\", took " + whole_percent(share) + " " + base_of(facts);
-  if (name.starts_with("memory") && facts.dump && facts.dump->pages_written != 0) {
-    const double bytes = static_cast<double>(facts.dump->pages_written) * kPageBytes;
+  const std::uint64_t pages = pages_in(name, facts);
+  if (pages != 0) {
+    const double bytes = static_cast<double>(pages) * kPageBytes;
     const auto phase_ns = static_cast<std::uint64_t>(share * known.length_ns());
     line += " (" + std::to_string(std::lround(bytes / kMiB)) + " MiB";
-    if (name != "memory: finding pages") {
+    if (name != criu::kFindPagesPhase) {
       line +=
           " at " + std::to_string(std::lround(rate_per_second(bytes, phase_ns) / 1e6)) + " MB/s";
     }

@@ -119,8 +119,9 @@ struct Verdict {
   std::uint64_t frozen_ns = 0;    // of a dump: stood_still_ns()
   std::uint64_t duration_ns = 0;  // of the request; 0: not known
   std::vector<Finding> findings;  // the largest share first
-  // What CRIU did in the time that is explained, as a name and a share: cpu, cpu_wait, disk_wait,
-  // target_wait, steal. What was not looked at is missing.
+  // What CRIU did in the time that is explained, as a name and a share: cpu, cpu_wait, disk_wait, steal; of a dump
+  // also target_wait, target_cpu_wait, and what kymod did that takes its stream: kymod_cpu_wait, kymod_disk_wait,
+  // compression. What was not looked at is missing.
   std::vector<std::pair<std::string, double>> shares;
 };
 

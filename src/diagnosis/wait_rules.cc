@@ -31,8 +31,9 @@ std::optional<Range> without(const Known& known, double share) {
 std::optional<Range> at_other_rates(const Known& known, double share) {
   const Facts& facts = known.facts;
   if (!facts.earlier || !facts.dump || facts.restore) return without(known, share);
-  const double bytes = static_cast<double>(facts.dump->pages_written) * kPageBytes;
-  const double memory = known.share_of_phase("memory: writing pages");
+  const double bytes = static_cast<double>(facts.dump->all_pages_written()) * kPageBytes;
+  const double memory =
+      known.share_of_phase(criu::kWritePagesPhase) + known.share_of_phase(criu::kSharedMemoryPhase);
   const auto saved = [&](double rate) {
     return memory - ratio(bytes, rate) * kNsPerSecond / known.length_ns();
   };
@@ -40,20 +41,6 @@ std::optional<Range> at_other_rates(const Known& known, double share) {
   // This disk may be the one that all dumps were written to.
   if (most < share / 2) return without(known, share);
   return left_after(known, std::clamp(saved(facts.earlier->usual), most / 2, most), most);
-}
-
-// The share in which CRIU waited for somebody who had no CPU: the target, which is asked for its memory, or
-// kymod, which takes the stream. CRIU itself is then not ready to run.
-double share_of_starved_target(const Known& known) {
-  const Signals& signals = known.facts.signals;
-  return std::min(known.share(signals.socket_wait_ns), known.share(signals.target_cpu_wait_ns));
-}
-
-double share_of_starved_kymod(const Known& known) {
-  const Facts& facts = known.facts;
-  if (!facts.streaming) return 0;
-  return std::min(known.share(facts.signals.pipe_wait_ns),
-                  known.share(facts.streaming->starved_ns));
 }
 
 // "CRIU (2 %), the target (12 %) or kymod (10 %)": who had no CPU, and for which share. Only the name if
@@ -296,6 +283,18 @@ constexpr std::array<Rule, 9> kWaitRules = {
     memory_pressure, wakes_across_cpus,   waits_for_compression, hooks};
 
 }  // namespace
+
+double share_of_starved_target(const Known& known) {
+  const Signals& signals = known.facts.signals;
+  return std::min(known.share(signals.socket_wait_ns), known.share(signals.target_cpu_wait_ns));
+}
+
+double share_of_starved_kymod(const Known& known) {
+  const Facts& facts = known.facts;
+  if (!facts.streaming) return 0;
+  return std::min(known.share(facts.signals.pipe_wait_ns),
+                  known.share(facts.streaming->starved_ns));
+}
 
 double compression_share(const Known& known) {
   constexpr double kMinShare = 0.50;

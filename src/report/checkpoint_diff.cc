@@ -80,6 +80,10 @@ CheckpointValues checkpoint_values(const CheckpointStats& stats) {
   CheckpointValues values;
   values.add("images", "size", Unit::bytes, static_cast<double>(stats.image_bytes));
   values.add("images", "files", Unit::count, static_cast<double>(stats.image_files));
+  if (stats.shape) {
+    values.add("images", "mappings", Unit::count, static_cast<double>(stats.shape->mappings));
+    values.add("images", "pieces of memory", Unit::count, static_cast<double>(stats.shape->runs));
+  }
   add_phases("dump", stats.dump_phases, values);
   add_phases("restore", stats.restore_phases, values);
   if (stats.dump) {
@@ -125,8 +129,8 @@ std::string shown(const std::optional<double>& amount, const Difference& differe
 
 diagnosis::DumpFacts facts_of(const Explanation& explanation, const CheckpointStats& stats) {
   return {explanation.frozen_ns,
-          stats.dump ? std::uint64_t{stats.dump->pages_written} * criu::kPageBytes : 0,
-          explanation.phases, explanation.shares};
+          stats.dump ? stats.dump->all_pages_written() * criu::kPageBytes : 0, explanation.phases,
+          explanation.shares, stats.shape};
 }
 
 // Nothing if it is not known.

@@ -13,6 +13,9 @@
 namespace kymo::report {
 namespace {
 
+// What the names of states of kymod and of the target begin with.
+constexpr std::string_view kKymod = "kymod: ";
+constexpr std::string_view kTarget = "target: ";
 // The maximum and minimum number of earlier runs that the newest runs are compared with.
 constexpr std::size_t kMaxBaseline = 20;
 constexpr std::size_t kMinBaseline = 5;
@@ -128,12 +131,15 @@ std::vector<HistoryMove> phases_that_moved(const History& history, const analysi
   return sorted;
 }
 
-// Whether what CRIU did was looked at in each of these runs.
-bool all_have_states(const History& history, std::span<const std::size_t> runs) {
+// Whether this state was looked at in each of these runs. Of CRIU's states an older kymod left out those that were
+// short, so there one of them is enough. It did not look at those of kymod and of the target.
+bool all_have(const std::string& state, const History& history, std::span<const std::size_t> runs) {
+  const bool of_criu = !state.starts_with(kKymod) && !state.starts_with(kTarget);
   return std::all_of(runs.begin(), runs.end(), [&](std::size_t i) {
     const auto& phases = history.runs[i].phases;
-    return std::any_of(phases.begin(), phases.end(),
-                       [](const auto& phase) { return is_state(phase.first); });
+    return std::any_of(phases.begin(), phases.end(), [&](const auto& phase) {
+      return of_criu ? is_state(phase.first) : phase.first == state;
+    });
   });
 }
 
@@ -158,6 +164,13 @@ std::string moved(const HistoryMove& move) {
          (change > 0 ? "+" : "-") + duration(std::abs(change)) + ")";
 }
 
+// "kymod waited for the disk" of "kymod: waited for the disk".
+std::string sentence_of(std::string state) {
+  state.erase(state.find(':'), 1);
+  if (state.starts_with("target")) state.insert(0, "The ");
+  return state;
+}
+
 // Of a change of a time only.
 std::vector<std::string> because_of(const HistoryChange& change) {
   const auto whole =
@@ -172,8 +185,7 @@ std::vector<std::string> because_of(const HistoryChange& change) {
                     moved(*phase) + ".");
   }
   if (const HistoryMove* const state = largest(change.states, whole_ns)) {
-    lines.push_back("CRIU " + state->name.substr(std::string_view("CRIU: ").size()) + " for " +
-                    moved(*state) + ".");
+    lines.push_back(sentence_of(state->name) + " for " + moved(*state) + ".");
   }
   return lines;
 }
@@ -197,12 +209,11 @@ HistoryChange describe(const History& history, const analysis::Change& found,
       change.metrics.push_back(std::move(move));
     }
   }
-  const bool looked = all_have_states(history, side(history, found, false)) &&
-                      all_have_states(history, side(history, found, true));
   for (HistoryMove& move : phases_that_moved(history, found)) {
     if (!is_state(move.name)) {
       change.phases.push_back(std::move(move));
-    } else if (looked) {
+    } else if (all_have(move.name, history, side(history, found, false)) &&
+               all_have(move.name, history, side(history, found, true))) {
       change.states.push_back(std::move(move));
     }
   }
@@ -237,7 +248,7 @@ HistoryVerdict judge(const HistoryOptions& options, const std::vector<double>& v
 }  // namespace
 
 bool is_state(std::string_view name) {
-  return name.starts_with("CRIU: ");
+  return name.starts_with("CRIU: ") || name.starts_with(kKymod) || name.starts_with(kTarget);
 }
 
 std::string_view name_of(HistoryMetric metric) {

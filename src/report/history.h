@@ -31,7 +31,7 @@ struct HistoryRun {
   [[nodiscard]] bool cold() const { return warmth.rfind("cold", 0) == 0; }
 };
 
-// Whether this is no phase, but what CRIU did in that time: "CRIU: waited for the disk".
+// Whether this is no phase, but what CRIU, kymod or the target did in that time: "CRIU: waited for the disk".
 bool is_state(std::string_view name);
 
 enum class HistoryMetric : std::uint8_t { duration, frozen, bytes, throughput };
@@ -76,7 +76,7 @@ struct HistoryChange {
   bool worse = false;
   std::vector<HistoryMove> metrics;  // every metric that the runs have
   std::vector<HistoryMove> phases;   // the largest change first
-  std::vector<HistoryMove> states;   // what CRIU did in this time, likewise
+  std::vector<HistoryMove> states;   // what CRIU, kymod and the target did in this time, likewise
   std::vector<std::string>
       because;  // which phase and which state made most of the change, in words
 };

@@ -36,7 +36,7 @@ Result<PreDumpRound> one_round(const DumpSpec& spec, const WriteRound& write,
   round.criu_time_ns = *criu_time_ns;
   const Result<criu::DumpStats> stats = criu::read_dump_stats(stats_path);
   if (!stats) return stats.error();
-  round.pages_written = stats->pages_written + stats->shpages_written.value_or(0);
+  round.pages_written = stats->all_pages_written();
   round.frozen_time_us = stats->frozen_time_us;
   const Result<std::uint64_t> bytes = probe::directory_bytes(place.images_dir);
   if (!bytes) return bytes.error();

@@ -7,6 +7,7 @@
 const KINDS = [
   [/^undivided/, "#86ac23"],
   [/memory.*writ|writing pages|reading pages/, "#e0862b"],
+  [/shared memory/, "#b8541a"],
   [/memory/, "#3b82f6"],
   [/freez|freeze|seiz/, "#8b5cf6"],
   [/resume|unfreeze|end|finish/, "#2e9e6b"],

@@ -144,7 +144,7 @@ function figures() {
     ["took", request.exact ? phases[phases.length - 1].end_ns - phases[0].begin_ns : 0, duration],
     ["processes stood still", verdict?.frozen_ns || ((stats?.freezing_time_us ?? 0) + (stats?.frozen_time_us ?? 0)) * 1000, duration],
     ["downtime in all", verdict?.downtime_ns, duration],
-    ["images", image_bytes, bytes], ["pages written", stats?.pages_written, (n) => n.toLocaleString("en")], ["pages restored", stats?.pages_restored, (n) => n.toLocaleString("en")],
+    ["images", image_bytes, bytes], ["pages written", (stats?.pages_written ?? 0) + (stats?.shpages_written ?? 0), (n) => n.toLocaleString("en")], ["of them, of shared memory", stats?.shpages_written, (n) => n.toLocaleString("en")], ["pages restored, without shared memory", stats?.pages_restored, (n) => n.toLocaleString("en")],
     ["CRIU’s time on a CPU", grew("criu_run_ns") || grew("criu_cpu_ns"), duration], ["CRIU waited for a CPU", grew("criu_runnable_ns") || grew("criu_cpu_wait_ns"), duration],
     ["CRIU waited for the disk", grew("criu_disk_wait_ns"), duration],
   ];

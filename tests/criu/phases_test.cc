@@ -261,6 +261,114 @@ TEST(PhasesTest, ARestoreIsTakenApartForEachProcess) {
   EXPECT_EQ(phase(seven, "prepare").evidence, "Preparing info about shared resources");
 }
 
+// Logs of CRIU 4.2.1, shortened: of a memfd and a shared mapping, which it dumps where it first sees them.
+TEST(PhasesTest, SharedMemoryIsMemoryWhereverItIsDumped) {
+  const std::string level3 = R"((00.000000) CRIU run id = 1
+(00.024000) Dumping processes (pid: 7 comm: python3)
+(00.024500) Seized task 7, state 1
+(00.053080) Collecting mappings (pid: 7)
+(00.053202) Dumping path for -3 fd via self 13 [/usr/bin/python3]
+(00.065191) Dumping memfd:mine contents (id 0x1, shmid: 0x251d16, size: 67108864)
+(00.171852) Dumping memfd:/dev/zero contents (id 0x2, shmid: 0x251d12, size: 314572800)
+(01.396496) Dumping path for -3 fd via self 13 [/usr/lib/libffi.so.8.1.2]
+(01.401826) Dumping opened files (pid: 7)
+(01.402000) Dumping memfd:unmapped contents (id 0x3, shmid: 0x251d20, size: 4096)
+(01.402300) Dumping path for 3 fd via self 13 [/memfd:unmapped]
+(01.402800) Dumping pages (type: 59 pid: 7)
+(01.422800) Dumping core (pid: 7)
+(01.423000) Dumping shared memory 2431127
+(01.523000) Dumping 7(7)'s namespaces
+(01.524000) IPC shared memory segments: 1
+(01.524100) id: 0          key: 00000000 uid: 0
+(01.970000) IPC message queues: 0
+(01.972000) IPC shared memory segments: 0
+(01.972300) IPC message queues: 0
+(01.973000) Unfreezing tasks into 2
+(02.000000) Writing stats
+)";
+  const std::vector<Phase> phases = dump_phases(level3, {}).phases;
+  EXPECT_EQ(phase(phases, "memory: shared memory").duration_us,
+            1'396'496U - 65'191U + 300U + 100'000U + 446'000U);
+  EXPECT_EQ(phase(phases, "memory: shared memory").evidence,
+            "Dumping memfd:mine contents (id 0x1, shmid: 0x251d16, size: 67108864)");
+  EXPECT_EQ(phase(phases, "collect").duration_us, 65'191U - 53'080U + 1'401'826U - 1'396'496U);
+  EXPECT_EQ(phase(phases, "memory").duration_us, 20'000U);
+  EXPECT_EQ(phase(phases, "processes and files").duration_us, 174U + 500U + 200U + 1'000U + 3'000U);
+}
+
+TEST(PhasesTest, AtLevel4SharedMemoryEndsWithItsPipe) {
+  const std::string level4 = R"((00.000000) CRIU run id = 1
+(00.024000) Dumping processes (pid: 7 comm: python3)
+(00.056000) Collecting mappings (pid: 7)
+(00.065460) Dumping memfd:mine contents (id 0x1, shmid: 0x25189d, size: 67108864)
+(00.065471) page-pipe: Create page pipe for 8192 segs
+(00.065969) No parent images directory provided
+(00.104762) page-xfer: 	p 0x3c00000 - 0x3d00000
+(00.106679) page-pipe: Killing page pipe
+(00.111172) Handling VMA with the following smaps entry: 7f97d822c000
+(00.120000) Dumping opened files (pid: 7)
+(00.121000) Dumping pages (type: 59 pid: 7)
+(00.141000) page-pipe: Killing page pipe
+(00.142000) Unfreezing tasks into 2
+)";
+  const std::vector<Phase> phases = dump_phases(level4, {}).phases;
+  EXPECT_EQ(phase(phases, "memory: shared memory").duration_us, 111'172U - 65'460U);
+  EXPECT_EQ(phase(phases, "collect").duration_us, 65'460U - 56'000U + 120'000U - 111'172U);
+  EXPECT_EQ(phase(phases, "memory").duration_us, 142'000U - 121'000U);
+}
+
+// The statistics have the time of writing only of what is not shared.
+TEST(PhasesTest, TheStatisticsDoNotDivideSharedMemory) {
+  DumpStats stats;
+  stats.memwrite_time_us = 15'000;
+  const std::string log = R"((00.000000) CRIU run id = 1
+(00.010000) Dumping processes (pid: 7 comm: python3)
+(00.020000) Dumping shared memory 1
+(00.120000) Dumping pages (type: 59 pid: 7)
+(00.140000) Unfreezing tasks into 2
+)";
+  const std::vector<Phase> phases = dump_phases(log, stats).phases;
+  EXPECT_EQ(phase(phases, "memory: shared memory").duration_us, 100'000U);
+  EXPECT_EQ(phase(phases, "memory: finding pages").duration_us, 5'000U);
+  EXPECT_EQ(phase(phases, "memory: writing pages").duration_us, 15'000U);
+}
+
+// Logs of CRIU 4.2.1, shortened: of System V, and of a memfd.
+TEST(PhasesTest, ARestoreReadsSharedMemoryUntilAnotherLine) {
+  const std::string log = R"((00.000000) CRIU run id = 2
+(00.021900) Will restore in 8000000 namespaces
+(00.022000) Forking task with 7 pid (flags 0x8000000)
+(00.030000)      7: Restoring IPC shared memory
+(00.030100)      7: Opened local page read 1 (parent 0)
+(00.030200)      7: pr0-1 Read 0 256 pages
+(00.164558)      7: Restoring IPC message queues
+(00.165000)      7: mnt: Restoring mount namespace
+(00.171720)      7: Opened local page read 2 (parent 0)
+(00.171731)      7: nr_restored_pages: 1777
+(00.171772)      7: Restoring resources
+(00.171788)      7: Restoring memfd id=28
+(00.171846)      7: Opened local page read 3 (parent 0)
+(00.171848)      7: pr2431133-3 Read 0 256 pages
+(00.171849)      7: 	pr2431133-3 Read page from self 0/0
+(00.222147)      7: No data for pipe 0x1e284e9
+(00.250684)      7: Restore via sigreturn
+(00.250911) pie: 7: Preadv 0x55fd3b338000:4096... (69 iovs)
+(00.255977) pie: 7: `- returned 7278592
+(00.256000) pie: 7: 7: Restored
+(00.257000) Restore finished successfully. Tasks resumed.
+)";
+  const LogPhases restore = restore_phases(log, {});
+  constexpr std::uint64_t kIpc = 164'558 - 30'100;
+  constexpr std::uint64_t kMemfd = 222'147 - 171'846;
+  constexpr std::uint64_t kOwn = 256'000 - 250'911;
+  EXPECT_EQ(phase(restore.phases, "memory: reading pages").duration_us, kIpc + 11 + kMemfd + kOwn);
+  ASSERT_EQ(restore.processes.size(), 1U);
+  const std::vector<Phase>& seven = restore.processes[0].phases;
+  EXPECT_EQ(phase(seven, "memory").duration_us, kIpc + 11 + kMemfd + kOwn);
+  EXPECT_EQ(phase(seven, "files and mappings").duration_us,
+            171'846U - 171'772U + 250'911U - 222'147U);
+}
+
 TEST(PhasesTest, ADumpThatCouldNotAttachToAnyTaskStoppedNone) {
   EXPECT_TRUE(dump_phases(kTracedLog, {}).stopped_none);
   EXPECT_FALSE(dump_phases(kDumpLog, {}).stopped_none);

@@ -51,6 +51,53 @@ TEST(ExplainChange, MoreMemoryIsTheReasonWhateverElseGrew) {
             "CRIU waited for the disk for 50 % of the standstill in A, for 50 % in B.");
 }
 
+// In a streamed dump kymod writes the images. Its waits were never named.
+TEST(ExplainChange, NamesTheWaitsOfKymod) {
+  DumpFacts a = dump(300, 256);
+  a.shares = {{"cpu", 0.5}, {"cpu_wait", 0.02}, {"disk_wait", 0}, {"kymod_disk_wait", 0.02}};
+  DumpFacts b = dump(1000, 256);
+  b.shares = {{"cpu", 0.2}, {"cpu_wait", 0.02}, {"disk_wait", 0}, {"kymod_disk_wait", 0.68}};
+  EXPECT_EQ(explain_change(a, b).back(),
+            "kymod waited for the disk for 2 % of the standstill in A, for 68 % in B.");
+  a.shares = {{"cpu_wait", 0.02}, {"target_cpu_wait", 0}, {"kymod_cpu_wait", 0}};
+  b.shares = {{"cpu_wait", 0.19}, {"target_cpu_wait", 0.2}, {"kymod_cpu_wait", 0.38}};
+  EXPECT_EQ(
+      explain_change(a, b).back(),
+      "No CPU was free for CRIU, the target or kymod for 2 % of the standstill in A, for 77 % in "
+      "B.");
+  a.shares.erase(a.shares.begin() + 1);  // it was not looked at
+  EXPECT_EQ(explain_change(a, b).back(),
+            "No CPU was free for CRIU or kymod for 2 % of the standstill in A, for 57 % in B.");
+  for (const char* share :
+       {"kymod_disk_wait", "kymod_cpu_wait", "target_cpu_wait", "compression"}) {
+    EXPECT_NE(state_words(share), "") << share;
+  }
+}
+
+criu::MemoryShape shape_of(std::uint64_t mappings, std::uint64_t runs) {
+  return {.mappings = mappings, .runs = runs};
+}
+
+TEST(ExplainChange, NamesMappingsAndPieces) {
+  DumpFacts a = dump(10, 7);
+  a.shares = {{"cpu", 0.5}};
+  a.shape = shape_of(120, 40);
+  DumpFacts b = dump(10, 7);
+  b.frozen_ns += 150 * kMsInNs;
+  b.phases[1].end_ns += 150 * kMsInNs;  // "collect"
+  b.shares = {{"cpu", 0.9}};
+  b.shape = shape_of(15'120, 40);
+  EXPECT_EQ(explain_change(a, b).back(), "B has 15,120 mappings, A 120.");
+  b.bytes *= 9;  // their pages, which did not take most of the time
+  EXPECT_EQ(explain_change(a, b).back(), "B has 15,120 mappings, A 120.");
+  b.bytes = a.bytes;
+  b.shape = shape_of(120, 100'040);
+  EXPECT_EQ(explain_change(a, b).back(), "B has 100,040 separate pieces of memory, A 40.");
+  b.shape = a.shape;
+  EXPECT_EQ(explain_change(a, b).back(),
+            "CRIU used a CPU for 50 % of the standstill in A, for 90 % in B.");
+}
+
 TEST(ExplainChange, WhatWasNotLookedAtInBothIsNoReason) {
   DumpFacts a = dump(300, 256);
   DumpFacts b = dump(1000, 256);

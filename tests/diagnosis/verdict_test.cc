@@ -124,6 +124,32 @@ TEST(Verdict, SaysThatTheTargetOrKymodWaitedForACpu) {
             "For 62 % of the standstill no CPU was free for CRIU (2 %) or the target (60 %).");
 }
 
+// The shares said "disk_wait": 0 while the lines said that kymod waited for the disk.
+TEST(Verdict, TheSharesHaveWhatKymodDidForAStream) {
+  Facts facts = healthy_dump();
+  facts.signals.disk_wait_ns = 0;
+  facts.signals.socket_wait_ns = 700 * kOneMs;
+  facts.signals.target_cpu_wait_ns = 120 * kOneMs;
+  facts.signals.pipe_wait_ns = 380 * kOneMs;
+  facts.streaming = {false, 250 * kOneMs, 680 * kOneMs, 410 * kOneMs};
+  const auto share = [](const Verdict& verdict, const std::string& name) {
+    return to_json(verdict)["shares"].value(name, -1.0);
+  };
+  Verdict verdict = explain(facts);
+  EXPECT_DOUBLE_EQ(share(verdict, "disk_wait"), 0);
+  EXPECT_DOUBLE_EQ(share(verdict, "kymod_disk_wait"), 0.68);
+  EXPECT_DOUBLE_EQ(share(verdict, "kymod_cpu_wait"), 0.38);
+  EXPECT_DOUBLE_EQ(share(verdict, "target_cpu_wait"), 0.12);
+  EXPECT_DOUBLE_EQ(share(verdict, "compression"), 0);
+  facts.streaming->compressed = true;
+  EXPECT_DOUBLE_EQ(share(explain(facts), "compression"), 0.25);
+  facts.streaming.reset();
+  verdict = explain(facts);
+  EXPECT_DOUBLE_EQ(share(verdict, "kymod_disk_wait"), 0) << "kymod did nothing, and that is known";
+  facts.recorded = false;
+  EXPECT_DOUBLE_EQ(share(explain(facts), "kymod_disk_wait"), -1);
+}
+
 TEST(Verdict, TheLargestShareComesFirst) {
   Facts facts = healthy_dump();
   facts.signals.disk_wait_ns = 300 * kOneMs;
@@ -145,6 +171,38 @@ TEST(Verdict, SaysHowLongItWouldTakeWithoutTheWait) {
       << verdict.lines[3];
   EXPECT_EQ(to_json(verdict)["findings"][0]["estimate_ns"],
             (nlohmann::json{400 * kOneMs, 700 * kOneMs}));
+}
+
+// 300 MiB of shared memory were called "collect", without a rate. CRIU's statistics count them apart.
+TEST(Verdict, SharedMemoryHasItsRateAndCountsAsMemory) {
+  Facts facts = healthy_dump();
+  facts.phases[3].name = "memory: shared memory";
+  facts.phases[4].name = "memory: shared memory";
+  facts.dump->pages_written = 1000;
+  facts.dump->shpages_written = 76800;  // 300 MiB
+  facts.signals.cpu_ns = 700 * kOneMs;
+  EXPECT_EQ(explain(facts).lines[1],
+            "The longest phase, \"memory: shared memory\", took 80 % of the standstill (300 MiB at "
+            "393 MB/s).");
+  EXPECT_EQ(first_rule(facts), "host-memory") << "2.3 s of CPU time for each GiB";
+  facts.signals.cpu_ns = 0;
+  facts.signals.disk_wait_ns = 500 * kOneMs;
+  facts.earlier = WriteRates{9, 1024.0 * (1U << 20U), 4096.0 * (1U << 20U)};
+  const auto estimate = explain(facts).findings[0].estimate_ns;
+  ASSERT_TRUE(estimate);
+  // 200 ms of other phases, and 304 MiB at 4 GiB/s.
+  EXPECT_NEAR(static_cast<double>(estimate->first) / kOneMs, 274.2, 0.1);
+}
+
+// At log level 1 its time is in a phase with that of all else.
+TEST(Verdict, UndividedSharedMemoryIsNotBlamedOnFiles) {
+  Facts facts = healthy_dump();
+  facts.phases = {{"freeze", 0, 10 * kOneMs, 0, "", true},
+                  {"collect, processes and files", 10 * kOneMs, 1000 * kOneMs, 0, "", true}};
+  facts.dump->pages_written = 1000;
+  EXPECT_EQ(first_rule(facts), "many-files");
+  facts.dump->shpages_written = 76800;
+  EXPECT_EQ(first_rule(facts), "");
 }
 
 // 256 MiB at 336 MB/s. Other dumps of this machine wrote 1 GiB/s, and the fast ones 4 GiB/s.

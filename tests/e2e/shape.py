@@ -3,6 +3,7 @@
     shape.py mappings N P   has N mappings of P pages
     shape.py scattered M G  has M MiB of memory, with G pages between any two that are not used
     shape.py files N        has N files open
+    shape.py shared M       has M MiB of shared memory
 """
 
 import ctypes
@@ -39,6 +40,13 @@ def scattered(mib, gap):
     memory, _ = anonymous(pages * step)
     for page in range(0, pages * step, step):
         memory[page * PAGE] = 1
+    return memory
+
+
+def shared(mib):
+    memory = mmap.mmap(-1, int(mib) * 2**20)
+    for start in range(0, len(memory), PAGE):
+        memory[start] = 1
     return memory
 
 

@@ -287,8 +287,13 @@ TEST_F(VerdictTest, DirtyPagesThatMustBeWrittenFirstAreToldFromASlowDisk) {
 
 TEST_F(VerdictTest, HighCompressionLeavesCriuWaitingForIt) {
   static_cast<void>(kymod_.churn(8, "work"));
-  expect_first(dump({"--stream", "--compression", "zstd", "--compression-level", "15"}),
-               "compression");
+  const nlohmann::json record =
+      dump({"--stream", "--compression", "zstd", "--compression-level", "15"});
+  expect_first(record, "compression");
+  // kymo diff and kymo history compare these.
+  const nlohmann::json& shares = record["verdict"]["shares"];
+  EXPECT_GE(shares.value("compression", 0.0), 0.5) << shown(record);
+  EXPECT_TRUE(shares.contains("kymod_disk_wait")) << shown(record);
 }
 
 // Nearly all of a dump at this level was called "freeze", because the log has no line after it.
@@ -322,6 +327,20 @@ TEST_F(VerdictTest, ManyMappingsAreNamed) {
 TEST_F(VerdictTest, ScatteredMemoryIsNamed) {
   start_shape({"scattered", "64", "1"});
   expect_first(dump(), "scattered-memory");
+}
+
+// It was counted as "collect", without a rate.
+TEST_F(VerdictTest, SharedMemoryIsAPhaseOfMemory) {
+  start_shape({"shared", "64"});
+  const nlohmann::json record = dump();
+  EXPECT_GE(record["stats"]["shpages_written"], 64 * 256) << shown(record);
+  std::uint64_t memory_ns = 0;
+  for (const nlohmann::json& phase : record["phases"]) {
+    if (phase["name"] != "memory: shared memory") continue;
+    memory_ns += phase["end_ns"].get<std::uint64_t>() - phase["begin_ns"].get<std::uint64_t>();
+    EXPECT_TRUE(phase["frozen"]) << shown(record);
+  }
+  EXPECT_GT(memory_ns, 0U) << shown(record);
 }
 
 TEST_F(VerdictTest, ManyFilesAreNamed) {

@@ -84,6 +84,16 @@ TEST(HistoryTest, AChangeSaysFirstWhichPhaseMadeItAndWhatCriuDidThen) {
       history.changes[0].because,
       (std::vector<std::string>{"Most of it: memory: writing pages, 990 ms after 300 ms (+690 ms).",
                                 "CRIU waited for a CPU for 357 ms after 12 ms (+345 ms)."}));
+  // Of a streamed dump, kymod waits for the disk, not CRIU.
+  for (HistoryRun& run : runs) {
+    const std::uint64_t waited = run.duration_ns > 1000 * kMilli ? 500 * kMilli : 0;
+    run.phases.emplace_back("kymod: waited for the disk", waited);
+  }
+  EXPECT_EQ(analyse_history(runs, {}).changes[0].because[1],
+            "kymod waited for the disk for 500 ms after 0 ns (+500 ms).");
+  runs.front().phases.pop_back();  // a run of an older kymod, which did not say it
+  EXPECT_EQ(analyse_history(runs, {}).changes[0].because[1],
+            "CRIU waited for a CPU for 357 ms after 12 ms (+345 ms).");
   const std::string text = text_of(history, "web: dumps", 5);
   EXPECT_NE(text.find("    Most of it: memory: writing pages"), std::string::npos) << text;
   EXPECT_EQ(json_of(history)["changes"][0]["because"].size(), 2U);

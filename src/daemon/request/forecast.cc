@@ -36,7 +36,8 @@ using Time = double Earlier::*;
 
 Earlier earlier_of(const store::Run& run) {
   const nlohmann::json stats = parse_json(run.stats_json);
-  const std::optional<std::uint64_t> pages = number_in(stats, "pages_written");
+  std::optional<std::uint64_t> pages = number_in(stats, "pages_written");
+  if (pages) *pages += number_in(stats, "shpages_written").value_or(0);
   std::uint64_t still_ns = run.stood_still_ns;
   if (still_ns == 0) {  // stored by an older kymod
     still_ns = (number_in(stats, "freezing_time_us").value_or(0) +

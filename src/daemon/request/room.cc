@@ -87,8 +87,13 @@ double least_share_of(const std::vector<store::Run>& earlier, std::string_view c
     if (!run.error.empty() || run.conditions.find(wanted) == std::string::npos) continue;
     const nlohmann::json stats = parse_json(run.stats_json);
     const auto pages = stats.is_object() ? stats.find("pages_written") : stats.end();
-    if (pages == stats.end() || !pages->is_number_unsigned() || *pages == 0) continue;
-    const double share = static_cast<double>(run.image_bytes) / (pages->get<double>() * kPageBytes);
+    if (pages == stats.end() || !pages->is_number_unsigned()) continue;
+    const auto shared = stats.find("shpages_written");
+    const bool has_shared = shared != stats.end() && shared->is_number_unsigned();
+    const double memory =
+        (pages->get<double>() + (has_shared ? shared->get<double>() : 0)) * kPageBytes;
+    if (memory == 0) continue;
+    const double share = static_cast<double>(run.image_bytes) / memory;
     if (least == 0 || share < least) least = share;
   }
   return least;

@@ -38,13 +38,14 @@ std::optional<Stats> stats_of(const std::string& text) {
 std::string history_phases(const std::vector<diagnosis::Phase>& phases,
                            const diagnosis::Verdict& verdict, bool restore) {
   std::map<std::string, std::uint64_t> sums;
+  nlohmann::json kept = nlohmann::json::object();
   for (const diagnosis::Phase& phase : phases) sums[phase.name] += phase.duration_ns();
   const auto window_ns = static_cast<double>(diagnosis::window_of(phases, restore).length_ns());
   for (const auto& [name, share] : verdict.shares) {
     const std::string words = diagnosis::state_words(name);
-    if (!words.empty()) sums[words] = static_cast<std::uint64_t>(share * window_ns);
+    // Also those that are 0: they were looked at.
+    if (!words.empty()) kept[words] = static_cast<std::uint64_t>(share * window_ns);
   }
-  nlohmann::json kept = nlohmann::json::object();
   for (const auto& [name, duration_ns] : sums) {
     if (duration_ns >= kWorthKeepingNs) kept[name] = duration_ns;
   }

@@ -63,6 +63,9 @@ TEST(ForecastTest, CompressedImagesCountAsTheMemoryTheyHold) {
   packed.stats_json = R"({"pages_written": 126976})";  // 496 MiB
   const PlannedDump planned{496 * kMebibyte, ""};
   EXPECT_EQ(forecast_dump({{packed}, {}}, planned, kSecond).expected_ns, 2 * kSecond);
+  packed.stats_json = R"({"pages_written": 1024, "shpages_written": 125952})";
+  EXPECT_EQ(forecast_dump({{packed}, {}}, planned, kSecond).expected_ns, 2 * kSecond)
+      << "shared memory is memory, too";
   packed.stats_json = "{broken";
   EXPECT_GT(forecast_dump({{packed}, {}}, planned, kSecond).expected_ns, 2 * kSecond);
 }

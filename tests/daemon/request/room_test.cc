@@ -90,6 +90,9 @@ TEST(RoomShareTest, TheSmallestOfComparableDumpsCounts) {
       dumped(100, 1, "stream lz4"), dumped(0, 1, "stream zstd"), dumped(100, 2, "")};
   EXPECT_DOUBLE_EQ(least_share_of(earlier, "zstd"), 0.25);
   EXPECT_DOUBLE_EQ(least_share_of({}, "zstd"), 0);
+  store::Run shared = dumped(10, 204'800, "stream zstd");
+  shared.stats_json = R"({"pages_written": 10, "shpages_written": 90})";
+  EXPECT_DOUBLE_EQ(least_share_of({shared}, "zstd"), 0.5);
 }
 
 // Nothing is known of such a file system.
