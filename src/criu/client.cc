@@ -15,6 +15,7 @@
 #include "criu/call_phases.h"
 #include "criu/child.h"
 #include "criu/config_file.h"
+#include "criu/held_images.h"
 #include "criu/inherited.h"
 #include "criu/log.h"
 #include "criu/rpc.pb.h"
@@ -335,12 +336,17 @@ Result<DumpReply> Client::dump(const DumpRequest& request, const Notified& notif
   const auto until = std::chrono::steady_clock::now() + options.timeout;
   const auto passed = [&](std::string_view name) -> Result<void> {
     if (notified) notified(name);
-    if (!request.sync || name != kAllWritten) return {};
-    return sync_in_time(request.images_dir, options.timeout.count() == 0
-                                                ? std::chrono::steady_clock::time_point::max()
-                                                : until);
+    if (name != kAllWritten) return {};
+    const auto end =
+        options.timeout.count() == 0 ? std::chrono::steady_clock::time_point::max() : until;
+    if (Result<void> good = request.held ? check_in_time(request.held, end) : Result<void>();
+        !good || !request.sync) {
+      return good;
+    }
+    return sync_in_time(request.images_dir, end);
   };
-  return dump_reply(call_criu(options, call, request.images_dir, request.work_dir, passed));
+  const std::string images_dir = request.held ? request.held->own_path() : request.images_dir;
+  return dump_reply(call_criu(options, call, images_dir, request.work_dir, passed));
 }
 
 Result<RestoreReply> Client::restore(const RestoreRequest& request,

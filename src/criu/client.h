@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -18,6 +19,8 @@
 #include "kymo/result.h"
 
 namespace kymo::criu {
+
+class HeldImages;
 
 enum class CallKind : std::uint8_t { version, check, pre_dump, dump, restore };
 // The names, in the order of CallKind.
@@ -98,6 +101,9 @@ struct DumpRequest {
   std::chrono::milliseconds time_limit{0};  // if shorter than the client's timeout; 0: none
   Options options{};
   std::string parent{};  // the last pre-dump, relative to images_dir; empty: there is none
+  // If set, the images are written into this folder, and are checked before the processes end or run on. If another
+  // program has changed them, the dump fails and the processes run on.
+  std::shared_ptr<HeldImages> held{};
   const Cancellation* cancel = nullptr;  // ends the dump, as in ClientOptions
 };
 

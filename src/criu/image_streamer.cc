@@ -80,6 +80,7 @@ struct ImageStreamer::State {
   bool capturing = true;
   Encoding encoding;
   Moved moved;
+  std::shared_ptr<HeldImages> held;  // of a dump; may be null
   FileDescriptor dir;
   FileDescriptor socket_dir;
   FileDescriptor listener;
@@ -148,7 +149,7 @@ Result<void> ImageStreamer::State::add_file(FileDescriptor pipe) {
                  "image stream: CRIU has more images open than a dump needs"};
   }
   Result<std::unique_ptr<StreamedFile>> file =
-      capturing ? capture_file(awaited, std::move(pipe), dir.get(), encoding)
+      capturing ? capture_file(awaited, std::move(pipe), dir.get(), encoding, held.get())
                 : serve_file(awaited, std::move(pipe), std::move(*stored));
   awaited.clear();
   stored.reset();
@@ -243,13 +244,18 @@ bool ImageStreamer::State::one_round() {
   if (fds[1].revents != 0) look_at_socket();
   // Files that were added just now have their turn in the next round.
   pump(fds);
+  bool checking = false;
   {
     const std::lock_guard lock(mutex);
     if (!settling && !ending) return true;
     if (ending && (!capturing || error)) return false;
+    checking = settling && held != nullptr && !error;
   }
   if (!has_nothing_to_read()) return true;
   flush_all();
+  if (checking) {
+    if (Result<void> good = held->check_before_end(); !good) fail(good.error());
+  }
   const std::lock_guard lock(mutex);
   std::uint64_t woken = 0;
   if (ending) return false;
@@ -288,8 +294,9 @@ Result<std::unique_ptr<ImageStreamer>> ImageStreamer::start(std::shared_ptr<Stat
                                                             const std::string& images_dir,
                                                             const std::string& socket_dir,
                                                             const char* socket_name) {
+  const std::string written_dir = state->held ? state->held->own_path() : images_dir;
   for (const auto& [folder, path] :
-       {std::pair(&state->dir, &images_dir), std::pair(&state->socket_dir, &socket_dir)}) {
+       {std::pair(&state->dir, &written_dir), std::pair(&state->socket_dir, &socket_dir)}) {
     *folder = FileDescriptor(open(path->c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (!folder->valid()) return system_error("cannot open the directory " + *path, errno);
   }
@@ -316,12 +323,13 @@ Result<std::unique_ptr<ImageStreamer>> ImageStreamer::start(std::shared_ptr<Stat
 
 Result<std::unique_ptr<ImageStreamer>> ImageStreamer::capture(const std::string& images_dir,
                                                               const std::string& socket_dir,
-                                                              const Encoding& encoding,
-                                                              Moved moved) {
+                                                              const Encoding& encoding, Moved moved,
+                                                              std::shared_ptr<HeldImages> held) {
   if (Result<void> ok = check_encoding(encoding); !ok) return ok.error();
   auto state = std::make_shared<State>();
   state->encoding = encoding;
   state->moved = std::move(moved);
+  state->held = std::move(held);
   return start(std::move(state), images_dir, socket_dir, kCaptureSocket);
 }
 

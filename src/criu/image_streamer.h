@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "criu/held_images.h"
 #include "criu/streamed_file.h"
 #include "kymo/result.h"
 
@@ -27,17 +28,19 @@ class ImageStreamer {
   using Moved = std::function<void(const Streamed& so_far)>;
 
   // Starts a streamer for a dump into the directory (capture), or for a restore from it (serve). It
-  // listens when the function returns: for a dump in `socket_dir`, for a restore in `images_dir`.
+  // listens when the function returns: for a dump in `socket_dir`, for a restore in `images_dir`. If `held` is set, it
+  // writes into that folder, which remembers each image.
   static Result<std::unique_ptr<ImageStreamer>> capture(const std::string& images_dir,
                                                         const std::string& socket_dir,
-                                                        const Encoding& encoding, Moved moved);
+                                                        const Encoding& encoding, Moved moved,
+                                                        std::shared_ptr<HeldImages> held = nullptr);
   static Result<std::unique_ptr<ImageStreamer>> serve(const std::string& images_dir, Moved moved);
   ~ImageStreamer();
   ImageStreamer(const ImageStreamer&) = delete;
   ImageStreamer& operator=(const ImageStreamer&) = delete;
 
-  // Waits until all data that was sent so far is in files.
-  // Errors: the first error so far; deadline_exceeded.
+  // Waits until all data that was sent so far is in files, and the folder was checked (check_before_end()).
+  // Errors: the first error so far, also of that check; deadline_exceeded.
   Result<void> wait_until_written(std::chrono::steady_clock::time_point until);
   // Call it after CRIU has ended. It takes the rest of the data from the pipes and ends the thread.
   // Errors: the first error, for example an image that CRIU did not finish; deadline_exceeded if

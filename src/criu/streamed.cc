@@ -122,7 +122,7 @@ Result<DumpReply> streamed_dump(const ClientOptions& options, const DumpRequest&
   const Result<Folders> folders = reach_folders(tried, request.work_dir, request.work_dir);
   if (!folders) return folders.error();
   Result<std::unique_ptr<ImageStreamer>> streamer = ImageStreamer::capture(
-      request.images_dir, request.work_dir, *request.stream, request.streamed);
+      request.images_dir, request.work_dir, *request.stream, request.streamed, request.held);
   if (!streamer) return streamer.error();
   Command command;
   command.kind = CallKind::dump;

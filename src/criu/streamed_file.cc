@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "criu/held_images.h"
+
 namespace kymo::criu {
 namespace {
 
@@ -82,9 +84,34 @@ class OwnPipe {
   std::size_t held_ = 0;
 };
 
+// The new file in which an image is stored.
+struct NewFile {
+  FileDescriptor file;
+  std::string path;  // in the folder
+  int dir_fd;
+  bool named;        // false: it gets its name when it is complete
+  HeldImages* held;  // may be null
+};
+
+Result<NewFile> make_file(const std::string& path, int dir_fd, bool spliced, HeldImages* held) {
+  NewFile made{{}, path, dir_fd, false, held};
+  if (spliced) {
+    made.file = FileDescriptor(::openat(dir_fd, ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600));
+    if (made.file.valid()) return made;
+  }
+  made.named = true;
+  constexpr int kNew = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+  made.file = FileDescriptor(::openat(dir_fd, path.c_str(), kNew | (spliced ? 0 : O_APPEND), 0600));
+  if (made.file.valid()) return made;
+  Error error = failed_at(path, "make", errno);
+  error.message +=
+      advice_on_full_disk("/proc/self/fd/" + std::to_string(dir_fd), error.errno_value);
+  return error;
+}
+
 class CapturedFile : public StreamedFile {
  public:
-  CapturedFile(std::string name, FileDescriptor pipe, FileDescriptor file,
+  CapturedFile(std::string name, FileDescriptor pipe, NewFile file,
                std::unique_ptr<Encoder> encoder)
       : StreamedFile(std::move(pipe)),
         name_(std::move(name)),
@@ -102,23 +129,45 @@ class CapturedFile : public StreamedFile {
     const std::span<const char> got(in_.data(), static_cast<std::size_t>(n));
     if (encoder_ == nullptr) {
       if (Result<void> ok = store(got, totals); !ok) return ok.error();
-      return n == 0;
+      return n == 0 ? ended() : false;
     }
     out_.clear();
     Result<void> ok = n == 0 ? encoder_->finish(out_) : encoder_->write(got, out_);
     if (ok) ok = store(out_, totals);
     if (!ok) return ok.error();
-    return n == 0;
+    return n == 0 ? ended() : false;
   }
 
   Result<void> flush(Streamed& totals) override {
-    if (encoder_ == nullptr) return {};
     out_.clear();
-    Result<void> ok = encoder_->flush(out_);
-    return ok ? store(out_, totals) : ok;
+    Result<void> ok = encoder_ == nullptr ? Result<void>() : encoder_->flush(out_);
+    if (ok) ok = store(out_, totals);
+    return ok ? keep() : ok;
   }
 
  private:
+  Result<bool> ended() {
+    const Result<void> kept = keep();
+    return kept ? Result<bool>(true) : kept.error();
+  }
+
+  // Gives the file its name, if it has none, and lets `held` remember what is in it.
+  Result<void> keep() {
+    if (!file_.named) {
+      const std::string unnamed = "/proc/self/fd/" + std::to_string(file_.file.get());
+      if (::linkat(AT_FDCWD, unnamed.c_str(), file_.dir_fd, file_.path.c_str(),
+                   AT_SYMLINK_FOLLOW) != 0) {
+        return failed_at(file_.path, "make", errno);
+      }
+      file_.named = true;
+    }
+    if (file_.held == nullptr) return {};
+    struct stat seen {};
+    if (::fstat(file_.file.get(), &seen) != 0) return failed_at(file_.path, "look at", errno);
+    file_.held->wrote(file_.path, seen.st_ino, stored_);
+    return {};
+  }
+
   // Moves pages from the pipe to the file without copying them through this process.
   Result<bool> splice_some(Streamed& totals) {
     const ssize_t n = own_.fill(pipe());
@@ -126,13 +175,13 @@ class CapturedFile : public StreamedFile {
     if (n < 0) return failed_at(name_, "read", errno);
     count(totals, static_cast<std::uint64_t>(n), pages_);
     while (own_.held() > 0) {
-      const ssize_t written = own_.drain(file_.get());
-      if (written > 0) totals.stored += static_cast<std::uint64_t>(written);
+      const ssize_t written = own_.drain(file_.file.get());
+      if (written > 0) count_stored(static_cast<std::uint64_t>(written), totals);
       if (written > 0 || (written < 0 && errno == EINTR)) continue;
       if (written == 0 || errno != EINVAL) return failed_at(name_, "write", errno);
       if (Result<void> ok = copy_held(totals); !ok) return ok.error();
     }
-    return n == 0;
+    return n == 0 ? ended() : false;
   }
 
   // For a file system that does not support splice(2).
@@ -145,14 +194,20 @@ class CapturedFile : public StreamedFile {
 
   Result<void> store(std::span<const char> bytes, Streamed& totals) {
     std::size_t written = 0;
-    const int error = write_all(file_.get(), {bytes.data(), bytes.size()}, &written);
-    totals.stored += written;
+    const int error = write_all(file_.file.get(), {bytes.data(), bytes.size()}, &written);
+    count_stored(written, totals);
     return error == 0 ? Result<void>() : failed_at(name_, "write", error);
+  }
+
+  void count_stored(std::uint64_t bytes, Streamed& totals) {
+    stored_ += bytes;
+    totals.stored += bytes;
   }
 
   const std::string name_;
   const bool pages_;
-  FileDescriptor file_;
+  NewFile file_;
+  std::uint64_t stored_ = 0;          // bytes in the file
   std::unique_ptr<Encoder> encoder_;  // null: stored uncompressed
   OwnPipe own_;                       // of pages that are stored uncompressed
   std::vector<char> in_;
@@ -260,16 +315,12 @@ class ServedFile : public StreamedFile {
 }  // namespace
 
 Result<std::unique_ptr<StreamedFile>> capture_file(const std::string& name, FileDescriptor pipe,
-                                                   int dir_fd, const Encoding& encoding) {
-  const std::string path = name + std::string(suffix_of(encoding.compression));
-  FileDescriptor file(
-      openat(dir_fd, path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
-  if (!file.valid()) {
-    Error error = failed_at(path, "make", errno);
-    error.message +=
-        advice_on_full_disk("/proc/self/fd/" + std::to_string(dir_fd), error.errno_value);
-    return error;
-  }
+                                                   int dir_fd, const Encoding& encoding,
+                                                   HeldImages* held) {
+  const bool spliced = encoding.compression == Compression::none && are_pages(name);
+  Result<NewFile> file =
+      make_file(name + std::string(suffix_of(encoding.compression)), dir_fd, spliced, held);
+  if (!file) return file.error();
   std::unique_ptr<Encoder> encoder;
   if (encoding.compression != Compression::none) {
     Result<std::unique_ptr<Encoder>> made = Encoder::make(encoding);
@@ -278,7 +329,7 @@ Result<std::unique_ptr<StreamedFile>> capture_file(const std::string& name, File
   }
   make_ready(pipe.get(), are_pages(name));
   return std::unique_ptr<StreamedFile>(
-      std::make_unique<CapturedFile>(name, std::move(pipe), std::move(file), std::move(encoder)));
+      std::make_unique<CapturedFile>(name, std::move(pipe), *std::move(file), std::move(encoder)));
 }
 
 Result<StoredImage> open_stored(int dir_fd, const std::string& name) {

@@ -10,6 +10,8 @@
 
 namespace kymo::criu {
 
+class HeldImages;
+
 // The number of bytes that went through an image streamer so far.
 struct Streamed {
   std::uint64_t bytes = 0;       // as CRIU writes and reads them
@@ -45,9 +47,13 @@ class StreamedFile {
   FileDescriptor pipe_;
 };
 
-// Moves an image from CRIU to a new file in the folder `dir_fd`.
+// Moves an image from CRIU to a new file in the folder `dir_fd`. `held` remembers it once it is complete; may be null.
+// Where the file system has files without a name (O_TMPFILE), pages get their name only when they are complete. Each
+// other file is opened for appending, if splice(2) allows it. So if another program cuts a file off meanwhile, its size
+// shows it, and there is no hole in it.
 Result<std::unique_ptr<StreamedFile>> capture_file(const std::string& name, FileDescriptor pipe,
-                                                   int dir_fd, const Encoding& encoding);
+                                                   int dir_fd, const Encoding& encoding,
+                                                   HeldImages* held = nullptr);
 
 // The file in which an image is stored.
 struct StoredImage {

@@ -121,6 +121,7 @@ Result<std::uint64_t> directory_bytes(const std::string& path) {
 struct DirectoryBytesWatcher::State {
   Report report;
   PagesReport pages_report;
+  std::function<void()> each_look;
   int dir_fd = -1;
   int timer_fd = -1;
   int stop_fd = -1;
@@ -163,6 +164,7 @@ struct DirectoryBytesWatcher::State {
   }
 
   void tick() {
+    if (each_look) each_look();
     list_if_changed();
     report_sums(sum_sizes(dir_fd, names, AT_STATX_DONT_SYNC), false);
   }
@@ -215,7 +217,7 @@ DirectoryBytesWatcher::DirectoryBytesWatcher(std::shared_ptr<State> state)
 
 Result<std::unique_ptr<DirectoryBytesWatcher>> DirectoryBytesWatcher::start(
     const std::string& path, Report report, std::chrono::microseconds interval,
-    PagesReport pages_report) {
+    PagesReport pages_report, std::function<void()> each_look) {
   auto state = std::make_shared<State>();
   Result<int> dir_fd = open_directory(path);
   if (!dir_fd) {
@@ -224,6 +226,7 @@ Result<std::unique_ptr<DirectoryBytesWatcher>> DirectoryBytesWatcher::start(
   state->dir_fd = *dir_fd;
   state->report = std::move(report);
   state->pages_report = std::move(pages_report);
+  state->each_look = std::move(each_look);
   state->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
   state->stop_fd = eventfd(0, EFD_CLOEXEC);
   if (state->timer_fd < 0 || state->stop_fd < 0) {

@@ -31,10 +31,11 @@ class DirectoryBytesWatcher {
   // `pages` is the part of the total that is in CRIU's images of pages ("pages-...").
   using PagesReport = std::function<void(std::uint64_t total, std::uint64_t pages)>;
 
+  // `each_look` is called in each interval; the thread may call it even after finish(), so it must own what it uses.
   static Result<std::unique_ptr<DirectoryBytesWatcher>> start(
       const std::string& path, Report report,
       std::chrono::microseconds interval = std::chrono::milliseconds(1),
-      PagesReport pages_report = nullptr);
+      PagesReport pages_report = nullptr, std::function<void()> each_look = nullptr);
   ~DirectoryBytesWatcher();
   DirectoryBytesWatcher(const DirectoryBytesWatcher&) = delete;
   DirectoryBytesWatcher& operator=(const DirectoryBytesWatcher&) = delete;

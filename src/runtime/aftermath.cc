@@ -14,6 +14,7 @@
 #include "base/beneath.h"
 #include "base/busy_paths.h"
 #include "base/patience.h"
+#include "criu/held_images.h"
 #include "criu/image_streamer.h"
 #include "criu/images.h"
 #include "criu/parasite.h"
@@ -28,10 +29,16 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
+// The folder that was made for the images, also if another one has its path by now.
+std::string folder_of(const std::string& images_dir,
+                      const std::shared_ptr<criu::HeldImages>& held) {
+  return held ? held->own_path() : images_dir;
+}
+
 // Removes the images of a failed dump, so that they do not fill the disk and nobody takes them for
 // a checkpoint.
-void remove_images(const std::string& images_dir) {
-  criu::wait_for_streamer(images_dir);
+void remove_images(const std::string& written_by, const std::string& images_dir) {
+  criu::wait_for_streamer(written_by);
   std::error_code error;
   std::vector<std::filesystem::path> images;
   for (std::filesystem::directory_iterator entry(images_dir, error), end; !error && entry != end;
@@ -55,17 +62,18 @@ BusyPaths& removals() {
 }
 
 // Waits at most kDiskPatience. If the disk stalls, the removal goes on in the background.
-void remove_images_soon(const std::string& images_dir) {
+void remove_images_soon(const DumpSpec& spec) {
+  const std::string& images_dir = spec.images_dir;
   auto work = std::make_unique<BusyPaths::Work>(removals(), images_dir);
   try {
-    std::thread([images_dir, work = std::move(work)] {
+    std::thread([images_dir, held = spec.held, work = std::move(work)] {
       try {
-        remove_images(images_dir);
+        remove_images(images_dir, folder_of(images_dir, held));
       } catch (const std::exception&) {  // no memory: some images stay
       }
     }).detach();
   } catch (const std::system_error&) {  // no thread could be started
-    remove_images(images_dir);
+    remove_images(images_dir, folder_of(images_dir, spec.held));
   }
   removals().wait(images_dir, kDiskPatience);
 }
@@ -103,11 +111,6 @@ Images wait_for_images_in(const std::string& images_dir) {
     if (errno != ENOENT) return Images::unknown;
   }
   return Images::not_whole;
-}
-
-Images images_in(const std::string& images_dir) {
-  return within(kDiskPatience, [images_dir] { return wait_for_images_in(images_dir); })
-      .value_or(Images::unknown);
 }
 
 namespace {
@@ -170,11 +173,22 @@ void leave_unconfirmed(Error error, const std::string& why, const DumpSpec& spec
   outcome.unconfirmed = std::move(error);
 }
 
+Images images_of(const DumpSpec& spec) {
+  return within(kDiskPatience,
+                [images_dir = spec.images_dir, held = spec.held] {
+                  return wait_for_images_in(folder_of(images_dir, held));
+                })
+      .value_or(Images::unknown);
+}
+
 // For a process that has ended.
 Result<void> conclude_ended(const DumpSpec& spec, const DumpTarget& before, Error error,
                             DumpOutcome& outcome) {
   const std::string process = "process " + std::to_string(before.process.pid);
-  switch (images_in(spec.images_dir)) {
+  Images images = images_of(spec);
+  // If another program removed inventory.img, all the others are still there.
+  if (images == Images::not_whole && spec.held && !spec.held->check()) images = Images::whole;
+  switch (images) {
     case Images::whole:
       end_leftover_processes(before);
       outcome.after_failure = true;
@@ -182,7 +196,7 @@ Result<void> conclude_ended(const DumpSpec& spec, const DumpTarget& before, Erro
                                  " ended, but then " + error.message);
       return {};
     case Images::not_whole:
-      remove_images_soon(spec.images_dir);
+      remove_images_soon(spec);
       error.message += "; and " + process + " is gone";
       return error;
     case Images::unknown:
@@ -243,7 +257,7 @@ Result<void> conclude_failed_dump(const DumpSpec& spec, const DumpTarget& before
   const auto life = [&] { return probe::life_of(process.pid, process.start_ticks); };
   if (const pid_t tracer = living_tracer(living_of(before));
       tracer != 0 && !may_have_attached(spec)) {
-    remove_images_soon(spec.images_dir);
+    remove_images_soon(spec);
     error.message += "; process " + std::to_string(process.pid) + " is traced by process " +
                      std::to_string(tracer) +
                      ", perhaps another dump of it or a debugger, so nothing was changed in it";
@@ -265,7 +279,7 @@ Result<void> conclude_failed_dump(const DumpSpec& spec, const DumpTarget& before
     leave_unconfirmed(std::move(error), "; and " + running.error().message, spec, outcome);
     return {};
   }
-  remove_images_soon(spec.images_dir);
+  remove_images_soon(spec);
   error.message += "; the " + kind_of_target(spec) + " runs on" + ended_meanwhile(before);
   for (const Error& one : trouble) error.message += "; but " + one.message;
   return error;

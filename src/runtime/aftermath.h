@@ -21,10 +21,8 @@ void forget(const std::string& path);
 
 // Whether the images in a directory are whole. CRIU writes inventory.img last, and ends no process
 // before that. So if it is missing, the other images are of no use. If the directory cannot be
-// looked at, or its disk does not answer within kDiskPatience, the answer is `unknown`.
+// looked at, the answer is `unknown`. Waits until the disk answers.
 enum class Images : std::uint8_t { whole, not_whole, unknown };
-Images images_in(const std::string& images_dir);
-// The same without a limit: it waits until the disk answers.
 Images wait_for_images_in(const std::string& images_dir);
 
 // Removes CRIU's code from processes that CRIU was dumping when it was killed (criu/parasite.h).

@@ -194,7 +194,7 @@ Result<DumpOutcome> dump_container(const DumpSpec& spec, ContainerCall call,
   }
   const Result<Freezer> freezer = Freezer::of(spec.process.pid);
   const bool was_frozen = freezer && freezer->frozen();
-  auto watcher = watch_images(call.images_dir, observer);
+  auto watcher = watch_images(call.images_dir, observer, spec.held);
   if (!watcher) {
     return watcher.error();
   }

@@ -80,22 +80,44 @@ Error no_room(const std::string& where, std::uint64_t bytes, std::uint64_t room)
                                              human::bytes(bytes)};
 }
 
-// Empties the folder, so that nothing stays of an attempt that failed.
-void empty(const fs::path& folder) {
+// Removes images and what else is in memory, so that nothing stays of an attempt that failed. It removes nothing
+// else: another program may have put its own folder here.
+void make_way(const fs::path& memory, const fs::path& folder) {
   std::error_code error;
   std::vector<fs::path> found;
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
        entry.increment(error)) {
-    found.push_back(entry->path());
+    const std::string name = entry->path().filename();
+    std::error_code ignored;
+    if (name.find(".img") != std::string::npos || name.starts_with("pre-") ||
+        fs::exists(fs::symlink_status(memory / name, ignored))) {
+      found.push_back(entry->path());
+    }
   }
   for (const fs::path& path : found) fs::remove_all(path, error);
 }
 
-Result<void> copy(const fs::path& from, const fs::path& to) {
+// `held` remembers the images that are copied from this folder, and from the folders of the rounds in it.
+Result<void> remember(const fs::path& from, criu::HeldImages& held) {
+  std::error_code error;
+  fs::recursive_directory_iterator entry(from, error);
+  for (; !error && entry != fs::recursive_directory_iterator(); entry.increment(error)) {
+    std::error_code failed;
+    if (entry->symlink_status(failed).type() != fs::file_type::regular) continue;
+    const std::uint64_t bytes = entry->file_size(failed);
+    if (failed) return system_error("look at " + entry->path().string(), failed.value());
+    held.wrote(entry->path().lexically_relative(from), 0, bytes);
+  }
+  return error ? Result<void>(system_error("list " + from.string(), error.value()))
+               : Result<void>();
+}
+
+// `shown`: the path of `to` for messages.
+Result<void> copy_images(const fs::path& from, const fs::path& to, const std::string& shown) {
   const Result<std::uint64_t> bytes = probe::directory_bytes(from);
   if (!bytes) return bytes.error();
-  empty(to);
-  if (const auto room = room_in(to); room && *room < *bytes) return no_room(to, *bytes, *room);
+  make_way(from, to);
+  if (const auto room = room_in(to); room && *room < *bytes) return no_room(shown, *bytes, *room);
   constexpr auto kHow = fs::copy_options::recursive | fs::copy_options::copy_symlinks;
   std::error_code error;
   for (fs::directory_iterator entry(from, error), end; !error && entry != end;
@@ -103,10 +125,10 @@ Result<void> copy(const fs::path& from, const fs::path& to) {
     const fs::path name = entry->path().filename();
     if (name == kInventory) continue;
     fs::copy(entry->path(), to / name, kHow, error);
-    if (error) return system_error("write " + (to / name).string(), error.value());
+    if (error) return system_error("write " + shown + "/" + name.string(), error.value());
   }
   if (!error) fs::copy(from / kInventory, to / kInventory, error);
-  if (error) return system_error("copy the images to " + to.string(), error.value());
+  if (error) return system_error("copy the images to " + shown, error.value());
   return {};
 }
 
@@ -118,18 +140,27 @@ void remove_from_memory(const fs::path& memory) {
 
 // Does nothing if they have been copied already.
 Result<void> copy_unless_copied(const std::string& memory, const std::string& images_dir,
-                                bool durable) try {
+                                bool durable, const std::shared_ptr<criu::HeldImages>& given) try {
   if (!whole_in_memory(memory)) return {};
-  Result<void> done = copy(memory, images_dir);
+  std::shared_ptr<criu::HeldImages> held = given;
+  if (!held) {
+    Result<std::shared_ptr<criu::HeldImages>> found = criu::HeldImages::hold(images_dir);
+    if (!found) return found.error();
+    held = *std::move(found);
+  }
+  Result<void> done = copy_images(memory, held->own_path(), images_dir);
   if (done && durable) done = criu::sync_images(images_dir);
+  if (done) done = remember(memory, *held);
+  if (done) done = held->check();
   if (done) remove_from_memory(memory);
   return done;
 } catch (const std::exception& error) {  // no memory
   return Error{Code::resource_exhausted, std::string("copy the images: ") + error.what()};
 }
 
-void copy_and_report(const std::string& memory, const std::string& images_dir, bool durable) {
-  Result<void> result = copy_unless_copied(memory, images_dir, durable);
+void copy_and_report(const std::string& memory, const std::string& images_dir, bool durable,
+                     const std::shared_ptr<criu::HeldImages>& held) {
+  Result<void> result = copy_unless_copied(memory, images_dir, durable, held);
   Copies& copies = Copies::get();
   const std::lock_guard lock(copies.mutex);
   copies.all[memory] = {true, std::move(result)};
@@ -181,12 +212,13 @@ bool whole_in_memory(const std::string& memory) {
 }
 
 Result<bool> bring_images(const std::string& memory, const std::string& images_dir, bool durable,
-                          std::chrono::milliseconds patience) {
+                          std::chrono::milliseconds patience,
+                          std::shared_ptr<criu::HeldImages> held) {
   Copies& copies = Copies::get();
   std::unique_lock lock(copies.mutex);
   if (copies.all.try_emplace(memory).second) {
     try {
-      std::thread(copy_and_report, memory, images_dir, durable).detach();
+      std::thread(copy_and_report, memory, images_dir, durable, std::move(held)).detach();
     } catch (const std::system_error& error) {
       copies.all.erase(memory);
       return system_error("start a thread", error.code().value());

@@ -5,6 +5,7 @@
 #include <cerrno>
 
 #include "base/clock.h"
+#include "criu/held_images.h"
 #include "criu/stats.h"
 #include "kymo/scope.h"
 #include "probe/directory_bytes.h"
@@ -64,6 +65,9 @@ Result<PreDumps> pre_dump(const DumpSpec& spec, const Observer& observer, const 
                              done.last.empty() ? "" : "../" + done.last};
     Result<PreDumpRound> round = one_round(spec, write, place);
     if (!round) return round.error();
+    if (spec.held) {
+      if (Result<void> kept = spec.held->wrote_all(folder); !kept) return kept.error();
+    }
     done.rounds.push_back(*round);
     done.last = folder;
     if (observer.pre_dumped) observer.pre_dumped(*round);

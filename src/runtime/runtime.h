@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -18,6 +19,10 @@
 #include "criu/streamed_file.h"
 #include "kymo/result.h"
 #include "runtime/criu_choice.h"
+
+namespace kymo::criu {
+class HeldImages;
+}
 
 namespace kymo::runtime {
 
@@ -129,6 +134,9 @@ struct DumpSpec {
   // Ends the dump as the deadline does, with Code::cancelled. Null: the dump cannot be cancelled.
   const Cancellation* cancel = nullptr;
   std::string container_name{};  // for messages; empty: they have the id
+  // The folder `images_dir`, which remembers what was written into it. Null: then it is not noticed if another program
+  // changes the images.
+  std::shared_ptr<criu::HeldImages> held{};
 };
 
 // What is known of a dump and of a restore. `Stats` are CRIU's statistics.

@@ -79,8 +79,8 @@ Result<void> take_images(const DumpSpec& spec, DumpOutcome& outcome) {
   const DiskWait wait(spec.cancel, spec.deadline_ns);
   Result<bool> brought = false;
   do {
-    brought =
-        bring_images(spec.memory_images, spec.images_dir, !spec.leave_running, kAskAgainEvery);
+    brought = bring_images(spec.memory_images, spec.images_dir, !spec.leave_running, kAskAgainEvery,
+                           spec.held);
   } while (brought && !*brought && !wait.is_over());
   if (brought && *brought) return {};
   Error error =
@@ -121,6 +121,7 @@ DumpSpec make_places(const DumpSpec& spec, std::vector<std::string>& trouble) {
   if (!spec.memory_images.empty()) {
     if (const Result<void> made = make_memory_images(spec.memory_images); made) {
       there.images_dir = spec.memory_images;
+      there.held = nullptr;
     } else {
       trouble.push_back("the images could not be written in memory: " + made.error().message);
     }

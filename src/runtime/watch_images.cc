@@ -1,11 +1,15 @@
 #include "runtime/watch_images.h"
 
 #include <chrono>
+#include <utility>
+
+#include "criu/held_images.h"
 
 namespace kymo::runtime {
 
-Result<std::unique_ptr<probe::DirectoryBytesWatcher>> watch_images(const std::string& images_dir,
-                                                                   const Observer& observer) {
+Result<std::unique_ptr<probe::DirectoryBytesWatcher>> watch_images(
+    const std::string& images_dir, const Observer& observer,
+    std::shared_ptr<criu::HeldImages> held) {
   return probe::DirectoryBytesWatcher::start(
       images_dir,
       [&observer](std::uint64_t total) {
@@ -18,6 +22,9 @@ Result<std::unique_ptr<probe::DirectoryBytesWatcher>> watch_images(const std::st
         if (observer.moved) {
           observer.moved(total, pages, false);
         }
+      },
+      [held = std::move(held)] {
+        if (held) held->look();
       });
 }
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cstring>
 #include <filesystem>
@@ -222,6 +223,32 @@ TEST_P(ImageStreamerTest, SettledIsInTheFileThoughTheImageHasNotEnded) {
   EXPECT_EQ(unended.error().code, Code::data_loss);
 }
 
+// Before the fix, the streamer went on behind the hole, and the file had the right size.
+TEST_P(ImageStreamerTest, AnImageThatIsCutOffInBetweenIsNotSettled) {
+  const std::shared_ptr<HeldImages> held = HeldImages::hold(folder_.path()).value();
+  auto streamer = ImageStreamer::capture(
+                      folder_.path(), folder_.path(), {GetParam(), 0},
+                      [this](const Streamed& so_far) { seen_ = so_far; }, held)
+                      .value();
+  const PretendedCriu criu(folder_.path(), "streamer-capture.sock");
+  const auto settle = [&] {
+    return streamer->wait_until_written(steady_clock::now() + seconds(10));
+  };
+  {
+    criu.ask("core-1.img");
+    const FileDescriptor pipe = criu.open_pipe(true);
+    ASSERT_EQ(write_to(pipe, content(10'000, 'c')), 0);
+    const Result<void> settled = settle();
+    ASSERT_TRUE(settled.ok()) << settled.error().message;
+    fs::resize_file(file("core-1.img"), 0);
+    ASSERT_EQ(write_to(pipe, content(10'000, 'c')), 0);
+  }
+  const Result<void> settled = settle();
+  ASSERT_FALSE(settled.ok());
+  EXPECT_NE(settled.error().message.find(file("core-1.img") + " has "), std::string::npos)
+      << settled.error().message;
+}
+
 TEST_P(ImageStreamerTest, AFullDiskClosesThePipeAndIsTold) {
   rlimit before{};
   getrlimit(RLIMIT_FSIZE, &before);
@@ -244,6 +271,30 @@ TEST_P(ImageStreamerTest, AFullDiskClosesThePipeAndIsTold) {
   ASSERT_FALSE(settled.ok());
   EXPECT_NE(settled.error().message.find("pages-1.img"), std::string::npos);
   EXPECT_FALSE(streamer->finish(kPatience).ok());
+}
+
+// Nobody can cut them off before, which would leave a hole.
+TEST(ImageStreamerPagesTest, GetTheirNameWhenTheyAreComplete) {
+  const test::TemporaryDirectory folder;
+  if (!FileDescriptor(open(folder.path().c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600))
+           .valid()) {
+    return;  // this file system has no files without a name
+  }
+  std::atomic<std::uint64_t> arrived = 0;
+  auto streamer =
+      ImageStreamer::capture(folder.path(), folder.path(), {}, [&](const Streamed& so_far) {
+        arrived = so_far.stored;
+      }).value();
+  {
+    const PretendedCriu criu(folder.path(), "streamer-capture.sock");
+    criu.ask("pages-1.img");
+    const FileDescriptor pipe = criu.open_pipe(true);
+    ASSERT_EQ(write_to(pipe, content(10'000, 'p')), 0);
+    EXPECT_TRUE(test::eventually([&] { return arrived == 10'000; }));
+    EXPECT_FALSE(fs::exists(folder.path() + "/pages-1.img"));
+  }
+  ASSERT_TRUE(streamer->finish(kPatience).ok());
+  EXPECT_EQ(fs::file_size(folder.path() + "/pages-1.img"), 10'000U);
 }
 
 INSTANTIATE_TEST_SUITE_P(Each, ImageStreamerTest,

@@ -74,6 +74,8 @@ TEST(Explain, KnowsWhyKymodRefusesARequest) {
   const std::string_view with_ids[][2] = {
       {"damaged-images", "restore /c: its images are damaged: pages-1.img: it is missing"},
       {"older-criu", "restore /c: CRIU 4.2 made its images, which CRIU 4.1 cannot read: start"},
+      {"images-changed",
+       "dump process 7: another program changed the images: /c/a.img was removed"},
       {"in-use", "restore /c: another request uses it: wait for that to end"},
       {"in-use", "dump process 7: it is being dumped already: wait for that to end"},
       {"pid-taken", "restore /c: its pid 7 is in use by 'web'; end that process first"},

@@ -135,6 +135,7 @@ runtime::DumpSpec spec_of(const DumpContext& c) {
   spec.pre_dumps = c.asked.pre_dumps();
   spec.frozen = c.target.frozen;
   spec.criu = c.criu;
+  spec.held = c.held;
   spec.cancel = &c.progress.cancellation();
   return spec;
 }
@@ -250,6 +251,9 @@ Result<void> prepare_directory(DumpContext& c) {
   }
   const CheckpointDir dir(path);
   if (Result<void> made = create_checkpoint_dir(dir); !made) return made;
+  auto held = criu::HeldImages::hold(dir.partial_images(), dir.images());
+  if (!held) return held.error();
+  c.held = *std::move(held);
   c.dir = dir;
   c.progress.set_directory(path);
   return {};
@@ -290,6 +294,7 @@ Result<void> list_checkpoint(DumpContext& c) {
 // CRIU failed after it had written the images, which are all that is left of the process. So they are
 // the checkpoint, but only if they are what their pagemaps say.
 void verify_after_failure(DumpContext& c) {
+  if (!c.held->check()) return;  // publish() says what was changed, and keeps the rest
   const std::string images = c.dir->partial_images();
   const Result<ImagesSeen> seen = c.parts.foreign.look_at_images(images, nullptr);
   if (seen && seen->faults.empty()) return;
@@ -299,10 +304,19 @@ void verify_after_failure(DumpContext& c) {
           (seen ? seen->faults.front() : seen.error().message) + ": they are kept in " + images};
 }
 
+// If CRIU writes the images itself, looks from now on what happens to them.
+void watch_images(DumpContext& c) {
+  if (c.stream || !c.memory_images.empty()) return;
+  if (const Result<void> watched = c.held->watch(); !watched) {
+    c.warnings.push_back("kymod could not see whether another program changed the images: " +
+                         watched.error().message);
+  }
+}
+
 // A dump of a container with a deadline writes its images to memory first, if there is room. So CRIU
 // does not wait for a disk, and can be ended at the deadline.
-Result<void> choose_place(DumpContext& c) {
-  if (c.target.kind == runtime::Kind::process || c.asked.deadline_ns() == 0) return {};
+void choose_memory(DumpContext& c) {
+  if (c.target.kind == runtime::Kind::process || c.asked.deadline_ns() == 0) return;
   const std::uint64_t bytes = c.memory_bytes * (1 + std::uint64_t{c.asked.pre_dumps()});
   Result<std::string> place =
       runtime::choose_memory_images(checkpoint_id(c), bytes, c.dir->partial_images());
@@ -314,6 +328,11 @@ Result<void> choose_place(DumpContext& c) {
         "have held the container after the deadline: " +
         place.error().message);
   }
+}
+
+Result<void> choose_place(DumpContext& c) {
+  choose_memory(c);
+  watch_images(c);
   return {};
 }
 
@@ -376,7 +395,7 @@ Error images_come_later(DumpContext& c, const DiskWait& wait) {
 Result<void> add_checksums(DumpContext& c) {
   if (!c.asked.checksums()) return {};
   const DiskWait wait(&c.progress.cancellation(), c.deadline_ns);
-  const auto write = [images = c.dir->partial_images()] { return criu::write_checksums(images); };
+  const auto write = [held = c.held] { return criu::write_checksums(held->own_path()); };
   const auto written = work_until(write, c.directory_claim, wait);
   if (!written) return images_come_later(c, wait);
   if (!*written) {
@@ -385,14 +404,35 @@ Result<void> add_checksums(DumpContext& c) {
   return {};
 }
 
+// Another program has changed the images since CRIU was done. If the process has ended, nothing of them is removed.
+Error images_changed(DumpContext& c, Error changed) {
+  const std::string kind = c.target.id.empty() ? "process" : "container";
+  c.dumped = !c.asked.leave_running();
+  if (c.dumped) {
+    changed.code = Code::data_loss;
+    changed.message += "; the " + kind +
+                       " has ended, and kymod has removed nothing: look for its images in " +
+                       c.dir->partial_images();
+  } else {
+    changed.message += std::string(criu::kDumpAgain) + "; the " + kind + " runs on";
+  }
+  changed.message = "dump " + c.target.text() + ": " + changed.message;
+  return changed;
+}
+
 // If the disk fails, UnconfirmedDumps tries again: the images may be all that is left of the process.
 Result<void> publish(DumpContext& c) {
   const DiskWait wait(&c.progress.cancellation(), c.deadline_ns);
-  const auto rename = [dir = *c.dir] { return publish_images(dir); };
+  const auto rename = [dir = *c.dir, held = c.held] {
+    Result<void> same = held->check();
+    return same ? publish_images(dir, *held) : same;
+  };
   const auto done = work_until(rename, c.directory_claim, wait);
   if (!done) return images_come_later(c, wait);
   if (*done) return {};
+  if (done->error().code == Code::aborted) return images_changed(c, done->error());
   c.unconfirmed = true;
+  if (done->error().code == Code::already_exists) return done->error();
   Error failed = done->error();
   failed.message += "; kymod lists the checkpoint as complete when the disk takes them";
   return failed;

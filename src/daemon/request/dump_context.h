@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "criu/held_images.h"
 #include "daemon/request/check.h"
 #include "daemon/request/deadline.h"
 #include "daemon/request/request.h"
@@ -29,7 +30,8 @@ struct DumpContext : Request {
   Target target;
   std::string owner;  // of the history of the target; empty: the target is not known yet
   std::shared_ptr<const DirectoryClaim> directory_claim;
-  std::optional<CheckpointDir> dir;  // set once this request has made it
+  std::optional<CheckpointDir> dir;        // set once this request has made it
+  std::shared_ptr<criu::HeldImages> held;  // the images in it; set with it
   store::Checkpoint checkpoint;
   bool listed = false;             // the checkpoint is in the store
   std::uint64_t memory_bytes = 0;  // estimate of what will be dumped

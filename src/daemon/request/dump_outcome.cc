@@ -77,7 +77,8 @@ void update_store(DumpContext& c, const Result<void>& result, std::uint64_t dura
   const bool gone = (c.dumped || c.outcome.whole_in_memory) && !c.asked.leave_running();
   std::optional<store::Job> job;
   if (c.job && gone) job = job_with(c.parts.store, c.job->id, {c.job->pid, c.job->start_ticks});
-  if (job) job->state = store::JobState::dumped;
+  const bool restorable = result.ok() || c.unconfirmed;
+  if (job) job->state = restorable ? store::JobState::dumped : store::JobState::exited;
   const store::Run run = run_of(c, result);
   c.warn_unless(c.parts.store.update_checkpoint(c.checkpoint, job ? &*job : nullptr, &run));
   if (std::string warning = unstored_warning(c.parts.store); !warning.empty()) {
@@ -93,13 +94,18 @@ void write_outcome(DumpContext& c, const Result<void>& result, std::uint64_t dur
   constexpr std::chrono::milliseconds kDiskAnswers{3000};
   const Scope writing("write record", {.category = "files"});
   // Images that CRIU has finished may be all that is left of the process: never remove them.
-  const auto write = [dir = *c.dir, discard = !c.dumped, memory = c.memory_images,
+  const auto write = [dir = *c.dir, held = c.held, discard = !c.dumped, memory = c.memory_images,
                       durable = c.dumped && c.asked.sync(),
                       record = record_of(c, result, duration_ns)] {
     if (discard) {
       runtime::wait_until_cleared(dir.partial_images());
       runtime::drop_memory_images(memory);
-      discard_images(dir);
+      if (held->is_in_place()) {
+        discard_images(dir);
+      } else {
+        spdlog::warn("{}: it is not the folder that kymod made, so nothing was removed there",
+                     dir.partial_images());
+      }
     }
     Result<void> written = write_record(dir, record);
     return written && durable ? sync_record(dir) : written;
@@ -169,6 +175,7 @@ void conclude(DumpContext& c, const Result<void>& result) {
   if (c.dumped) about["image_bytes"] = c.outcome.image_bytes;
   if (c.stood_still_ns != 0) about["stood_still_ns"] = c.stood_still_ns;
   c.end_recording(result, std::move(about));
+  c.held.reset();  // so that the disk can be unmounted
 }
 
 v1::DumpResponse response_of(const DumpContext& c) {

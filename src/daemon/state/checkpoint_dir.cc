@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -17,6 +18,7 @@
 #include "base/patience.h"
 #include "base/recording_name.h"
 #include "report/checkpoint_record.h"
+#include "runtime/aftermath.h"
 
 namespace kymo::daemon {
 namespace {
@@ -64,6 +66,22 @@ void take_rights_of_others(const std::string& folder) {
     if (file->symlink_status(ignored).type() != fs::file_type::regular) continue;
     fs::permissions(file->path(), fs::perms::owner_read | fs::perms::owner_write, ignored);
   }
+}
+
+std::string is_taken(const CheckpointDir& dir) {
+  return dir.images() +
+         " exists, which another program made: rename or remove it, and kymod lists the "
+         "checkpoint as complete";
+}
+
+// Renames a folder, unless something has the new name, even an empty folder. Returns 0 or errno.
+int rename_to_free(const std::string& from, const std::string& to) {
+  struct stat there {};
+  if (lstat(to.c_str(), &there) == 0) return EEXIST;
+  if (renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return 0;
+  if (errno != EINVAL && errno != ENOSYS) return errno;
+  // The file system does not know the flag.
+  return rename(from.c_str(), to.c_str()) == 0 ? 0 : errno;
 }
 
 // Shortens a command, the only entry of a record that can have any length.
@@ -145,12 +163,39 @@ Result<void> publish_images(const CheckpointDir& dir) {
   for (const std::string& folder : {dir.partial_images(), dir.work()}) {
     take_rights_of_others(folder);
   }
-  if (rename(dir.partial_images().c_str(), dir.images().c_str()) != 0) {
-    return system_error(
-        "publish the images as " + dir.images() + "; they are complete in " + dir.partial_images(),
-        errno);
+  const int failed = rename_to_free(dir.partial_images(), dir.images());
+  if (failed == 0) return {};
+  const std::string complete = "; they are complete in " + dir.partial_images();
+  if (failed == EEXIST) {
+    return Error{Code::already_exists, "publish the images" + complete + ", but " + is_taken(dir)};
   }
-  return {};
+  return system_error("publish the images as " + dir.images() + complete, failed);
+}
+
+Result<void> publish_images(const CheckpointDir& dir, const criu::HeldImages& held) {
+  Result<void> published = publish_images(dir);
+  if (!published || held.is_at(dir.images())) return published;
+  return Error{Code::aborted, "another program changed the images: " + dir.partial_images() +
+                                  " was replaced just before it was renamed to " + dir.images()};
+}
+
+bool is_published(const CheckpointDir& dir) {
+  std::error_code error;
+  if (!fs::exists(dir.images(), error)) return false;
+  if (!fs::exists(fs::symlink_status(dir.partial_images(), error))) return true;
+  return runtime::wait_for_images_in(dir.partial_images()) == runtime::Images::not_whole &&
+         runtime::wait_for_images_in(dir.images()) == runtime::Images::whole;
+}
+
+std::string obstacle_to_images(const CheckpointDir& dir) {
+  if (criu::is_mounted_over(dir.partial_images())) {
+    return "a file system is mounted over " + dir.partial_images() +
+           ": unmount it, and kymod looks at the images again";
+  }
+  std::error_code error;
+  const bool taken = fs::exists(fs::symlink_status(dir.images(), error)) &&
+                     runtime::wait_for_images_in(dir.partial_images()) == runtime::Images::whole;
+  return taken ? is_taken(dir) : "";
 }
 
 Result<void> check_own_images(const std::string& images) {
@@ -168,6 +213,7 @@ Result<void> check_own_images(const std::string& images) {
 }
 
 void discard_images(const CheckpointDir& dir) {
+  if (criu::is_mounted_over(dir.partial_images())) return;
   std::error_code ignored;
   fs::remove_all(dir.partial_images(), ignored);
 }

@@ -3,6 +3,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
+#include "criu/held_images.h"
 #include "kymo/result.h"
 
 namespace kymo::daemon {
@@ -52,8 +53,16 @@ Result<void> check_no_linked_folders(const CheckpointDir& dir);
 Result<void> check_own_images(const std::string& images);
 // Gives the files of the images and of the work folder mode 0600, and renames complete images from
 // images.partial to images.
+// Errors: already_exists: something is there already, even an empty folder; the system's.
 Result<void> publish_images(const CheckpointDir& dir);
-// Removes the images of a failed dump.
+// The same with the images that this request has written.
+// Errors: also aborted: afterwards `images` is another folder.
+Result<void> publish_images(const CheckpointDir& dir, const criu::HeldImages& held);
+// Whether the images have their final name. Another program may have made something of that name.
+bool is_published(const CheckpointDir& dir);
+// Why complete images cannot get their final name before somebody undoes what another program did. Empty: they can.
+std::string obstacle_to_images(const CheckpointDir& dir);
+// Removes the images of a failed dump. Removes nothing if a file system is mounted over them.
 void discard_images(const CheckpointDir& dir);
 
 // Whether the file is known to be missing. False also if its disk does not answer within kDiskPatience.

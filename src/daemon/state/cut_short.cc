@@ -507,7 +507,6 @@ Result<bool> close_cut_short_dump(store::Store& store, const ForeignFiles& forei
     settle_without_directory(dump, settle);
     return read.error();
   }
-  std::error_code error;
   Result<void> done;
   const Result<Fate> settled = settle_process(dump, settle);
   if (!settled && settled.error().code == Code::failed_precondition) {
@@ -524,7 +523,12 @@ Result<bool> close_cut_short_dump(store::Store& store, const ForeignFiles& forei
                                 dump.spec.scratch_dir);
     return done ? Result<bool>(false) : done.error();
   }
-  if (fs::exists(dump.dir.images(), error)) {
+  const std::string hindered = fate == Fate::gone ? obstacle_to_images(dump.dir) : "";
+  if (!hindered.empty()) {
+    done = mark_unconfirmed(store, dump, dump.text + " is gone, and " + hindered);
+    return done ? Result<bool>(false) : done.error();
+  }
+  if (is_published(dump.dir)) {
     runtime::drop_memory_images(dump.spec.memory_images);
     return close_published(store, foreign, std::move(dump), fate);
   }

@@ -58,6 +58,7 @@ Result<criu::DumpReply> call_dump(const criu::Client& client, const DumpSpec& sp
   request.time_limit = *left;
   request.cancel = spec.cancel;
   request.options = spec.options;
+  request.held = spec.held;
   if (spec.stream) {
     request.stream = spec.stream;
     request.streamed = [&](const criu::Streamed& so_far) {
@@ -74,7 +75,7 @@ Result<criu::DumpReply> call_dump(const criu::Client& client, const DumpSpec& sp
     }
     return reply;
   }
-  auto watcher = watch_images(spec.images_dir, observer);
+  auto watcher = watch_images(spec.images_dir, observer, spec.held);
   if (!watcher) {
     return watcher.error();
   }

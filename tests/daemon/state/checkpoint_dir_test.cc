@@ -99,6 +99,26 @@ TEST(CheckpointDirTest, AFailedDumpLeavesNoImages) {
   EXPECT_FALSE(fs::exists(dir.partial_images()));
 }
 
+// Before the fix, they replaced an empty folder.
+TEST(CheckpointDirTest, ImagesDoNotReplaceWhatAnotherProgramMade) {
+  const test::TemporaryDirectory folder;
+  const CheckpointDir dir(folder.path() + "/c");
+  ASSERT_TRUE(create_checkpoint_dir(dir).ok());
+  static_cast<void>(folder.file("c/images.partial/inventory.img", "whole"));
+  EXPECT_EQ(obstacle_to_images(dir), "");
+  EXPECT_FALSE(is_published(dir));
+  fs::create_directory(dir.images());
+  const Result<void> refused = publish_images(dir);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, Code::already_exists);
+  EXPECT_NE(refused.error().message.find(obstacle_to_images(dir)), std::string::npos);
+  EXPECT_FALSE(is_published(dir));
+  fs::remove(dir.images());
+  EXPECT_TRUE(publish_images(dir).ok());
+  EXPECT_TRUE(is_published(dir));
+  EXPECT_EQ(obstacle_to_images(dir), "");
+}
+
 TEST(CheckpointDirTest, RecordingsAreNumberedAndNoneIsOverwritten) {
   const test::TemporaryDirectory folder;
   const CheckpointDir dir(folder.path() + "/c");

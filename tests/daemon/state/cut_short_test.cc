@@ -210,6 +210,23 @@ TEST_F(CutShort, WholeImagesAreTheCheckpointAlsoWhereTheirRecordCannotBeWritten)
   EXPECT_EQ(store_->job("work")->state, store::JobState::dumped);
 }
 
+// Before the fix, the folder of another program was taken for the images.
+TEST_F(CutShort, ATakenNameOfTheImagesIsWaitedFor) {
+  start_job(true);
+  begin_dump({"inventory.img"});
+  static_cast<void>(folder_.folder("c/images"));
+  static_cast<void>(folder_.file("c/images/pages-1.img", "precious"));
+  end_process();
+  const store::Checkpoint waiting = close();
+  EXPECT_EQ(waiting.state, store::CheckpointState::unconfirmed);
+  EXPECT_NE(waiting.error.find(dir_.images() + " exists"), std::string::npos) << waiting.error;
+  EXPECT_TRUE(fs::exists(dir_.images() + "/pages-1.img"));
+  fs::rename(dir_.images(), folder_.path() + "/theirs");
+  read_images_by(find_no_fault);
+  EXPECT_EQ(close().state, store::CheckpointState::complete);
+  EXPECT_TRUE(fs::exists(dir_.images() + "/inventory.img"));
+}
+
 TEST_F(CutShort, PublishedImagesAreACheckpointAlsoWhereTheProcessRuns) {
   start_job(true);
   begin_dump({"inventory.img"});
