@@ -17,8 +17,8 @@ struct HelperProcess {
   FileDescriptor answers;  // what the helper says. To read from it does not wait
 };
 
-// Starts the helper, with `argument` as its only argument, and sends the first order, which is one
-// line with its end. The helper reads orders from descriptor 0 and answers on descriptor 1.
+// Starts the helper, with `argument` as its only argument, and sends the first orders, which are whole
+// lines. The helper reads orders from descriptor 0 and answers on descriptor 1.
 // Threads: any.
 // Errors:  the system's.
 Result<HelperProcess> start_helper(const char* argument, std::string_view order);

@@ -2,8 +2,10 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstddef>
 #include <optional>
 #include <string>
 
@@ -36,6 +38,13 @@ class LineReader {
     std::string line = text_.substr(0, end);
     text_.erase(0, end + 1);
     return line;
+  }
+  // Reads until there are so many lines to take. Returns false if the end has come before.
+  bool wait_for_lines(std::size_t number) {
+    while (static_cast<std::size_t>(std::count(text_.begin(), text_.end(), '\n')) < number) {
+      if (!read()) return false;
+    }
+    return true;
   }
   // Reads until there is a line. Nothing: the end has come before.
   std::optional<std::string> next() {

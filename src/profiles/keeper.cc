@@ -1,6 +1,7 @@
 #include "profiles/keeper.h"
 
 #include <poll.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 
 #include <cerrno>
@@ -24,6 +25,10 @@ namespace {
 
 // The writer of the last minute may take this long.
 constexpr int kFinishMs = 10'000;
+// Behind the order: the jobs and the containers.
+constexpr std::size_t kFirstLines = 2;
+// kymod looks at its jobs each second. So it may say only after the end of a minute which jobs began in it.
+constexpr std::uint64_t kJobsKnownNs = 2 * kNanosPerSecond;
 
 std::int64_t minute_now() {
   return unix_ns() / kNanosPerMinute;
@@ -50,13 +55,17 @@ Result<FileDescriptor> open_folder(const std::string& path) {
 
 class Keeper {
  public:
-  Keeper(const KeeperOrder& order, LineReader orders, int answers)
+  // `folder` has the lock of the folder.
+  Keeper(const KeeperOrder& order, LineReader orders, int answers, int folder)
       : services_(order.only),
-        writer_(order, answers),
+        writer_(order, answers, folder),
         puller_(order.pull, order.pull_every_s, answers),
         orders_(std::move(orders)),
-        answers_(answers) {}
+        answers_(answers),
+        folder_(folder) {}
 
+  // Takes what the program has said so far.
+  void take_orders();
   Result<void> begin(const KeeperOrder& order) {
     for (const Type type : {Type::cpu, Type::off_cpu}) {
       if (type == Type::off_cpu && !order.off_cpu) continue;
@@ -70,8 +79,9 @@ class Keeper {
   void run();
 
  private:
-  bool take_orders();
   void close_minute();
+  void write_closed();
+  void write(TakenMinute taken);
 
   ServiceFinder services_;
   std::vector<std::unique_ptr<StackTaker>> takers_;
@@ -79,22 +89,35 @@ class Keeper {
   Puller puller_;
   LineReader orders_;
   int answers_;
+  int folder_;
   std::int64_t minute_ = minute_now();
+  std::vector<TakenMinute> closed_;  // of the last minute, until the jobs in it are known
+  std::uint64_t closed_ns_ = 0;      // when it was over
 };
 
-// Returns false when the program has closed its end.
-bool Keeper::take_orders() {
-  const bool open = orders_.read();
+void Keeper::take_orders() {
   while (const std::optional<std::string> line = orders_.take()) {
     if (std::optional<JobSessions> jobs = jobs_in(*line)) services_.set_jobs(*std::move(jobs));
     if (const auto cgroups = containers_in(*line)) services_.set_containers(*cgroups);
   }
-  return open;
+}
+
+void Keeper::write(TakenMinute taken) {
+  services_.divide(taken);
+  writer_.add(std::move(taken));
+}
+
+void Keeper::write_closed() {
+  for (TakenMinute& taken : closed_) write(std::move(taken));
+  closed_.clear();
 }
 
 void Keeper::close_minute() {
-  for (const auto& taker : takers_) writer_.add(taker->take(minute_));
-  for (TakenMinute& pulled : puller_.take(minute_)) writer_.add(std::move(pulled));
+  write_closed();  // if the clock of the machine was set, the last minute was short
+  for (const auto& taker : takers_) closed_.push_back(taker->take(minute_));
+  for (TakenMinute& pulled : puller_.take(minute_)) closed_.push_back(std::move(pulled));
+  closed_ns_ = monotonic_ns();
+  services_.close_minute();
   const std::int64_t now = minute_now();
   if (const std::string note = clock_note(minute_, now); !note.empty()) {
     write_line(answers_, kNote + note);
@@ -109,12 +132,17 @@ void Keeper::run() {
     static_cast<void>(::poll(ready.data(), ready.size(), stacks::Collection::kRoundMs));
     for (const auto& taker : takers_) taker->round();
     puller_.look();
-    if (ready[0].revents != 0 && !take_orders()) break;
+    if (ready[0].revents != 0 && !orders_.read()) break;  // the program has closed its end
+    take_orders();
     if (minute_now() != minute_) close_minute();
+    if (monotonic_ns() - closed_ns_ >= kJobsKnownNs) write_closed();
     writer_.look();
   }
-  for (const auto& taker : takers_) writer_.add(taker->finish(minute_));
+  write_closed();
+  for (const auto& taker : takers_) write(taker->finish(minute_));
   for (TakenMinute& pulled : puller_.take(minute_)) writer_.add(std::move(pulled));
+  // Nothing more is taken, so another keeper may begin. To write the rest may take long.
+  static_cast<void>(::flock(folder_, LOCK_UN));
   writer_.finish(kFinishMs);
 }
 
@@ -127,15 +155,17 @@ int keep(int orders, int answers) {
   const std::optional<std::string> line = lines.next();
   const std::optional<KeeperOrder> order = line ? order_in(*line) : std::nullopt;
   if (!order) return 1;
+  if (!lines.wait_for_lines(kFirstLines)) return 1;
   const Result<FileDescriptor> folder = open_folder(order->directory);
-  Keeper keeper(*order, std::move(lines), answers);
+  Keeper keeper(*order, std::move(lines), answers, folder ? folder->get() : -1);
+  keeper.take_orders();
   const Result<void> begun = folder ? keeper.begin(*order) : folder.error();
   if (!begun && (!folder || order->pull.place.empty())) {
     write_line(answers, kError + begun.error().message);
     return 1;
   }
   write_line(answers, kReady);
-  if (!begun) write_line(answers, kTrouble + begun.error().message + "; profiles are only pulled");
+  if (!begun) write_line(answers, kNoStacks + begun.error().message);
   keeper.run();
   return 0;
 }

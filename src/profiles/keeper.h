@@ -15,10 +15,11 @@
 // text what to do:
 //
 //   program                                   keeper
-//   order_text()                         ->
+//   order_text(), jobs_text() and
+//   containers_text()                    ->   so that the first sample of a job has its name
 //                                        <-   "ready", or "error WHY", after which it ends
-//                                        <-   "trouble WHY", if stacks cannot be taken, or a target
-//                                             cannot be asked
+//                                        <-   "no stacks WHY", if profiles are only pulled
+//                                        <-   "trouble WHY", if a target cannot be asked
 //   jobs_text() and containers_text(),
 //   whenever they change                 ->
 //                                        <-   each minute "kept SAMPLES LOST", or "failed LOST WHY" if it
@@ -27,8 +28,8 @@
 //                                        <-   "note TEXT", for the log; nothing needs to be done
 //
 // The keeper ends when the program closes its end or is gone. First it keeps what it has taken of the minute
-// in progress. If it is killed, it loses that minute, and at most the minute before, which it may be
-// writing.
+// in progress. Meanwhile the folder is free for another keeper. If it is killed, it loses that minute, and at
+// most the minute before, which it may be writing.
 namespace kymo::profiles {
 
 // Where the targets are found whose profiles are pulled.
@@ -88,6 +89,7 @@ inline constexpr const char* kReady = "ready";
 inline constexpr const char* kError = "error ";
 inline constexpr const char* kKept = "kept ";
 inline constexpr const char* kFailed = "failed ";
+inline constexpr const char* kNoStacks = "no stacks ";
 inline constexpr const char* kTrouble = "trouble ";
 inline constexpr const char* kPulled = "pulled ";
 inline constexpr const char* kNote = "note ";

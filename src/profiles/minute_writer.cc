@@ -22,7 +22,7 @@
 namespace kymo::profiles {
 namespace {
 
-// The programs that are profiled need the CPU more.
+// The programs that are profiled need the CPU more. At the end the program that started the keeper waits.
 constexpr int kNice = 10;
 
 // The sum of profiles that were pulled.
@@ -127,7 +127,8 @@ void MinuteWriter::start() {
 // The life of the child. Its exit code is the number of minutes that it has written. It does not
 // end by exit(), because what that destroys belongs to the keeper.
 void MinuteWriter::write() const {
-  static_cast<void>(::setpriority(PRIO_PROCESS, 0, kNice));
+  if (!ends_) static_cast<void>(::setpriority(PRIO_PROCESS, 0, kNice));
+  static_cast<void>(::close(lock_));
   std::size_t kept = 0;
   Result<void> done;
   try {
@@ -165,6 +166,7 @@ void MinuteWriter::fail(std::uint64_t lost, const std::string& why) const {
 }
 
 void MinuteWriter::finish(int ms) {
+  ends_ = true;
   const std::uint64_t until_ns = monotonic_ns() + static_cast<std::uint64_t>(ms) * 1'000'000;
   for (look(); child_ != 0 && monotonic_ns() < until_ns; look()) {
     const FileDescriptor child(probe::open_process(child_));

@@ -16,8 +16,8 @@ namespace kymo::profiles {
 // Names the stacks of minutes and keeps them. A child process does that, so that stacks are taken meanwhile,
 // also if the disk stalls. There is one child at a time; minutes wait for it.
 //
-// The child answers for the keeper: a line for each time that it has written. It may outlive this object, if
-// the disk stalls.
+// The child answers for the keeper: a line for each time that it has written. It may outlive this object and the
+// keeper, if the disk stalls or the keeper is killed. So it does not keep the keeper's lock of the folder.
 //
 // Threads: the only one of the process.
 // Errors:  a minute that could not be written is tried again when the next one has come.
@@ -30,8 +30,10 @@ class MinuteWriter {
   // Makes a file of pprof of a profile, in a process without rights. Its answer is read like any file.
   using Namer = Result<std::string> (*)(const stacks::Profile& profile);
 
-  MinuteWriter(const KeeperOrder& order, int answers, Namer namer = stacks::confined_pprof)
-      : order_(order), answers_(answers), namer_(namer) {}
+  // `lock`: the descriptor with the keeper's lock, or -1.
+  MinuteWriter(const KeeperOrder& order, int answers, int lock,
+               Namer namer = stacks::confined_pprof)
+      : order_(order), answers_(answers), lock_(lock), namer_(namer) {}
   void add(TakenMinute minute);
   // A child runs.
   [[nodiscard]] bool busy() const { return child_ != 0; }
@@ -50,10 +52,12 @@ class MinuteWriter {
 
   const KeeperOrder& order_;
   int answers_;
+  int lock_;
   Namer namer_;
   std::deque<TakenMinute> waiting_;
   pid_t child_ = 0;          // 0: none runs
   std::size_t writing_ = 0;  // how many of the oldest minutes the child is writing
+  bool ends_ = false;        // finish() was called
   bool try_again_ = true;    // false: the child could not write them, and none has come since
 };
 

@@ -32,6 +32,18 @@ ServiceFinder::ServiceFinder(const std::vector<std::string>& only) : all_(only.e
   }
 }
 
+void ServiceFinder::set_jobs(JobSessions jobs) {
+  jobs_.merge(jobs_of_minute_);  // of two jobs with one pid, the newer one stays
+  jobs_of_minute_ = std::exchange(jobs_, std::move(jobs));
+}
+
+const std::string* ServiceFinder::job_of(pid_t pid) const {
+  for (const JobSessions* jobs : {&jobs_, &jobs_of_minute_, &jobs_before_}) {
+    if (const auto job = jobs->find(pid); job != jobs->end()) return &job->second;
+  }
+  return nullptr;
+}
+
 void ServiceFinder::set_containers(const std::vector<std::string>& cgroups) {
   containers_.clear();
   for (const std::string& path : cgroups) {
@@ -47,13 +59,26 @@ bool ServiceFinder::keeps(const stacks::Processes::Process& process) const {
 
 std::string ServiceFinder::of(const stacks::Trace& trace, pid_t leader, bool chosen) const {
   Service service = service_of_process(trace.process);
-  if (const auto job = jobs_.find(leader); job != jobs_.end()) {
-    service = {Service::Kind::job, job->second};
+  if (const std::string* job = job_of(leader); job != nullptr) {
+    service = {Service::Kind::job, *job};
   } else if (!trace.container.empty()) {
     service = {Service::Kind::container, trace.container};
   }
   std::string text = text_of(service);
   return all_ || chosen || only_.contains(text) ? text : std::string();
+}
+
+void ServiceFinder::divide(TakenMinute& minute) const {
+  std::map<stacks::Trace, stacks::Weight> traces = std::exchange(minute.traces, {});
+  while (!traces.empty()) {
+    auto one = traces.extract(traces.begin());
+    stacks::Trace& trace = one.key();
+    trace.service = of(trace, trace.pid, !trace.service.empty());
+    if (trace.service.empty()) continue;
+    trace.pid = 0;
+    trace.container.clear();
+    minute.traces[std::move(trace)] += one.mapped();
+  }
 }
 
 StackTaker::StackTaker(Type type, unsigned rate, const ServiceFinder& services)
@@ -100,22 +125,6 @@ void StackTaker::put(stacks::Trace trace, const stacks::Sample& sample,
   now_.traces.emplace(std::move(trace), weight);
 }
 
-// Finds the services. Threads and processes of one service that have the same stack are one row.
-std::map<stacks::Trace, stacks::Weight> StackTaker::by_service(
-    std::map<stacks::Trace, stacks::Weight> traces) const {
-  std::map<stacks::Trace, stacks::Weight> all;
-  while (!traces.empty()) {
-    auto one = traces.extract(traces.begin());
-    stacks::Trace& trace = one.key();
-    trace.service = services_.of(trace, trace.pid, !trace.service.empty());
-    if (trace.service.empty()) continue;
-    trace.pid = 0;
-    trace.container.clear();
-    all[std::move(trace)] += one.mapped();
-  }
-  return all;
-}
-
 TakenMinute StackTaker::take(std::int64_t minute) {
   TakenMinute taken = taken_until_now(minute);
   taken.modules = collection_->take_unused();
@@ -131,7 +140,6 @@ TakenMinute StackTaker::taken_until_now(std::int64_t minute) {
   taken.type = type_;
   taken.period_ns = period_ns_;
   taken.duration_ns = now_ns - begin_ns_;
-  taken.traces = by_service(std::move(taken.traces));
   taken.lost += lost - lost_before_;
   now_.begin_unix_ns = unix_ns();
   begin_ns_ = now_ns;

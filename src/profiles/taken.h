@@ -5,6 +5,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "profiles/cgroup_rule.h"
@@ -20,7 +21,8 @@ struct PulledProfile {
   std::string profile;
 };
 
-// The stacks of one type and minute, their addresses not named yet.
+// The stacks of one type and minute, their addresses not named yet. Until ServiceFinder::divide(), their services are
+// not found either: `pid` is then the leader_of() the process, and `service` says whether its cgroup was chosen.
 // Ownership: the modules of the frames belong to the StackTaker, or to this or a later minute that
 //            it has taken.
 struct TakenMinute {
@@ -44,7 +46,10 @@ class ServiceFinder {
   // `only`: what is kept (KeeperOrder); empty: all.
   explicit ServiceFinder(const std::vector<std::string>& only);
 
-  void set_jobs(JobSessions jobs) { jobs_ = std::move(jobs); }
+  // The jobs that run now. Those that were given before are still found, since a minute may have samples of them,
+  // until close_minute() has been called twice: kymod says only a moment later that a job has ended.
+  void set_jobs(JobSessions jobs);
+  void close_minute() { jobs_before_ = std::exchange(jobs_of_minute_, {}); }
   // The cgroups of the containers among `only`, as far as they run.
   void set_containers(const std::vector<std::string>& cgroups);
   // Whether a process is kept because of its cgroups, whatever its service is.
@@ -52,22 +57,29 @@ class ServiceFinder {
   // The process by which the job of a process is looked up: the process itself, if it is the first one of a job,
   // else the leader of its session.
   [[nodiscard]] pid_t leader_of(pid_t pid, pid_t session) const {
-    return jobs_.contains(pid) ? pid : session;
+    return job_of(pid) != nullptr ? pid : session;
   }
   // The text of the service of a process whose leader_of() is `leader`. Empty if the service is not kept, unless
   // `chosen`.
   [[nodiscard]] std::string of(const stacks::Trace& trace, pid_t leader, bool chosen = false) const;
+  // Finds the services of all stacks of a minute, and leaves those out that are not kept. Threads and processes of
+  // one service that have the same stack are then one row. To be called when the jobs of that minute are known.
+  void divide(TakenMinute& minute) const;
 
  private:
+  // The name of a job by its first process; nullptr: it is of none.
+  [[nodiscard]] const std::string* job_of(pid_t pid) const;
+
   bool all_;
   std::set<std::string> only_;
   std::vector<CgroupRule> cgroups_;
   std::vector<CgroupRule> containers_;
   JobSessions jobs_;
+  JobSessions jobs_of_minute_;  // those that were given before, since the last close_minute()
+  JobSessions jobs_before_;     // and in the minute before
 };
 
-// Takes the stacks of one type, and counts them by minute. Their services are found when the minute is over,
-// because kymod reports a job only a moment after it has started it.
+// Takes the stacks of one type, and counts them by minute.
 //
 // Threads:   one.
 // Ownership: refers to `services`.
@@ -95,8 +107,6 @@ class StackTaker {
   TakenMinute taken_until_now(std::int64_t minute);
   void put(stacks::Trace trace, const stacks::Sample& sample,
            const stacks::Processes::Process& process);
-  [[nodiscard]] std::map<stacks::Trace, stacks::Weight> by_service(
-      std::map<stacks::Trace, stacks::Weight> traces) const;
 
   Type type_;
   std::uint64_t period_ns_;

@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <map>
 #include <set>
 #include <sstream>
 #include <thread>
@@ -18,6 +19,7 @@
 #include "base/clock.h"
 #include "base/lock.h"
 #include "base/spawn.h"
+#include "keeper_watch.h"
 #include "probe/process.h"
 #include "programs.h"
 #include "stacks/named_profile.h"
@@ -38,6 +40,7 @@ class KeptProfilesTest : public ::testing::Test {
   void SetUp() override {
     KYMO_NEEDS_CRIU();
     if (::geteuid() != 0) GTEST_SKIP() << "needs root to take stacks";
+    fs::copy_file(FUNCTIONS_PROGRAM, program_);
   }
 
   void TearDown() override {
@@ -46,18 +49,18 @@ class KeptProfilesTest : public ::testing::Test {
 
   [[nodiscard]] std::vector<std::string> flags() const {
     // To find the names of all programs of a busy machine would take long, so only some services are
-    // kept.
+    // kept. The second one has the samples of the job that were not known to be of the job.
     return {"--profiles",
             directory_,
             "--profiles-rate=999",
             "--profiles-only=job:busy",
-            "--profiles-only=process:functions",
+            "--profiles-only=process:" + process_,
             "--http-profiles"};
   }
   // Starts a job that uses a CPU in the function turn(), and waits until it has used kUsed seconds.
   void run_busy(const Kymod& kymod) {
-    std::vector<std::string> words{"run",  "process",   "--name",   "busy", "--", FUNCTIONS_PROGRAM,
-                                   "work", "/dev/null", "100000000"};
+    std::vector<std::string> words{"run",    "process", "--name",    "busy",     "--",
+                                   program_, "work",    "/dev/null", "100000000"};
     busy_ = kymod.kymo_json(words)["pid"];
     EXPECT_TRUE(eventually([&] { return cpu_seconds(busy_) >= kUsed; }, std::chrono::seconds(120)))
         << busy_;
@@ -85,17 +88,39 @@ class KeptProfilesTest : public ::testing::Test {
     for (const json& minute : busy["minutes"]) of_minutes += minute["samples"].get<std::uint64_t>();
     EXPECT_EQ(of_minutes, busy["profile"]["samples"]);
   }
-  // Waits until no process writes profiles to the folder any more.
-  void wait_for_keeper() const {
-    const FileDescriptor folder(::open(directory_.c_str(), O_RDONLY | O_CLOEXEC));
-    EXPECT_EQ(lock_within(folder.get(), std::chrono::seconds(120)), 0);
-  }
-  static pid_t keeper_of(pid_t kymod) {
-    for (const pid_t pid : probe::all_processes()) {
-      const auto seen = probe::read_process(pid);
-      if (seen && seen->parent == kymod && seen->name == "kymod-profiles") return pid;
+  // The services that have samples of CPU time, and how many.
+  [[nodiscard]] std::map<std::string, std::uint64_t> services() const {
+    const Outcome outcome = run({KYMO_PROGRAM, "profiles", "--directory", directory_, "--json"});
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    const json list = json::parse(outcome.out, nullptr, false);
+    std::map<std::string, std::uint64_t> samples;
+    if (!list.is_object()) return samples;
+    for (const json& one : list["services"]) {
+      samples[one["service"].get<std::string>()] = one["samples"].get<std::uint64_t>();
     }
-    return 0;
+    return samples;
+  }
+  // Stops kymod, and waits until no process of it writes profiles any more. Returns its exit code.
+  static int stop(Kymod& kymod, int signal = SIGTERM) {
+    KeeperWatch keeper(kymod.pid());
+    const int code = kymod.stop(signal);
+    EXPECT_TRUE(keeper.ended());
+    return code;
+  }
+  // Why profiles are not kept, as kymo status says it. Empty if it does not say that.
+  static std::string why_not_kept(const Kymod& kymod) {
+    const Outcome status = kymod.kymo({"status"});
+    EXPECT_NE(status.out, "") << status.err;
+    const std::string begin = "stack profiles are not kept: ";
+    const std::size_t at = status.out.find(begin);
+    if (at == std::string::npos) return {};
+    EXPECT_EQ(status.exit_code, 1) << status.err;
+    EXPECT_NE(status.out.find("NOT GOOD"), std::string::npos) << status.out;
+    const std::size_t from = at + begin.size();
+    return status.out.substr(from, status.out.find('\n', from) - from);
+  }
+  static bool counted_as_not_kept(const Kymod& kymod) {
+    return ask(kymod, "/metrics").text.find("\nkymo_profiles_not_kept 1") != std::string::npos;
   }
   static double cpu_seconds(pid_t pid) {
     std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
@@ -111,7 +136,20 @@ class KeptProfilesTest : public ::testing::Test {
   TemporaryDirectory folder_;
   static constexpr double kUsed = 0.5;  // seconds of CPU time
   std::string directory_ = folder_.path() + "/profiles";
+  // The name of the busy process. No other test may have it, because kymod sees all processes of the machine.
+  const std::string process_ = "busy-" + std::to_string(::getpid());
+  const std::string program_ = folder_.path() + "/" + process_;
   pid_t busy_ = 0;
+};
+
+class KeptOnAMoodyDiskTest : public KeptProfilesTest {
+ protected:
+  void SetUp() override {
+    KeptProfilesTest::SetUp();
+    ASSERT_TRUE(disk_.mounted()) << "FUSE does not work here";
+    directory_ = disk_.path() + "/profiles";
+  }
+  const MoodyDisk disk_{folder_};
 };
 
 TEST_F(KeptProfilesTest, WhatRanIsFoundByItsJob) {
@@ -119,8 +157,7 @@ TEST_F(KeptProfilesTest, WhatRanIsFoundByItsJob) {
   kymod.start();
   ASSERT_TRUE(kymod.logs("stack profiles are kept in " + directory_)) << kymod.log();
   run_busy(kymod);
-  EXPECT_EQ(kymod.stop(SIGTERM), 0);
-  wait_for_keeper();
+  EXPECT_EQ(stop(kymod), 0);
   EXPECT_EQ(kymod.log().find("minute is not written"), std::string::npos) << kymod.log();
   expect_busy();
   EXPECT_EQ(fs::status(directory_ + "/profiles.db").permissions(),
@@ -140,8 +177,7 @@ TEST_F(KeptProfilesTest, AKymodThatIsKilledLosesNoMinute) {
   kymod.start();
   ASSERT_TRUE(kymod.logs("stack profiles are kept in"));
   run_busy(kymod);
-  EXPECT_EQ(kymod.stop(SIGKILL), -1);
-  wait_for_keeper();
+  EXPECT_EQ(stop(kymod, SIGKILL), -1);
   const Outcome all = run({KYMO_PROGRAM, "profiles", "--all", "--directory", directory_});
   EXPECT_NE(all.out.find("turn("), std::string::npos) << all.out << all.err;
   kymod.start();
@@ -155,6 +191,44 @@ TEST_F(KeptProfilesTest, AKymodThatIsKilledLosesNoMinute) {
   EXPECT_NE(page.text.find("turn("), std::string::npos) << page.text;
 }
 
+// Its samples were of the service of its process until the list of jobs changed.
+TEST_F(KeptProfilesTest, AJobThatRunsWhenKymodStartsHasItsNameFromTheFirstSample) {
+  Kymod kymod(flags());
+  kymod.start();
+  ASSERT_TRUE(kymod.logs("stack profiles are kept in")) << kymod.log();
+  run_busy(kymod);
+  EXPECT_EQ(stop(kymod), 0);
+  fs::remove_all(directory_);
+  kymod.start();
+  ASSERT_TRUE(kymod.logs("stack profiles are kept in")) << kymod.log();
+  const double before = cpu_seconds(busy_);
+  EXPECT_TRUE(
+      eventually([&] { return cpu_seconds(busy_) >= before + kUsed; }, std::chrono::seconds(120)));
+  EXPECT_EQ(stop(kymod), 0);
+  expect_busy();
+  EXPECT_EQ(services().count("process:" + process_), 0U);
+}
+
+// A kymod that was started again could keep no profiles as long as the keeper of the killed one wrote. A kymod that is
+// killed may not have said yet that the job runs, so the samples may be of its process.
+TEST_F(KeptOnAMoodyDiskTest, AKilledKymodLeavesTheFolderFreeWhileItsKeeperStillWrites) {
+  Kymod kymod(flags());
+  kymod.start();
+  ASSERT_TRUE(kymod.logs("stack profiles are kept in")) << kymod.log();
+  run_busy(kymod);
+  const FileDescriptor folder(::open(directory_.c_str(), O_RDONLY | O_CLOEXEC));
+  EXPECT_EQ(lock_within(folder.get(), std::chrono::milliseconds(0)), EWOULDBLOCK);
+  KeeperWatch keeper(kymod.pid());
+  disk_.be("stalls");
+  EXPECT_EQ(kymod.stop(SIGKILL), -1);
+  EXPECT_EQ(lock_within(folder.get(), std::chrono::seconds(60)), 0);
+  disk_.be("well");
+  EXPECT_TRUE(keeper.ended());
+  std::uint64_t samples = 0;
+  for (const auto& [service, count] : services()) samples += count;
+  EXPECT_GT(samples, 50U);
+}
+
 TEST_F(KeptProfilesTest, OnlyWhatWasAskedForIsKeptAndAlsoWaits) {
   std::vector<std::string> all = flags();
   all.emplace_back("--profiles-off-cpu");
@@ -162,13 +236,10 @@ TEST_F(KeptProfilesTest, OnlyWhatWasAskedForIsKeptAndAlsoWaits) {
   kymod.start();
   ASSERT_TRUE(kymod.logs("stack profiles are kept in"));
   run_busy(kymod);
-  kymod.stop(SIGTERM);
-  wait_for_keeper();
+  EXPECT_EQ(stop(kymod), 0);
   expect_busy();
-  const Outcome cpu = run({KYMO_PROGRAM, "profiles", "--directory", directory_, "--json"});
-  for (const json& one : json::parse(cpu.out)["services"]) {
-    const std::string service = one["service"];
-    EXPECT_TRUE(service == "job:busy" || service == "process:functions") << service;
+  for (const auto& [service, count] : services()) {
+    EXPECT_TRUE(service == "job:busy" || service == "process:" + process_) << service;
   }
   const Outcome waits =
       run({KYMO_PROGRAM, "profiles", "busy", "--off-cpu", "--directory", directory_, "--json"});
@@ -208,23 +279,19 @@ TEST_F(KeptProfilesTest, AllOfACgroupIsKeptAndNothingElse) {
       {"--profiles", directory_, "--profiles-rate=999", "--profiles-only=cgroup:" + cgroup.path()});
   kymod.start();
   ASSERT_TRUE(kymod.logs("stack profiles are kept in")) << kymod.log();
-  const std::string command = "echo $$ > " + cgroup.path() + "/cgroup.procs; exec " +
-                              FUNCTIONS_PROGRAM + " work /dev/null 100000000";
+  const std::string command = "echo $$ > " + cgroup.path() + "/cgroup.procs; exec " + program_ +
+                              " work /dev/null 100000000";
   const Result<pid_t> pid = spawn({.file = "/bin/sh", .words = {"sh", "-c", command}});
   ASSERT_TRUE(pid) << pid.error().message;
   EXPECT_TRUE(eventually([&] { return cpu_seconds(*pid) >= kUsed; }, std::chrono::seconds(120)));
-  EXPECT_EQ(kymod.stop(SIGTERM), 0);
+  EXPECT_EQ(stop(kymod), 0);
   ::kill(*pid, SIGKILL);
   ::waitpid(*pid, nullptr, 0);
-  wait_for_keeper();
-  const json list = json::parse(
-      run({KYMO_PROGRAM, "profiles", "--directory", directory_, "--json"}).out, nullptr, false);
-  ASSERT_TRUE(list.is_object());
-  for (const json& one : list["services"]) {
-    const std::string service = one["service"];
-    EXPECT_TRUE(service == "process:functions" || service == "process:sh") << service;
-  }
-  EXPECT_GT(shown("process:functions")["profile"]["samples"], 50);
+  std::map<std::string, std::uint64_t> kept = services();
+  EXPECT_GT(kept["process:" + process_], 50U);
+  kept.erase("process:" + process_);
+  kept.erase("process:sh");
+  EXPECT_TRUE(kept.empty()) << kept.begin()->first;
 }
 
 // The command of a container whose shell uses a CPU.
@@ -260,24 +327,24 @@ class KeptContainerTest : public KeptProfilesTest {
     // The keeper gets the cgroup within a second, so most of this CPU time is after that.
     EXPECT_TRUE(eventually([&] { return cpu_seconds(pid) >= before + 5 * kUsed; },
                            std::chrono::seconds(120)));
-    EXPECT_EQ(kymod.stop(SIGTERM), 0);
-    wait_for_keeper();
-    const json list = json::parse(
-        run({KYMO_PROGRAM, "profiles", "--directory", directory_, "--json"}).out, nullptr, false);
-    ASSERT_TRUE(list.is_object());
-    ASSERT_EQ(list["services"].size(), 1U) << list;
-    EXPECT_EQ(list["services"][0]["service"], "job:" + job);
+    EXPECT_EQ(stop(kymod), 0);
+    std::map<std::string, std::uint64_t> kept = services();
+    EXPECT_GT(kept["job:" + job], 50U);
+    kept.erase("job:" + job);
+    EXPECT_TRUE(kept.empty()) << kept.begin()->first;
   }
+
+  // The id of a container is the name of its cgroup: another container on this machine must not have it.
+  const std::string id_ = "kymo-" + process_;
 };
 
 TEST_F(KeptContainerTest, StacksOfARuncContainerAreKept) {
   KYMO_NEEDS_RUNC();
   const RuncFolder runc;
   const std::string bundle = make_bundle(runc.folder(), "bundle", busy_container_shell());
-  expect_kept_by_name(
-      "runc", "kymo-web", "kymo-kept",
-      {"run", "runc", "--bundle", bundle, "--id", "kymo-web", "--name", "kymo-kept"},
-      {"--runc-root", runc.path()});
+  expect_kept_by_name("runc", id_, "kymo-kept",
+                      {"run", "runc", "--bundle", bundle, "--id", id_, "--name", "kymo-kept"},
+                      {"--runc-root", runc.path()});
 }
 
 TEST_F(KeptContainerTest, StacksOfAPodmanContainerAreKept) {
@@ -301,10 +368,9 @@ TEST_F(KeptContainerTest, StacksOfADockerContainerAreKept) {
 TEST_F(KeptContainerTest, StacksOfAContainerdContainerAreKept) {
   KYMO_NEEDS_CONTAINERD();
   const Containerd containerd(fs::path(criu_path()).parent_path());
-  std::vector<std::string> words{"run",       "containerd", "--name",
-                                 "kymo-kept", "--",         Containerd::image()};
+  std::vector<std::string> words{"run", "containerd", "--name", id_, "--", Containerd::image()};
   for (const std::string& word : busy_container_shell()) words.push_back(word);
-  expect_kept_by_name("containerd", "kymo-kept", "kymo-kept", words);
+  expect_kept_by_name("containerd", id_, id_, words);
 }
 
 // A user who may run a program determines the content of the files that the keeper's child reads.
@@ -354,14 +420,22 @@ TEST_F(KeptProfilesTest, TwoOnOneFolderSayItOnceAndServe) {
   ASSERT_TRUE(first.logs("stack profiles are kept in"));
   Kymod second(flags());
   second.start();
-  EXPECT_TRUE(second.logs(directory_ + " is used by another kymod")) << second.log();
+  const std::string why = directory_ + " is used by another kymod";
+  EXPECT_TRUE(second.logs(why)) << second.log();
+  EXPECT_NE(why_not_kept(second).find(why), std::string::npos);
+  EXPECT_TRUE(counted_as_not_kept(second));
+  EXPECT_EQ(why_not_kept(first), "");
+  EXPECT_FALSE(counted_as_not_kept(first));
   EXPECT_EQ(second.kymo({"ps"}).exit_code, 0);
 }
 
 TEST_F(KeptProfilesTest, WithoutTheRightToUseBpfAllElseGoesOn) {
   Kymod kymod(flags(), {WITHOUT_BPF_PROGRAM});
   kymod.start();
-  EXPECT_TRUE(kymod.logs("CAP_BPF and CAP_PERFMON")) << kymod.log();
+  // --inside needs the same right, and logs that earlier.
+  const std::string missing = "CAP_BPF and CAP_PERFMON";
+  EXPECT_TRUE(eventually([&] { return why_not_kept(kymod).find(missing) != std::string::npos; }));
+  EXPECT_TRUE(kymod.logs("stack profiles (--profiles): " + why_not_kept(kymod))) << kymod.log();
   EXPECT_EQ(kymod.kymo({"ps"}).exit_code, 0);
 }
 
@@ -380,15 +454,12 @@ TEST_F(KeptProfilesTest, AFullDiskIsSaidAndCounted) {
 
 // Requests of the page that read profiles wait for the stalled disk. No other request may wait for
 // them.
-TEST_F(KeptProfilesTest, AStalledDiskHoldsUpOnlyThoseWhoReadProfiles) {
-  const MoodyDisk disk(folder_);
-  ASSERT_TRUE(disk.mounted()) << "FUSE does not work here";
-  directory_ = disk.path() + "/profiles";
+TEST_F(KeptOnAMoodyDiskTest, AStalledDiskHoldsUpOnlyThoseWhoReadProfiles) {
   Kymod kymod(flags());
   kymod.start();
   ASSERT_TRUE(kymod.logs("stack profiles are kept in")) << kymod.log();
   const std::string query = "/api/profiles?from_unix_ns=0&to_unix_ns=" + std::to_string(unix_ns());
-  disk.be("stalls");
+  disk_.be("stalls");
   std::atomic<int> refused = 0;
   std::vector<std::thread> readers;
   for (int i = 0; i < 12; ++i) {
@@ -397,33 +468,31 @@ TEST_F(KeptProfilesTest, AStalledDiskHoldsUpOnlyThoseWhoReadProfiles) {
   EXPECT_TRUE(eventually([&] { return refused >= 4; }))
       << "at most two requests read and six wait, the others are refused";
   EXPECT_EQ(ask(kymod, "/api/jobs").status, 200);
-  disk.be("well");
+  disk_.be("well");
   for (std::thread& reader : readers) reader.join();
   EXPECT_EQ(kymod.stop(SIGTERM), 0);
 }
 
 // kymod must go on serving, and must log that the disk stalls. When the disk answers again, the minute
 // must be written.
-TEST_F(KeptProfilesTest, AStalledDiskHoldsNobodyUpAndLosesNothing) {
-  const MoodyDisk disk(folder_);
-  ASSERT_TRUE(disk.mounted()) << "FUSE does not work here";
-  directory_ = disk.path() + "/profiles";
+TEST_F(KeptOnAMoodyDiskTest, AStalledDiskHoldsNobodyUpAndLosesNothing) {
   Kymod kymod(flags());
-  disk.be("stalls");
+  disk_.be("stalls");
   kymod.start();
   EXPECT_TRUE(kymod.logs("they are not taken yet: the disk of")) << kymod.log();
+  EXPECT_NE(why_not_kept(kymod).find("they are not taken yet: the disk of"), std::string::npos);
   EXPECT_EQ(kymod.kymo({"ps"}).exit_code, 0);
-  disk.be("well");
+  disk_.be("well");
   ASSERT_TRUE(kymod.logs("stack profiles are kept in")) << kymod.log();
+  EXPECT_EQ(why_not_kept(kymod), "");
   run_busy(kymod);
-  disk.be("stalls");
+  disk_.be("stalls");
   std::thread answers([&] {
     EXPECT_TRUE(kymod.logs("stopping: SIGTERM"));
-    disk.be("well");
+    disk_.be("well");
   });
-  EXPECT_EQ(kymod.stop(SIGTERM), 0);
+  EXPECT_EQ(stop(kymod), 0);
   answers.join();
-  wait_for_keeper();
   expect_busy();
 }
 

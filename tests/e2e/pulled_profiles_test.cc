@@ -15,8 +15,8 @@
 #include <string>
 #include <vector>
 
-#include "base/lock.h"
 #include "base/spawn.h"
+#include "keeper_watch.h"
 #include "probe/process.h"
 #include "programs.h"
 
@@ -59,10 +59,10 @@ class PulledProfilesTest : public ::testing::Test {
             "--profiles-pull", targets_,   "--profiles-pull-every=2"};
   }
   // Stops kymod, and waits until the current minute is written.
-  void stop(Kymod& kymod) const {
+  static void stop(Kymod& kymod) {
+    KeeperWatch keeper(kymod.pid());
     EXPECT_EQ(kymod.stop(SIGTERM), 0);
-    const FileDescriptor folder(::open(directory_.c_str(), O_RDONLY | O_CLOEXEC));
-    EXPECT_EQ(lock_within(folder.get(), kPatience), 0);
+    EXPECT_TRUE(keeper.ended());
   }
   [[nodiscard]] json shown(const std::string& service, const std::string& kind) const {
     const Outcome outcome = run({KYMO_PROGRAM, "profiles", service, "--kind", kind, "--directory",
@@ -122,6 +122,20 @@ TEST_F(PulledProfilesTest, EachKindHasWhatTheProgramDid) {
   EXPECT_GE(value(block, "main.wait", "total_ns"), 150'000'000);
   EXPECT_EQ(block["profile"]["kind"], "delay");
   EXPECT_EQ(kymod.log().find("cannot pull"), std::string::npos) << kymod.log();
+}
+
+TEST_F(PulledProfilesTest, WithoutTheRightToUseBpfTheyAreStillPulledAndStatusSaysThatNoStacksAre) {
+  write_targets("app " + address() + "\n");
+  Kymod kymod(flags(), {WITHOUT_BPF_PROGRAM});
+  kymod.start();
+  EXPECT_TRUE(kymod.logs("; profiles are only pulled")) << kymod.log();
+  const Outcome status = kymod.kymo({"status"});
+  EXPECT_EQ(status.exit_code, 1) << status.err;
+  EXPECT_NE(status.out.find("stack profiles are not kept: "), std::string::npos) << status.out;
+  EXPECT_NE(status.out.find("; profiles are only pulled"), std::string::npos) << status.out;
+  ASSERT_TRUE(rounds(3));
+  stop(kymod);
+  EXPECT_EQ(value(shown("target:app", "go-alloc"), "main.drop", "self_samples"), 100);
 }
 
 // The same program with a part that uses a CPU, compared with `go tool pprof`.

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/line_reader.h"
+#include "base/lock.h"
 #include "base/pipe.h"
 #include "probe/process.h"
 #include "profiles/sqlite_store.h"
@@ -51,7 +52,7 @@ class MinuteWriterTest : public ::testing::Test {
   KeeperOrder order_{folder_.path() + "/profiles", 49, false, {}, {}, {}};
   Pipe pipe_ = make_pipe().value();
   LineReader answers_{pipe_.from.get()};
-  MinuteWriter writer_{order_, pipe_.to.get()};
+  MinuteWriter writer_{order_, pipe_.to.get(), -1};
 };
 
 // Stands in for a process that reads names and is controlled by an attacker: it answers with nonsense.
@@ -80,6 +81,14 @@ Result<std::string> more_samples(const stacks::Profile& /*profile*/) {
   return lie(stacks::Quantity::cpu, "process:web", 1'000'000);
 }
 
+// Names nothing until the test closes its end of this pipe.
+Pipe name_when;
+Result<std::string> waits_to_name(const stacks::Profile& profile) {
+  name_when.to.reset();
+  LineReader(name_when.from.get()).read();
+  return stacks::confined_pprof(profile);
+}
+
 TEST_F(MinuteWriterTest, AReaderOfNamesThatWasTakenOverIsNotBelieved) {
   std::filesystem::create_directory(order_.directory);
   const std::string asked =
@@ -93,7 +102,7 @@ TEST_F(MinuteWriterTest, AReaderOfNamesThatWasTakenOverIsNotBelieved) {
       {other_service, asked},
       {more_samples, asked}};
   for (const auto& [namer, wanted] : answers) {
-    MinuteWriter writer(order_, pipe_.to.get(), namer);
+    MinuteWriter writer(order_, pipe_.to.get(), -1, namer);
     writer.add(taken(10, 7));
     EXPECT_TRUE(test::eventually([&] {
       writer.look();
@@ -171,6 +180,26 @@ TEST_F(MinuteWriterTest, AMinuteWhoseWriterIsKilledBeforeItCouldSayItCountsOnce)
   write();
   EXPECT_EQ(extent().samples, 7U);
   EXPECT_EQ(extent().minutes, 2U);
+}
+
+// The keeper has been killed: its descriptor of the lock is closed, and only the child still runs.
+TEST_F(MinuteWriterTest, AChildThatOutlivesTheKeeperLetsAnotherKeeperBegin) {
+  std::filesystem::create_directory(order_.directory);
+  FileDescriptor lock(::open(order_.directory.c_str(), O_RDONLY | O_CLOEXEC));
+  ASSERT_EQ(lock_within(lock.get(), std::chrono::milliseconds(0)), 0);
+  name_when = make_pipe().value();
+  MinuteWriter writer(order_, pipe_.to.get(), lock.get(), waits_to_name);
+  writer.add(taken(10, 3));
+  writer.look();
+  lock.reset();
+  const FileDescriptor other(::open(order_.directory.c_str(), O_RDONLY | O_CLOEXEC));
+  EXPECT_EQ(lock_within(other.get(), std::chrono::seconds(30)), 0);
+  name_when.to.reset();
+  EXPECT_EQ(answer(), "kept 3 0");
+  EXPECT_TRUE(test::eventually([&] {
+    writer.look();
+    return !writer.busy();
+  }));
 }
 
 TEST_F(MinuteWriterTest, TheOldestAreGivenUpAndCounted) {
@@ -252,6 +281,39 @@ TEST(ServiceFinderTest, AJobComesBeforeAContainerAndThatBeforeTheName) {
   EXPECT_EQ(only.of(trace, 100), "");
   EXPECT_EQ(only.of(trace, 100, true), "process:sh")
       << "it must be kept, because its cgroup was chosen";
+}
+
+// kymod says up to a second later that a job was started or has ended. Until then the minute may be over.
+TEST(ServiceFinderTest, AJobIsFoundIfItIsSaidAfterItsMinuteOrHasEndedInIt) {
+  stacks::Trace thread;
+  thread.pid = 100;
+  thread.process = "nginx";
+  thread.frames = {{nullptr, 1}};
+  stacks::Trace child = thread;
+  child.container = "0123456789ab";
+  stacks::Trace other = thread;
+  other.pid = 7;
+  const auto divided = [&](const ServiceFinder& finder) {
+    TakenMinute minute;
+    minute.traces = {{thread, {3, 30}}, {child, {4, 40}}, {other, {5, 50}}};
+    finder.divide(minute);
+    return minute;
+  };
+  ServiceFinder finder({"job:web"});
+  EXPECT_TRUE(divided(finder).traces.empty());
+  finder.close_minute();
+  finder.set_jobs({{100, "web"}});
+  for (int i = 0; i < 3; ++i) {
+    const TakenMinute minute = divided(finder);
+    ASSERT_EQ(minute.traces.size(), 1U) << "two processes of the job had the same stack";
+    EXPECT_EQ(minute.traces.begin()->first.service, "job:web");
+    EXPECT_EQ(minute.samples(), 7U);
+    if (i == 0) finder.set_jobs({});
+    if (i == 1) finder.close_minute();
+  }
+  EXPECT_EQ(finder.leader_of(100, 7), 100);
+  finder.close_minute();
+  EXPECT_TRUE(divided(finder).traces.empty()) << "another process may have this pid by now";
 }
 
 TEST(ServiceFinderTest, CgroupsAndContainersAreKeptWithAllThatIsInThem) {

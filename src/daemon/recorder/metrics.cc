@@ -128,8 +128,12 @@ Result<void> Metrics::register_gauges() {
   ok = gauge("processes_held",
              "Processes that stand still because their CRIU was killed but cannot end", held_);
   if (!ok) return ok;
-  return gauge("dumps_unconfirmed", "Dumps of which it is not known yet what they have left",
-               unconfirmed_);
+  ok = gauge("dumps_unconfirmed", "Dumps of which it is not known yet what they have left",
+             unconfirmed_);
+  if (!ok) return ok;
+  return gauge("profiles_not_kept",
+               "1 while stack profiles are not kept, although --profiles is given",
+               profiles_not_kept_);
 }
 
 Result<void> Metrics::register_progress() {
@@ -294,6 +298,10 @@ void Metrics::add(const criu::RestoreStats& stats, OwnColumns* own) {
 
 void Metrics::set_processes_managed(std::uint64_t count) {
   processes_.store(count, std::memory_order_relaxed);
+}
+
+void Metrics::set_profiles_not_kept(bool not_kept) {
+  profiles_not_kept_.store(not_kept ? 1 : 0, std::memory_order_relaxed);
 }
 
 void Metrics::set_unconfirmed(std::uint64_t dumps, std::uint64_t held_processes) {

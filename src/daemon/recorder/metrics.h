@@ -86,6 +86,7 @@ class Metrics {
   void add(const criu::DumpStats& stats, OwnColumns* own = nullptr);
   void add(const criu::RestoreStats& stats, OwnColumns* own = nullptr);
   void set_processes_managed(std::uint64_t count);
+  void set_profiles_not_kept(bool not_kept);
   void set_unconfirmed(std::uint64_t dumps, std::uint64_t held_processes);
   // To be called at the start and end of each dump and restore. If several run at once, the
   // daemon's phase is that of the request that changed its phase last. It is idle when all have
@@ -150,6 +151,7 @@ class Metrics {
   std::atomic<std::uint64_t> processes_{0};
   std::atomic<std::uint64_t> unconfirmed_{0};
   std::atomic<std::uint64_t> held_{0};
+  std::atomic<std::uint64_t> profiles_not_kept_{0};
   ProgressSums progress_;
   std::shared_ptr<FailureCounts> failures_ = std::make_shared<FailureCounts>();
   std::shared_ptr<Standstills> standstills_ = std::make_shared<Standstills>();

@@ -37,7 +37,7 @@ ProfileKeeper::ProfileKeeper(profiles::KeeperOrder order, Metrics& metrics)
 
 ProfileKeeper::~ProfileKeeper() {
   if (keeper_.pid == 0) return;
-  keeper_.orders.reset();
+  end();
   const FileDescriptor process(probe::open_process(keeper_.pid));
   pollfd ended{process.get(), POLLIN, 0};
   static_cast<void>(::poll(&ended, 1, kWaitAtEndMs));
@@ -50,25 +50,38 @@ ProfileKeeper::~ProfileKeeper() {
 
 void ProfileKeeper::look(const profiles::JobSessions& jobs,
                          const std::vector<std::string>& containers) {
+  std::string text = profiles::jobs_text(jobs) + profiles::containers_text(containers);
   if (keeper_.pid == 0 && monotonic_ns() >= next_ns_) {
-    if (const Result<void> started = start(); !started) trouble(started.error().message);
+    if (const Result<void> started = start(text); !started) trouble(started.error().message);
   }
   if (keeper_.pid == 0) return;
   read_answers();
-  tell(profiles::jobs_text(jobs) + profiles::containers_text(containers));
+  tell(std::move(text));
   notice_silence();
   reap();
 }
 
-Result<void> ProfileKeeper::start() {
+std::string ProfileKeeper::not_kept() const {
+  const std::lock_guard lock(mutex_);
+  return not_kept_;
+}
+
+void ProfileKeeper::set_not_kept(const std::string& why) {
+  metrics_.set_profiles_not_kept(!why.empty());
+  const std::lock_guard lock(mutex_);
+  not_kept_ = why;
+}
+
+Result<void> ProfileKeeper::start(std::string jobs_and_containers) {
   pause_ns_ = std::clamp(2 * pause_ns_, kFirstPauseNs, kMaxPauseNs);
   next_ns_ = monotonic_ns() + pause_ns_;
   Result<HelperProcess> keeper =
-      start_helper(profiles::kKeeperArgument, profiles::order_text(order_));
+      start_helper(profiles::kKeeperArgument, profiles::order_text(order_) + jobs_and_containers);
   if (!keeper) return keeper.error();
   keeper_ = *std::move(keeper);
   lines_ = LineReader(keeper_.answers.get());
-  told_.clear();
+  told_ = std::move(jobs_and_containers);
+  no_stacks_.clear();
   ready_ = false;
   started_ns_ = monotonic_ns();
   ::fcntl(keeper_.orders.get(), F_SETFL, O_NONBLOCK);
@@ -85,12 +98,14 @@ void ProfileKeeper::take(const std::string& line) {
   constexpr std::string_view kKept = profiles::kKept;
   constexpr std::string_view kFailed = profiles::kFailed;
   constexpr std::string_view kError = profiles::kError;
+  constexpr std::string_view kNoStacks = profiles::kNoStacks;
   constexpr std::string_view kTrouble = profiles::kTrouble;
   constexpr std::string_view kPulled = profiles::kPulled;
   constexpr std::string_view kNote = profiles::kNote;
   std::string_view text = line;
   if (text == profiles::kReady) {
     ready_ = true;
+    set_not_kept("");
     spdlog::info("stack profiles are kept in {}", order_.directory);
   } else if (text.starts_with(kKept)) {
     text.remove_prefix(kKept.size());
@@ -98,6 +113,7 @@ void ProfileKeeper::take(const std::string& line) {
     metrics_.profiles_kept(samples, take_number(text));
     if (!trouble_.empty()) spdlog::info("stack profiles are kept again");
     trouble_.clear();
+    set_not_kept(no_stacks_);
     pause_ns_ = 0;
   } else if (text.starts_with(kFailed)) {
     text.remove_prefix(kFailed.size());
@@ -106,6 +122,12 @@ void ProfileKeeper::take(const std::string& line) {
   } else if (text.starts_with(kPulled)) {
     text.remove_prefix(kPulled.size());
     if (const auto counts = profiles::pulled_counts_in(text)) metrics_.profiles_pulled(*counts);
+  } else if (text.starts_with(kNoStacks)) {
+    text.remove_prefix(kNoStacks.size());
+    metrics_.profiles_failed(0);
+    no_stacks_ = std::string(text) + "; profiles are only pulled";
+    set_not_kept(no_stacks_);
+    spdlog::warn("stack profiles (--profiles): {}", no_stacks_);
   } else if (text.starts_with(kTrouble)) {
     text.remove_prefix(kTrouble.size());
     metrics_.profiles_failed(0);
@@ -142,13 +164,15 @@ void ProfileKeeper::reap() {
   read_answers();
   keeper_.pid = 0;
   keeper_.orders.reset();
-  if (got > 0 && WIFSIGNALED(status)) {
+  // A process that gives up has said why.
+  if (got > 0 && (WIFSIGNALED(status) || not_kept().empty())) {
     metrics_.profiles_failed(0);
     trouble("the process that takes them " + how_it_ended(status));
   }
 }
 
 void ProfileKeeper::trouble(const std::string& why) {
+  set_not_kept(why);
   if (why == trouble_) return;
   trouble_ = why;
   spdlog::warn("stack profiles (--profiles): {}; kymod tries again", why);

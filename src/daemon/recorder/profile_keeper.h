@@ -3,6 +3,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -17,13 +18,13 @@ namespace kymo::daemon {
 // Runs the process that keeps stack profiles (--profiles). If it ends, it is started again, later each time.
 // What it says is logged, once until it says something else, and counted.
 //
-// Threads:   one.
+// Threads:   one; not_kept() from any.
 // Ownership: refers to the metrics.
 class ProfileKeeper {
  public:
   // Starts nothing yet.
   ProfileKeeper(profiles::KeeperOrder order, Metrics& metrics);
-  // Tells the process to end, and waits until it has kept the minute in progress, at most ten seconds.
+  // Waits until the process has kept the minute in progress and has ended, at most ten seconds.
   ~ProfileKeeper();
   ProfileKeeper(const ProfileKeeper&) = delete;
   ProfileKeeper& operator=(const ProfileKeeper&) = delete;
@@ -31,15 +32,20 @@ class ProfileKeeper {
   // Starts the process if none runs, reads what it says, and tells it which jobs run, and the
   // cgroups of containers that are kept. Call it each second. It does not wait.
   void look(const profiles::JobSessions& jobs, const std::vector<std::string>& containers);
+  // Tells the process to end. It keeps the minute in progress meanwhile. Do not call look() afterwards.
+  void end() { keeper_.orders.reset(); }
+  // Why stack profiles are not kept now. Empty: they are, or the process was started just now.
+  [[nodiscard]] std::string not_kept() const;
 
  private:
-  Result<void> start();
+  Result<void> start(std::string jobs_and_containers);
   void read_answers();
   void take(const std::string& line);
   void tell(std::string text);
   void reap();
   void notice_silence();
   void trouble(const std::string& why);
+  void set_not_kept(const std::string& why);
 
   const profiles::KeeperOrder order_;
   Metrics& metrics_;
@@ -49,8 +55,11 @@ class ProfileKeeper {
   std::uint64_t started_ns_ = 0;  // when it was started
   std::string told_;              // the last lines about jobs and containers
   std::string trouble_;           // the last that was logged
-  std::uint64_t next_ns_ = 0;     // when the process may be started again
-  std::uint64_t pause_ns_ = 0;    // the last pause before that
+  std::string no_stacks_;         // why the process only pulls
+  mutable std::mutex mutex_;      // of the next one
+  std::string not_kept_;
+  std::uint64_t next_ns_ = 0;   // when the process may be started again
+  std::uint64_t pause_ns_ = 0;  // the last pause before that
 };
 
 }  // namespace kymo::daemon

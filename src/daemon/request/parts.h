@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "base/claims.h"
@@ -19,6 +20,8 @@
 
 namespace kymo::daemon {
 
+class ProfileKeeper;
+
 // The parts of the daemon that requests use. The Daemon makes this once and owns all of them.
 struct Parts {
   const Config& config;
@@ -35,6 +38,7 @@ struct Parts {
   UnconfirmedDumps& unconfirmed;
   StackCollectors& stacks;
   const KernelView& kernel;
+  const std::optional<ProfileKeeper>& profile_keeper;  // nothing: no --profiles
 };
 
 }  // namespace kymo::daemon

@@ -260,8 +260,8 @@ Result<void> Daemon::State::start_spans() {
 }
 
 Parts Daemon::State::parts() {
-  return {config, *metrics,   *recorder, *crius,   *runtimes,    *store, *jobs,
-          claims, first_runs, *progress, *foreign, *unconfirmed, stacks, kernel};
+  return {config,     *metrics,  *recorder, *crius,       *runtimes, *store, *jobs,         claims,
+          first_runs, *progress, *foreign,  *unconfirmed, stacks,    kernel, profile_keeper};
 }
 
 // gRPC does not tell a service who calls it, so each kind of caller has a service of its own.
@@ -444,6 +444,8 @@ Result<void> Daemon::run() {
   spdlog::info("stopping: {}", got == SIGTERM ? "SIGTERM" : "SIGINT");
   state.listener->stop();
   const bool drained = state.drain();
+  state.keep_profiles();  // a last time, with the newest jobs
+  if (state.profile_keeper) state.profile_keeper->end();
   state.progress->stop();
   Result<void> recorded = state.recorder->stop();
   if (!drained) {
@@ -456,7 +458,6 @@ Result<void> Daemon::run() {
   state.for_root.stop();
   state.for_group.stop();
   state.spans.reset();
-  state.keep_profiles();  // a last time, with the newest jobs
   state.profile_keeper.reset();
   state.profiled_containers.reset();
   state.http->stop();

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "daemon/config/allowed_path.h"
+#include "daemon/recorder/profile_keeper.h"
 #include "daemon/request/cancel.h"
 #include "daemon/request/check.h"
 #include "daemon/request/dump.h"
@@ -94,6 +95,11 @@ std::vector<std::string> troubles_of(const Parts& parts) {
     troubles.push_back("the outcome of " + std::to_string(dumps) +
                        (dumps == 1 ? " dump" : " dumps") +
                        " is not known yet: see kymo checkpoints");
+  }
+  if (parts.profile_keeper) {
+    if (const std::string why = parts.profile_keeper->not_kept(); !why.empty()) {
+      troubles.push_back("stack profiles are not kept: " + why);
+    }
   }
   return troubles;
 }
