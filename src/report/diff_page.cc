@@ -45,12 +45,14 @@ Json described(const analysis::DiffRun& run, bool after, const PackedRows& packe
 }  // namespace
 
 Result<std::string> diff_data(const analysis::RecordingDiff& diff,
-                              std::optional<AllowedChange> allowed, std::uint64_t most_values) {
+                              std::optional<AllowedChange> allowed, std::uint64_t most_values,
+                              const nlohmann::json& checkpoints) {
   // Find out whether the pages are built in before the long work.
   if (const Result<Page> page = Page::begin({}); !page) return page.error();
   const Runs runs = all_runs(diff);
   const bool whole = values_of(runs) <= most_values;
   Json json = json_of(diff, allowed);
+  if (!checkpoints.is_null()) json["checkpoints"] = checkpoints;
   json["recordings"] = Json::array();
   std::vector<PackedRows> packed;
   for (std::size_t i = 0; i < runs.size(); ++i) {

@@ -2,13 +2,14 @@
 // recording is set as text, never as markup.
 import uPlot from "uplot";
 import { Board } from "./board.js";
-import { byId, css, element, table as makeTable } from "./dom.js";
+import { byId, css, element, fold, table as makeTable } from "./dom.js";
 import { TIMES, instant, instants, percent, scaled, written } from "./format.js";
 import { Recording } from "./recording.js";
 
-/** @import { Column, Diff, Difference, Group } from "./types.d.ts" */
+/** @import { CheckpointDifference, Column, Diff, Difference, Group } from "./types.d.ts" */
 
 const MOST_CHARTS = 40;
+const FIRST_ROWS = 20; // of the differences of checkpoints
 /** @type {Record<string, string>} */
 const SIDES = { A: "#0090ff", B: "#f76b15" };
 /** @type {Diff} */
@@ -172,14 +173,43 @@ function tables() {
   }
 }
 
+/** @type {(difference: CheckpointDifference) => string[]} */
+function differenceRow({ group, name, unit, per_second, a, b, change: by, share }) {
+  /** @type {(value: number | null) => string} */
+  const shown = (value) => (value === null ? "–" : written(value, unit, per_second));
+  return [group, name, shown(a), shown(b), a === null ? "only in B" : b === null ? "only in A" : (by < 0 ? "−" : "+") + shown(Math.abs(by)),
+    share === null ? "" : signedPercent(share)];
+}
+
+// Why one dump took longer, and all that differs between the checkpoints of the recordings.
+function checkpointTables() {
+  if (!diff.checkpoints) return;
+  const { a, b, lines, notes, differences } = diff.checkpoints;
+  const place = byId("checkpoints");
+  place.append(element("h2", {}, "The two checkpoints"));
+  for (const [side, path] of [["A", a], ["B", b]]) place.append(element("p", { class: "quiet" }, `${side}: ${path}`));
+  for (const line of [...lines, ...notes]) place.append(element("p", {}, line));
+  if (differences.length === 0) {
+    place.append(element("p", {}, "Nothing differs."));
+    return;
+  }
+  const head = ["of", "what changed most first:", "A", "B", "change", ""];
+  place.append(makeTable(head, differences.slice(0, FIRST_ROWS).map(differenceRow)));
+  const more = differences.slice(FIRST_ROWS).map(differenceRow);
+  if (more.length > 0) place.append(fold(`${more.length} more`, "", makeTable(head, more)));
+}
+
 /** @param {string} path */
-const fileName = (path) => path.split("/").pop() ?? "";
+const fileName = (path) => path.replace(/\/+$/, "").split("/").pop() ?? "";
 
 function describe() {
   /** @param {string} name */
   const side = (name) => diff.recordings.filter((run) => run.side === name);
+  // The recordings of all checkpoints have the same name.
+  /** @type {Record<string, string | undefined>} */
+  const checkpoints = { A: diff.checkpoints?.a, B: diff.checkpoints?.b };
   /** @param {string} name */
-  const named = (name) => (side(name).length === 1 ? fileName(side(name)[0].path) : `${side(name).length} recordings`);
+  const named = (name) => fileName(checkpoints[name] ?? "") || (side(name).length === 1 ? fileName(side(name)[0].path) : `${side(name).length} recordings`);
   document.title = `${named("A")} → ${named("B")}`;
   byId("title").textContent = document.title;
   byId("subtitle").textContent = `${diff.test}'s test, a value of each ${diff.values === "runs" ? "run" : "block"}; p corrected (${diff.correction}) for ${diff.tested} metrics` +
@@ -203,6 +233,7 @@ async function begin() {
   await Promise.all(runs.map((run) => run.data.readSamples()));
   const more = choose();
   board.make();
+  checkpointTables();
   if (more > 0) byId("charts").append(element("p", {}, `${more} more metrics are not drawn`));
   tables();
   requestAnimationFrame(() => (document.documentElement.dataset.state = "whole"));

@@ -132,8 +132,21 @@ export interface Difference {
   values_b: number;
 }
 
+// A value that differs between two checkpoints.
+export interface CheckpointDifference {
+  group: string;
+  name: string;
+  unit: string;
+  per_second: boolean;
+  a: number | null;
+  b: number | null;
+  change: number;
+  share: number | null;
+}
+
 // A comparison, as `kymo diff --json` describes it (docs/diff.md).
 export interface Diff {
+  checkpoints?: { a: string; b: string; lines: string[]; notes: string[]; differences: CheckpointDifference[] };
   recordings: DescribedRun[];
   metrics: Difference[];
   notes: string[];

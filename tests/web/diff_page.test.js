@@ -99,6 +99,27 @@ test("raw values, keys and buttons", async () => {
   await page.close();
 });
 
+test("of two checkpoints, the page has their names, the lines and the table of the text", async () => {
+  for (const [name, ms, waited] of [["old", 500, 0.02], ["new", 1200, 0.68]]) {
+    const checkpoint = path.join(folder, `web-${name}`);
+    fs.mkdirSync(path.join(checkpoint, "recordings"), { recursive: true });
+    for (const end of [".tsv", ".meta.json"]) fs.copyFileSync(path.join(folder, name + end), path.join(checkpoint, "recordings", "dump" + end));
+    fs.writeFileSync(path.join(checkpoint, "pages-1.img"), Buffer.alloc(ms));
+    fs.writeFileSync(path.join(checkpoint, "checkpoint.json"), JSON.stringify({
+      verdict: { lines: ["It took long."], frozen_ns: ms * MS, shares: { disk_wait: 0, kymod_disk_wait: waited } },
+      phases: [{ name: "memory: shared memory", begin_ns: 0, end_ns: ms * MS, frozen: true }],
+    }));
+  }
+  const page = await open(browser, compare("checkpoints.html", path.join(folder, "web-old"), path.join(folder, "web-new")), faults);
+  assert.strictEqual(await page.title(), "web-old → web-new");
+  const text = await page.innerText("#checkpoints");
+  assert.match(text, /In B the processes stood still for 1\.20 s, 700 ms longer than in A \(500 ms\)\./);
+  assert.match(text, /kymod waited for the disk for 2 % of the standstill in A, for 68 % in B\./);
+  assert.match(text, /images\s+size\s+500 B\s+1\.17 KiB\s+\+700 B\s+\+140 %/);
+  assert.match(await page.innerText("#tables"), /written_bytes/);
+  await page.close();
+});
+
 test("sets of recordings have a line each", async () => {
   const page = await open(browser, sets, faults);
   assert.strictEqual(await page.title(), "5 recordings → 5 recordings");

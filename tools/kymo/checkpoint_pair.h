@@ -8,15 +8,15 @@
 
 namespace kymo::cli {
 
-// What differs between two checkpoints. Only one of the two members is made.
+// What differs between two checkpoints, in two forms.
 struct CheckpointPair {
-  nlohmann::json json;
-  std::string text;  // for a person, with at most as many differences as was asked for
+  nlohmann::json json;  // with all differences
+  std::string text;     // for a person, with at most as many differences as was asked for
 };
 
 // Compares what CRIU has left in two checkpoints. There are two implementations, as of verbs().
 // Errors: those of reading them; unimplemented in a kymo without gRPC.
 Result<CheckpointPair> compare_checkpoints(const std::string& before, const std::string& after,
-                                           std::size_t rows, bool json);
+                                           std::size_t rows);
 
 }  // namespace kymo::cli

@@ -53,8 +53,10 @@ std::optional<report::AllowedChange> allowed_by(const DiffArguments& arguments) 
 }
 
 void make_diff_data(Context& context, const DiffArguments& arguments,
-                    const analysis::RecordingDiff& diff, std::string& data) {
-  Result<std::string> made = report::diff_data(diff, allowed_by(arguments), arguments.most_values);
+                    const analysis::RecordingDiff& diff, const nlohmann::json& checkpoints,
+                    std::string& data) {
+  Result<std::string> made =
+      report::diff_data(diff, allowed_by(arguments), arguments.most_values, checkpoints);
   if (!made) return fail(context, made.error());
   data = std::move(made).value();
 }
@@ -73,7 +75,7 @@ int exit_code_of(report::ChangeCheck::Outcome outcome) {
 
 // Compares recordings. The result is added to the result for the checkpoints, if there is one.
 void compare_recordings(Context& context, const DiffArguments& arguments, const Paths& before,
-                        const Paths& after, nlohmann::json json, std::string text,
+                        const Paths& after, const nlohmann::json& checkpoints, std::string text,
                         std::string& data) {
   Paths all = before;
   all.insert(all.end(), after.begin(), after.end());
@@ -87,18 +89,19 @@ void compare_recordings(Context& context, const DiffArguments& arguments, const 
     // The exit code or the page says it all.
   } else if (context.json) {
     nlohmann::json recordings = report::json_of(*diff, allowed_by(arguments));
-    if (json.is_null()) {
-      json = std::move(recordings);
+    nlohmann::json both = checkpoints;
+    if (both.is_null()) {
+      both = std::move(recordings);
     } else {
-      json["recordings"] = std::move(recordings);
+      both["recordings"] = std::move(recordings);
     }
-    print_json(json);
+    print_json(both);
   } else {
     text += text.empty() ? "" : "\n";
     std::cout << text
               << report::text_of(*diff, arguments.rows, allowed_by(arguments), context.verbose);
   }
-  if (!arguments.page.empty()) make_diff_data(context, arguments, *diff, data);
+  if (!arguments.page.empty()) make_diff_data(context, arguments, *diff, checkpoints, data);
   if (arguments.allowed_change) {
     context.exit_code = exit_code_of(report::check_change(*diff, *allowed_by(arguments)).outcome());
   }
@@ -147,7 +150,7 @@ void compare_two(Context& context, const DiffArguments& arguments, std::string& 
   const auto recordings_after =
       analysis::recordings_to_compare(arguments.after, arguments.recording);
   Result<CheckpointPair> pair =
-      compare_checkpoints(arguments.before, arguments.after, arguments.rows, context.json);
+      compare_checkpoints(arguments.before, arguments.after, arguments.rows);
   if (!pair) {
     if (recordings_before && recordings_after) {
       return compare_recordings(context, arguments, *recordings_before, *recordings_after, nullptr,
@@ -163,8 +166,8 @@ void compare_two(Context& context, const DiffArguments& arguments, std::string& 
     return fail(context, !recordings_before ? recordings_before.error() : recordings_after.error());
   }
   if (recordings_before && recordings_after) {
-    return compare_recordings(context, arguments, *recordings_before, *recordings_after,
-                              std::move(pair->json), std::move(pair->text), data);
+    return compare_recordings(context, arguments, *recordings_before, *recordings_after, pair->json,
+                              std::move(pair->text), data);
   }
   if (arguments.allowed_change || !arguments.options.align.empty() || !arguments.page.empty()) {
     return fail(context, !recordings_before ? recordings_before.error() : recordings_after.error());

@@ -67,7 +67,7 @@ std::string checkpoint_named(const Context& /*context*/, const std::string& name
 }
 
 Result<CheckpointPair> compare_checkpoints(const std::string& before, const std::string& after,
-                                           std::size_t /*rows*/, bool /*json*/) {
+                                           std::size_t /*rows*/) {
   for (const std::string& path : {before, after}) {
     std::error_code unknown;
     if (!std::filesystem::exists(path, unknown)) {
