@@ -16,6 +16,7 @@
 
 #include "probe/process.h"
 #include "programs.h"
+#include "small_disk.h"
 #include "support/breakable_criu.h"
 #include "support/moody_disk.h"
 #include "support/real_criu.h"
@@ -154,41 +155,6 @@ TEST_P(RestoreFaultsTest, NothingIsLeftAndTheImagesCanBeRestored) {
 INSTANTIATE_TEST_SUITE_P(Criu, DumpFaultsTest, ::testing::ValuesIn(kDumpFaults), name_of);
 INSTANTIATE_TEST_SUITE_P(Criu, RestoreFaultsTest, ::testing::ValuesIn(kRestoreFaults), name_of);
 
-// A small file system, mounted as long as this object exists.
-class SmallDisk {
- public:
-  SmallDisk(std::string at, const char* size) : at_(std::move(at)) {
-    fs::create_directories(at_);
-    EXPECT_EQ(mount("none", at_.c_str(), "tmpfs", 0, size), 0);
-  }
-  ~SmallDisk() { umount2(at_.c_str(), MNT_DETACH); }
-  SmallDisk(const SmallDisk&) = delete;
-  SmallDisk& operator=(const SmallDisk&) = delete;
-
-  // Writes a file that takes all free bytes.
-  void fill() const {
-    std::ofstream file(at_ + "/filling");
-    const std::string mebibyte(1U << 20U, 'x');
-    while (file.write(mebibyte.data(), static_cast<std::streamsize>(mebibyte.size())).flush()) {
-    }
-  }
-  void empty() const { fs::remove(at_ + "/filling"); }
-
-  // Makes files until there is no inode for another one. Then removes so many of them.
-  void take_inodes(int left = 0) {
-    while (std::ofstream(at_ + "/" + std::to_string(taken_))) ++taken_;
-    give_inodes(left);
-  }
-  void give_inodes(int count) {
-    for (; count > 0 && taken_ > 0; --count) fs::remove(at_ + "/" + std::to_string(--taken_));
-  }
-  void give_all_inodes() { give_inodes(taken_); }
-
- private:
-  std::string at_;
-  int taken_ = 0;
-};
-
 TEST_F(CriuFaultsTest, ADiskTooSmallForTheImages) {
   const SmallDisk disk(kymod_->path("checkpoint"), "size=8m");
   const std::string dir = kymod_->path("checkpoint/c");
@@ -261,61 +227,6 @@ TEST_F(CriuFaultsTest, ADumpThatClearlyHasNoRoomIsRefusedBeforeTheProcessIsStopp
   EXPECT_EQ(metrics().find("kymo_refused_in_a_row"), std::string::npos);
   EXPECT_EQ(kymod_->kymo_json({"history", "work", "--last", "1"})["runs"].size(), 1U);
   EXPECT_EQ(kymod_->kymo_json({"history", "work", "--last", "2"})["runs"].size(), 4U);
-}
-
-// Before the fix, such a restore failed with "Invalid request code", and the cause was only in kymod's log.
-TEST_F(CriuFaultsTest, ADiskWithoutFreeInodesIsNamedByWhatItRefuses) {
-  SmallDisk disk(kymod_->path("small"), "size=64m,nr_inodes=200");
-  const std::string dir = kymod_->path("small/c");
-  static_cast<void>(kymod_->kymo_json({"dump", "process", "work", "--dir", dir}));
-  wait_until_recorded(dir, {"dump"});
-  disk.take_inodes();
-  const Outcome restored = kymod_->kymo({"restore", dir});
-  EXPECT_EQ(restored.exit_code, 1);
-  EXPECT_EQ(restored.err.find("Invalid request code"), std::string::npos) << restored.err;
-  EXPECT_NE(
-      restored.err.find("its disk has no free inodes, and each file needs one (df -i): delete "
-                        "files there, or choose another directory"),
-      std::string::npos)
-      << restored.err;
-  EXPECT_EQ(std::count(restored.err.begin(), restored.err.end(), '\n'), 1) << restored.err;
-  EXPECT_EQ(kymod_->job("work")["state"], "dumped");
-  EXPECT_EQ(kymod_->kymo({"verify", dir}).exit_code, 0) << "it writes nothing";
-  EXPECT_EQ(kymod_->kymo_json({"history", "work", "--restores"})["runs"].back()["failure"],
-            "disk-full");
-  disk.give_all_inodes();
-  static_cast<void>(kymod_->kymo_json({"restore", dir}));
-  wait_until_recorded(dir, {"restore"});
-
-  disk.take_inodes(7);
-  const Outcome refused =
-      kymod_->kymo({"dump", "process", "work", "--dir", kymod_->path("small/d")});
-  EXPECT_EQ(refused.exit_code, 1);
-  EXPECT_NE(refused.err.find("its disk has 7 free inodes"), std::string::npos) << refused.err;
-  EXPECT_FALSE(fs::exists(kymod_->path("small/d")));
-  for (const char* const way : {"--stream", "--no-stream"}) {
-    disk.give_all_inodes();
-    disk.take_inodes(7);
-    const Outcome failed = kymod_->kymo(
-        {"dump", "process", "work", "--dir", kymod_->path("small/") + way, "--force", way});
-    EXPECT_EQ(failed.exit_code, 1);
-    EXPECT_NE(failed.err.find(" free inodes, and each file needs one"), std::string::npos)
-        << failed.err;
-  }
-  EXPECT_TRUE(kymod_->goes_on(job_));
-}
-
-TEST(FullStateTest, AJobThatHasNoInodeForItsOutputIsRefusedWithTheCause) {
-  KYMO_NEEDS_CRIU();
-  Kymod kymod;
-  SmallDisk disk(kymod.state(), "size=64m,nr_inodes=100,mode=0700");
-  kymod.start();
-  disk.take_inodes();
-  const Outcome refused = kymod.kymo({"run", "process", "--", "true"});
-  EXPECT_EQ(refused.exit_code, 1);
-  EXPECT_NE(refused.err.find("its disk has no free inodes"), std::string::npos) << refused.err;
-  disk.give_all_inodes();
-  EXPECT_EQ(kymod.kymo({"run", "process", "--", "true"}).exit_code, 0);
 }
 
 // The disk of the images stalls at a point of a dump. CRIU is stopped at this point until then.
