@@ -34,8 +34,8 @@ constexpr std::uint64_t kLeastInodes = 10;
 
 struct DiskRoom {
   std::uint64_t bytes = 0;
-  bool plain = false;   // the file system stores every byte as it is
-  bool memory = false;  // the memory is the bound, not the size of the file system
+  bool plain = false;                 // the file system stores every byte as it is
+  bool memory = false;                // the memory is the bound, not the size of the file system
   std::uint64_t inodes = UINT64_MAX;  // free ones; the maximum: as many as are needed
 };
 
