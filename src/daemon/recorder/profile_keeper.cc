@@ -43,8 +43,11 @@ ProfileKeeper::~ProfileKeeper() {
   static_cast<void>(::poll(&ended, 1, kWaitAtEndMs));
   read_answers();
   if (::waitpid(keeper_.pid, nullptr, WNOHANG) == 0) {
-    spdlog::warn("stack profiles: the disk of {} does not answer: the newest minute may be missing",
-                 order_.directory);
+    spdlog::warn(
+        "stack profiles: the process that keeps them did not end within 10 s, because it had no "
+        "CPU "
+        "or the disk of {} does not answer: the newest minute may be missing",
+        order_.directory);
   }
 }
 
