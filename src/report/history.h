@@ -89,6 +89,8 @@ struct HistoryVerdict {
   double noise = 0;          // how much worse noise alone may make it
   bool regression = false;
 };
+  // It is worse by more than is allowed, but noise alone may make it so much worse.
+  bool too_noisy = false;
 
 struct History {
   HistoryOptions options;

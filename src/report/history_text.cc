@@ -121,12 +121,18 @@ std::string verdict_text(const History& history) {
   if (verdict.baseline == 0) {
     return "too few runs to tell a regression: the newest is compared with 5 or more before it\n";
   }
-  return fmt::format("{}: {} {}, median of {} before {}: {} (allowed {}, noise up to {})\n",
-                     verdict.regression ? "REGRESSION" : "no regression", name_of(metric),
-                     shown(verdict.newest, metric), verdict.baseline, shown(verdict.before, metric),
+  const char* const outcome = verdict.regression  ? "REGRESSION"
+                              : verdict.too_noisy ? "TOO NOISY TO TELL a regression"
+                                                  : "no regression";
+  const char* const advice =
+      verdict.too_noisy ? "  A single run tells nothing here: compare several, with --newest 5\n"
+                        : "";
+  return fmt::format("{}: {} {}, median of {} before {}: {} (allowed {}, noise up to {})\n{}",
+                     outcome, name_of(metric), shown(verdict.newest, metric), verdict.baseline,
+                     shown(verdict.before, metric),
                      signed_percent(verdict.worse_by) + (verdict.worse_by > 0 ? " worse" : ""),
                      signed_percent(*history.options.allowed_regression),
-                     signed_percent(verdict.noise));
+                     signed_percent(verdict.noise), advice);
 }
 
 std::string runs_table(const History& history, std::size_t rows) {
@@ -237,6 +243,7 @@ nlohmann::json json_of(const HistoryVerdict& verdict, const HistoryOptions& opti
 
 }  // namespace
 
+          {"too_noisy", verdict.too_noisy},
 std::string text_of(const History& history, const std::string& title, std::size_t rows) {
   std::string text = printable(title) + "\n";
   const auto count = [&history](bool refused) {

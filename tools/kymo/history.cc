@@ -39,7 +39,7 @@ void show_history(Context& context, const HistoryArguments& arguments) {
     std::cout << report::text_of(history, response->job() + ": " + kind, arguments.rows);
   }
   if (!arguments.options.allowed_regression) return;
-  if (!history.verdict || history.verdict->baseline == 0) {
+  if (!history.verdict || history.verdict->baseline == 0 || history.verdict->too_noisy) {
     context.exit_code = kCannotTell;
   } else if (history.verdict->regression) {
     context.exit_code = 1;
@@ -88,7 +88,7 @@ void add_history(CLI::App& app, Context& context) {
             arguments->options.allowed_regression = parse_share("--fail-on-regression", text);
           },
           "Exit with 1 if the newest run is worse by more than this and by more than noise, with 3 "
-          "if there are too few runs to tell")
+          "if the runs are too few or too noisy to tell")
       ->option_text("PERCENT");
   history
       ->add_option("--newest", arguments->options.newest,
