@@ -143,6 +143,7 @@ std::string runs_table(const History& history, std::size_t rows) {
                {restores ? "AWAY" : "STOOD STILL"},
                {"IMAGES"},
                {"THROUGHPUT"},
+               {"DIRECTORY", Align::left},
                {"", Align::left}});
   const std::size_t count = history.runs.size();
   const std::size_t first = count > rows ? count - rows : 0;
@@ -160,11 +161,19 @@ std::string runs_table(const History& history, std::size_t rows) {
     table.add({wall_clock(run.created_unix_ns),
                run.duration_ns == 0 ? "-" : duration(run.duration_ns), time ? duration(*time) : "-",
                run.image_bytes == 0 ? "-" : bytes(run.image_bytes),
-               throughput ? bytes(*throughput) + "/s" : "-", shortened(printable(note), kMaxNote)});
+               throughput ? bytes(*throughput) + "/s" : "-",
+               run.directory.empty() ? "-" : printable(run.directory),
+               shortened(printable(note), kMaxNote)});
   }
   std::string text = table.empty() ? "" : table.str();
   if (first > 0) {
     text += fmt::format("  and {} older ones (--rows)\n", first);
+  }
+  // The table has no room for the whole error, which names the directory also if it is that of a copy.
+  if (first < count && !history.runs.back().error.empty()) {
+    text +=
+        fmt::format("the newest {}: {}\n", history.runs.back().refused ? "was refused" : "failed",
+                    printable(history.runs.back().error));
   }
   return text;
 }
@@ -185,6 +194,7 @@ nlohmann::json json_of(const HistoryRun& run) {
     (is_state(name) ? states : phases)[name] = ns;
   }
   return {{"checkpoint", run.checkpoint},
+          {"directory", run.directory},
           {"created_unix_ns", run.created_unix_ns},
           {"error", run.error},
           {"reason", short_reason(run.error)},
@@ -233,6 +243,7 @@ nlohmann::json json_of(const HistoryVerdict& verdict, const HistoryOptions& opti
   }
   return {{"enough_runs", true},
           {"regression", verdict.regression},
+          {"too_noisy", verdict.too_noisy},
           {"baseline_runs", verdict.baseline},
           {"before", verdict.before},
           {"newest", verdict.newest},
@@ -243,7 +254,6 @@ nlohmann::json json_of(const HistoryVerdict& verdict, const HistoryOptions& opti
 
 }  // namespace
 
-          {"too_noisy", verdict.too_noisy},
 std::string text_of(const History& history, const std::string& title, std::size_t rows) {
   std::string text = printable(title) + "\n";
   const auto count = [&history](bool refused) {
