@@ -152,7 +152,9 @@ Result<void> look_before(DumpContext& c) {
 Result<void> look_for_room(DumpContext& c) {
   constexpr std::size_t kEarlier = 50;
   if (c.asked.force() || c.memory_bytes == 0) return {};
-  PlannedImages planned{.memory_bytes = c.memory_bytes, .compressed = is_compressed(c.stream)};
+  PlannedImages planned{.memory_bytes = c.memory_bytes,
+                        .compressed = is_compressed(c.stream),
+                        .can_compress = c.target.kind == runtime::Kind::process};
   if (planned.compressed) {
     const auto earlier = c.parts.store.runs(c.owner, store::RunKind::dump, kEarlier);
     if (earlier) {

@@ -109,7 +109,7 @@ Result<void> check_room(const std::string& directory, const PlannedImages& plann
   text += report::bytes(room.bytes);
   text += room.memory ? " of memory free" : " free";
   text += ": free space, or name another directory with --dir";
-  if (plain) text += ", or compress the images of a process (--compression zstd)";
+  if (plain && planned.can_compress) text += ", or compress the images (--compression zstd)";
   return Error{Code::resource_exhausted, text + ". Pass --force to try it all the same"};
 }
 
