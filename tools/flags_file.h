@@ -2,8 +2,12 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdlib>
+#include <istream>
+#include <iterator>
 #include <memory>
+#include <sstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace kymo::cli {
@@ -15,7 +19,10 @@ class FlagsFile : public CLI::ConfigTOML {
   explicit FlagsFile(const CLI::App& app) : app_(app) {}
 
   std::vector<CLI::ConfigItem> from_config(std::istream& input) const override {
-    std::vector<CLI::ConfigItem> read = CLI::ConfigTOML::from_config(input);
+    const std::string text(std::istreambuf_iterator<char>(input), {});
+    refuse_spaces(text);
+    std::istringstream again(text);
+    std::vector<CLI::ConfigItem> read = CLI::ConfigTOML::from_config(again);
     std::erase_if(read, [this](const CLI::ConfigItem& item) {
       const CLI::Option* option =
           item.parents.empty() ? app_.get_option_no_throw("--" + item.name) : nullptr;
@@ -25,6 +32,34 @@ class FlagsFile : public CLI::ConfigTOML {
   }
 
  private:
+  static std::string_view trimmed(std::string_view text) {
+    constexpr const char* kSpace = " \t\r";
+    const std::size_t begin = text.find_first_not_of(kSpace);
+    if (begin == std::string_view::npos) return {};
+    return text.substr(begin, text.find_last_not_of(kSpace) - begin + 1);
+  }
+
+  // CLI11 takes a value with spaces for several values, and its error does not say what to do.
+  static void refuse_spaces(const std::string& text) {
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);) {
+      const std::string_view plain = trimmed(line);
+      const std::size_t equals = plain.find('=');
+      if (plain.empty() || plain.find_first_of("#;[") == 0 || equals == std::string_view::npos) {
+        continue;
+      }
+      const std::string_view value =
+          trimmed(plain.substr(equals + 1, plain.find(" #") - equals - 1));
+      if (value.find_first_of("\"'`[{") == 0 ||
+          value.find_first_of(" \t") == std::string_view::npos) {
+        continue;
+      }
+      const std::string name(trimmed(plain.substr(0, equals)));
+      throw CLI::ConfigError(name + ": put quotes around a value with spaces: " + name + "=\"" +
+                             std::string(value) + '"');
+    }
+  }
+
   static bool is_set(const std::string& variable) {
     const char* value = variable.empty() ? nullptr : std::getenv(variable.c_str());
     return value != nullptr && *value != '\0';

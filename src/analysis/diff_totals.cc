@@ -52,7 +52,15 @@ MetricDiff compare_lengths(const RecordingDiff& diff) {
   return length;
 }
 
-bool lengths_differ(const MetricDiff& length) {
+bool counts_others(const std::string& column) {
+  const auto starts = [&](const char* prefix) { return column.starts_with(prefix); };
+  const auto ends = [&](const char* suffix) { return column.ends_with(suffix); };
+  return starts("cgroup_") || starts("machine_") || starts("disk_") ||
+         ends("_involuntary_switches") || ends("_cpu_wait_ns") || ends("_runnable_ns");
+}
+
+bool totals_are_needed(const MetricDiff& length, const RecordingDiff& diff) {
+  if (diff.by_runs && !diff.unfinished) return length.verdict != MetricDiff::Verdict::the_same;
   switch (length.verdict) {
     case MetricDiff::Verdict::changed:
       return true;

@@ -278,6 +278,11 @@ void add_totals(const AllValues& all, RecordingDiff& diff) {
   diff.metrics.insert(diff.metrics.end(), totals.begin(), totals.end());
 }
 
+std::string column_of(const MetricDiff& metric) {
+  const std::size_t suffix = metric.total ? total_name("").size() : 0;
+  return metric.name.substr(0, metric.name.size() - suffix);
+}
+
 // By verdict; then the length, the totals that changed, and the largest change.
 void sort_metrics(std::vector<MetricDiff>& metrics) {
   const auto rank = [](const MetricDiff& metric) {
@@ -328,8 +333,10 @@ void compare_all(AllValues& all, std::uint64_t block_ns, const DiffOptions& opti
     static_cast<void>(correct(alone, diff.by_runs));
     length = alone.front();
   }
-  if (!options.to_s && lengths_differ(length)) add_totals(all, diff);
+  if (!options.to_s && totals_are_needed(length, diff)) add_totals(all, diff);
   for (MetricDiff& metric : diff.metrics) {
+    const bool column = !metric.phase && !metric.length && metric.histogram.empty();
+    metric.others = options.metrics.empty() && column && counts_others(column_of(metric));
     if (metric.quantile) apply_resolution(all.at({false, metric.name}), metric);
     if (metric.before) limit_to_all(*metric.before, metric.shift);
   }

@@ -26,9 +26,9 @@ struct DiffOptions {
   // how much runs differ from each other, and 0 between sets, which do.
   std::optional<double> margin = std::nullopt;
   // Compare only these metrics, columns, phases ("phase: NAME"), quantiles of histograms
-  // ("wait_us p99"), means ("wait_us mean"), totals of counters ("cpu_ns total") and the "length". If
-  // empty: all, but of a histogram only its mean, its quantiles and its count, and totals only if the
-  // lengths differ.
+  // ("wait_us p99"), means ("wait_us mean"), totals of counters ("tree_cpu_ns total") and the "length". If
+  // empty: all, but of a histogram only its mean, its quantiles and its count, and totals only if
+  // totals_are_needed().
   std::vector<std::string> metrics = {};
 };
 
@@ -57,6 +57,7 @@ struct MetricDiff {
   Unit unit = Unit::count;
   bool length = false;  // of what is compared of the recordings
   bool total = false;   // how much a counter grew, beside its rate
+  bool others = false;  // other programs change it, too, and it was not asked for by name
   bool events = false;  // a counter that grows in only a few rows: its growth is compared
   // The rate per second (or the growth) of a counter, the mean of a gauge, the nanoseconds of a
   // phase, a quantile. With several runs, it is their median.

@@ -1,6 +1,7 @@
 #include "failures/explain.h"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <nlohmann/json.hpp>
 
@@ -77,7 +78,13 @@ std::string_view own_id(const Error& error, bool of_criu) {
   }
 }
 
+// The names of programs keep their letters, also at the beginning of a sentence.
 std::string with_capital(std::string text) {
+  constexpr auto kNames = std::to_array<std::string_view>(
+      {"runc", "crun", "podman", "containerd", "conmon", "kymod", "kymo", "fuse-overlayfs"});
+  const std::string first = text.substr(0, text.find_first_of(" :,.'"));
+  if (first == "criu") return text.replace(0, first.size(), "CRIU");
+  if (std::find(kNames.begin(), kNames.end(), first) != kNames.end()) return text;
   if (!text.empty() && text[0] >= 'a' && text[0] <= 'z') text[0] = static_cast<char>(text[0] - 32);
   return text;
 }

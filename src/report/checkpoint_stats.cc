@@ -263,6 +263,16 @@ nlohmann::json json_of(const std::vector<StatsFigure>& figures) {
   return object;
 }
 
+namespace {
+
+std::vector<std::string> notes_of(const CheckpointStats& stats) {
+  std::vector<std::string> all = stats.causes;
+  all.insert(all.end(), stats.notes.begin(), stats.notes.end());
+  return all;
+}
+
+}  // namespace
+
 Result<CheckpointStats> read_checkpoint_stats(const std::string& path) {
   const Result<criu::ImageSet> images = criu::ImageSet::open(path);
   if (!images) {
@@ -277,9 +287,7 @@ Result<CheckpointStats> read_checkpoint_stats(const std::string& path) {
   read_one(*images, "stats-restore", &criu::parse_restore_stats, stats.restore, stats.restore_path,
            stats.notes);
   if (stats.dump) {
-    for (std::string& cause : known_causes(*stats.dump)) {
-      stats.notes.push_back(std::move(cause));
-    }
+    stats.causes = criu::known_causes(*stats.dump);
   }
   if (images->has("dump.log")) stats.dump_log = images->where("dump.log");
   stats.dump_phases = read_phases(*images, "dump.log", &criu::dump_phases, stats.dump, stats.notes);
@@ -314,7 +322,7 @@ std::string text_of(const CheckpointStats& stats, std::size_t mappings) {
   if (!stats.pages.processes.empty() || !stats.pages.shared.empty()) {
     text += pages_text(stats.pages, mappings);
   }
-  for (const std::string& note : stats.notes) {
+  for (const std::string& note : notes_of(stats)) {
     text += labelled("note", printable(note));
   }
   text.erase(text.find_last_not_of('\n') + 1);
@@ -342,7 +350,7 @@ nlohmann::json json_of(const CheckpointStats& stats) {
   json["restore_phases"] = phases_json(stats.restore_phases);
   json["processes"] = std::move(processes);
   json["shared"] = std::move(shared);
-  json["notes"] = stats.notes;
+  json["notes"] = notes_of(stats);
   return json;
 }
 

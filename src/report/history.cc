@@ -241,7 +241,9 @@ HistoryVerdict judge(const HistoryOptions& options, const std::vector<double>& v
   const double noise = kNoiseDeviations * analysis::scaled_mad(logs);
   verdict.worse_by = std::exp(shift) - 1;
   verdict.noise = std::exp(noise) - 1;
-  verdict.regression = shift > noise && verdict.worse_by > *options.allowed_regression;
+  const bool worse = verdict.worse_by > *options.allowed_regression;
+  verdict.regression = worse && shift > noise;
+  verdict.too_noisy = worse && shift <= noise;
   return verdict;
 }
 

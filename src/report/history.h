@@ -16,6 +16,7 @@ namespace kymo::report {
 // One dump or restore in the history of a job.
 struct HistoryRun {
   std::string checkpoint;  // its id; the checkpoint may have been deleted
+  std::string directory;  // of the checkpoint; empty if it does not exist any more, or is not known
   std::int64_t created_unix_ns = 0;
   std::string error;     // empty: it succeeded
   std::string failure;   // the id of its reason (docs/errors.md), or empty
@@ -88,6 +89,8 @@ struct HistoryVerdict {
   double worse_by = 0;       // as a share of the baseline; negative if it is better
   double noise = 0;          // how much worse noise alone may make it
   bool regression = false;
+  // It is worse by more than is allowed, but noise alone may make it so much worse.
+  bool too_noisy = false;
 };
 
 struct History {

@@ -121,12 +121,18 @@ std::string verdict_text(const History& history) {
   if (verdict.baseline == 0) {
     return "too few runs to tell a regression: the newest is compared with 5 or more before it\n";
   }
-  return fmt::format("{}: {} {}, median of {} before {}: {} (allowed {}, noise up to {})\n",
-                     verdict.regression ? "REGRESSION" : "no regression", name_of(metric),
-                     shown(verdict.newest, metric), verdict.baseline, shown(verdict.before, metric),
+  const char* const outcome = verdict.regression  ? "REGRESSION"
+                              : verdict.too_noisy ? "TOO NOISY TO TELL a regression"
+                                                  : "no regression";
+  const char* const advice =
+      verdict.too_noisy ? "  A single run tells nothing here: compare several, with --newest 5\n"
+                        : "";
+  return fmt::format("{}: {} {}, median of {} before {}: {} (allowed {}, noise up to {})\n{}",
+                     outcome, name_of(metric), shown(verdict.newest, metric), verdict.baseline,
+                     shown(verdict.before, metric),
                      signed_percent(verdict.worse_by) + (verdict.worse_by > 0 ? " worse" : ""),
                      signed_percent(*history.options.allowed_regression),
-                     signed_percent(verdict.noise));
+                     signed_percent(verdict.noise), advice);
 }
 
 std::string runs_table(const History& history, std::size_t rows) {
@@ -137,6 +143,7 @@ std::string runs_table(const History& history, std::size_t rows) {
                {restores ? "AWAY" : "STOOD STILL"},
                {"IMAGES"},
                {"THROUGHPUT"},
+               {"DIRECTORY", Align::left},
                {"", Align::left}});
   const std::size_t count = history.runs.size();
   const std::size_t first = count > rows ? count - rows : 0;
@@ -154,11 +161,19 @@ std::string runs_table(const History& history, std::size_t rows) {
     table.add({wall_clock(run.created_unix_ns),
                run.duration_ns == 0 ? "-" : duration(run.duration_ns), time ? duration(*time) : "-",
                run.image_bytes == 0 ? "-" : bytes(run.image_bytes),
-               throughput ? bytes(*throughput) + "/s" : "-", shortened(printable(note), kMaxNote)});
+               throughput ? bytes(*throughput) + "/s" : "-",
+               run.directory.empty() ? "-" : printable(run.directory),
+               shortened(printable(note), kMaxNote)});
   }
   std::string text = table.empty() ? "" : table.str();
   if (first > 0) {
     text += fmt::format("  and {} older ones (--rows)\n", first);
+  }
+  // The table has no room for the whole error, which names the directory also if it is that of a copy.
+  if (first < count && !history.runs.back().error.empty()) {
+    text +=
+        fmt::format("the newest {}: {}\n", history.runs.back().refused ? "was refused" : "failed",
+                    printable(history.runs.back().error));
   }
   return text;
 }
@@ -179,6 +194,7 @@ nlohmann::json json_of(const HistoryRun& run) {
     (is_state(name) ? states : phases)[name] = ns;
   }
   return {{"checkpoint", run.checkpoint},
+          {"directory", run.directory},
           {"created_unix_ns", run.created_unix_ns},
           {"error", run.error},
           {"reason", short_reason(run.error)},
@@ -227,6 +243,7 @@ nlohmann::json json_of(const HistoryVerdict& verdict, const HistoryOptions& opti
   }
   return {{"enough_runs", true},
           {"regression", verdict.regression},
+          {"too_noisy", verdict.too_noisy},
           {"baseline_runs", verdict.baseline},
           {"before", verdict.before},
           {"newest", verdict.newest},

@@ -148,9 +148,9 @@ std::string changed_table(const RecordingDiff& diff, std::size_t rows) {
                {diff.by_runs ? "runs" : "blocks"}});
   for (std::size_t i = 0; i < std::min(rows, metrics.size()); ++i) {
     const MetricDiff& metric = *metrics[i];
-    table.add({metric_name(metric), amount_of(metric, 0), amount_of(metric, 1), change_of(metric),
-               interval_of(metric), p_of(metric),
-               fmt::format("{}, {}", metric.samples_before, metric.samples_after)});
+    table.add({metric_name(metric) + (metric.others ? " (counts others, too)" : ""),
+               amount_of(metric, 0), amount_of(metric, 1), change_of(metric), interval_of(metric),
+               p_of(metric), fmt::format("{}, {}", metric.samples_before, metric.samples_after)});
   }
   std::string text = "\n" + table.str(0) + more_line(rows, metrics.size());
   if (!diff.by_runs) {
@@ -297,6 +297,26 @@ std::string undecided_lines(const RecordingDiff& diff, const ChangeCheck& check)
   return text;
 }
 
+// What the outcome does not say: which changes do not count, and that the load of the machine may be the cause.
+std::string load_lines(const ChangeCheck& check) {
+  std::string text;
+  const bool only_times =
+      !check.changed.empty() &&
+      std::all_of(check.changed.begin(), check.changed.end(), [](const MetricDiff* metric) {
+        return metric->length || metric->phase || is_rate(*metric);
+      });
+  if (only_times) {
+    text +=
+        "  Lengths and rates also change if the machine is busier. Totals do not: --metric "
+        "\"NAME total\"\n";
+  }
+  if (!check.of_others.empty()) {
+    text +=
+        "  Not counted, because other programs change it, too: " + names_of(check.of_others) + "\n";
+  }
+  return text;
+}
+
 std::string allowed_line(const RecordingDiff& diff, const AllowedChange& allowed) {
   const ChangeCheck check = check_change(diff, allowed);
   const std::string share =
@@ -305,19 +325,21 @@ std::string allowed_line(const RecordingDiff& diff, const AllowedChange& allowed
     case ChangeCheck::Outcome::no_change:
       break;
     case ChangeCheck::Outcome::changed:
-      return fmt::format(
-          "\nCHANGE: {} beyond noise and beyond {}: {}\n",
-          check.changed.size() == 1 ? "a metric" : fmt::format("{} metrics", check.changed.size()),
-          share, names_of(check.changed));
+      return fmt::format("\nCHANGE: {} beyond noise and beyond {}: {}\n",
+                         check.changed.size() == 1
+                             ? "a metric"
+                             : fmt::format("{} metrics", check.changed.size()),
+                         share, names_of(check.changed)) +
+             load_lines(check);
     case ChangeCheck::Outcome::cannot_tell:
       return fmt::format("\nCANNOT TELL whether {} changed beyond noise and beyond {}: {}\n",
                          check.undecided.size() == 1
                              ? "a metric"
                              : fmt::format("{} metrics", check.undecided.size()),
                          share, names_of(check.undecided)) +
-             undecided_lines(diff, check);
+             undecided_lines(diff, check) + load_lines(check);
   }
-  return "\nno change beyond noise and beyond " + share + "\n";
+  return "\nno change beyond noise and beyond " + share + "\n" + load_lines(check);
 }
 
 nlohmann::json check_json(const RecordingDiff& diff, const AllowedChange& allowed) {
@@ -333,6 +355,7 @@ nlohmann::json check_json(const RecordingDiff& diff, const AllowedChange& allowe
           {"failed", !check.changed.empty()},
           {"metrics", names(check.changed)},
           {"cannot_tell", names(check.undecided)},
+          {"not_counted", names(check.of_others)},
           {"runs_needed", diff.runs_needed}};
 }
 
@@ -366,6 +389,7 @@ nlohmann::json metric_json(const MetricDiff& metric) {
   if (metric.above_last[1]) json["b_above_last_bucket"] = true;
   if (metric.resolution != 0) json["resolution"] = metric.resolution;
   if (metric.one_bucket) json["in_one_bucket"] = true;
+  if (metric.others) json["counts_others"] = true;
   if (metric.samples_before == 0) return json;
   json["median_shift"] = metric.shift.median;
   json["shift_low"] = metric.shift.low;
@@ -382,12 +406,13 @@ nlohmann::json metric_json(const MetricDiff& metric) {
 }  // namespace
 
 ChangeCheck check_change(const RecordingDiff& diff, const AllowedChange& allowed) {
-  ChangeCheck check{allowed, {}, {}};
+  ChangeCheck check{allowed, {}, {}, {}};
   const std::set<std::string> told = told_by_mean(diff);
   for (const MetricDiff& metric : diff.metrics) {
-    if (is_undecided(metric, allowed, told)) check.undecided.push_back(&metric);
+    if (!metric.others && is_undecided(metric, allowed, told)) check.undecided.push_back(&metric);
     if (metric.verdict != DiffVerdict::changed) continue;
-    if (allowed.exceeded_by(metric.share())) check.changed.push_back(&metric);
+    if (!allowed.exceeded_by(metric.share())) continue;
+    (metric.others ? check.of_others : check.changed).push_back(&metric);
   }
   return check;
 }

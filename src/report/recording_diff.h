@@ -29,7 +29,8 @@ struct AllowedChange {
 };
 
 // Checks whether a metric changed beyond noise and by more than a share, so that a build can fail.
-// If one metric changed and another one could not be tested, the outcome is `changed`.
+// If one metric changed and another one could not be tested, the outcome is `changed`. A metric that
+// other programs change, too (MetricDiff::others), counts for neither.
 struct ChangeCheck {
   enum class Outcome : std::uint8_t { no_change, changed, cannot_tell };
 
@@ -38,6 +39,8 @@ struct ChangeCheck {
   // Metrics that could not be tested and that differ by more than `allowed`, or by an unknown
   // amount.
   std::vector<const analysis::MetricDiff*> undecided;
+  // Metrics that changed by more than `allowed`, but that other programs change, too.
+  std::vector<const analysis::MetricDiff*> of_others;
 
   [[nodiscard]] Outcome outcome() const {
     return !changed.empty()     ? Outcome::changed

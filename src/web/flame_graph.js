@@ -290,7 +290,8 @@ export class FlameGraph {
     const box = this.chosen;
     const { status } = this.parts;
     if (box === null) {
-      status.textContent = "Click a frame, or press Enter, to zoom; Escape goes back. Arrow keys move, / searches, i inverts, s shows what calls a function and what it calls.";
+      const around = this.diff === null ? ", s shows what calls a function and what it calls" : ""; // see showAround()
+      status.textContent = `Click a frame, or press Enter, to zoom; Escape goes back. Arrow keys move, / searches, i inverts${around}.`;
       return;
     }
     const { frame } = box;

@@ -152,7 +152,7 @@ unchanged_runs() {  # RUNS [ROWS]: into the folders old and new; ROWS: of the ne
   /usr/bin/python3 - "$1" "${2:-800}" <<'END'
 import json, random, sys
 random.seed(26)
-names = [f"steps_{number}" for number in range(11)]
+names = ["tree_cpu_ns"] + [f"steps_{number}" for number in range(10)]
 for side in ("old", "new"):
     for run in range(int(sys.argv[1])):
         steps = [random.randrange(1000, 2000) for _ in names]
@@ -167,26 +167,42 @@ for side in ("old", "new"):
 END
 }
 
+readme_line() { grep -o "kymo diff --base .* --metric 'tree_cpu_ns total' --fail-on-increase 10% *# .* exit 0" "$BATS_TEST_DIRNAME/../../README.md"; }
+
 @test "README's line for CI exited with 3 for a program that had not changed" {
-  line=$(grep -o "kymo diff --base .*--fail-on-change 10% *# of six runs each: .* exit 0" "$BATS_TEST_DIRNAME/../../README.md")
+  line=$(readme_line)
   PATH="$(dirname "$kymo"):$PATH"
   cd "$dir"
-  unchanged_runs 6
+  unchanged_runs 4
   run bash -c "$line"
   [ "$status" -eq 0 ] || { echo "$output"; false; }
   rm -r old new
-  unchanged_runs 5
+  unchanged_runs 3
   run bash -c "$line"
+  [ "$status" -eq 3 ] || { echo "$output"; false; }
+  [[ "$output" == *"It takes 4 recordings of each side (here 3 and 3)"* ]]
+  # Of all metrics.
+  rm -r old new
+  unchanged_runs 6
+  run "$kymo" diff --base old/*.tsv --new new/*.tsv --fail-on-change 10%
+  [ "$status" -eq 0 ] || { echo "$output"; false; }
+  rm -r old new
+  unchanged_runs 5
+  run "$kymo" diff --base old/*.tsv --new new/*.tsv --fail-on-change 10%
   [ "$status" -eq 3 ]
   [[ "$output" == *"It takes 6 recordings of each side (here 5 and 5)"* ]]
 }
 
 @test "README's line for CI passed a program that does 1.5 times the work at the same rates" {
-  line=$(grep -o "kymo diff --base .*--fail-on-change 10% *# of six runs each: .* exit 0" "$BATS_TEST_DIRNAME/../../README.md")
+  line=$(readme_line)
   PATH="$(dirname "$kymo"):$PATH"
   cd "$dir"
   unchanged_runs 6 1200
   run bash -c "$line"
+  echo "$output"
+  [ "$status" -eq 1 ]
+  [[ "$output" == *"CHANGE: a metric beyond noise and beyond +10 %: tree_cpu_ns total"* ]]
+  run "$kymo" diff --base old/*.tsv --new new/*.tsv --fail-on-change 10%
   echo "$output"
   [ "$status" -eq 1 ]
   [[ "$output" == *"length      B is 49."*" % longer than A, beyond noise"* ]]
@@ -197,6 +213,53 @@ END
   [ "$status" -eq 3 ]
   [[ "$output" == *"length      B is 50."*" % longer than A: not tested (one run on each side)"* ]]
   [[ "$output" == *"CANNOT TELL whether a metric changed beyond noise and beyond 10 %: length"*"It takes 4 recordings of each side"*"--to SECONDS"* ]]
+}
+
+# shared_runs WORK OTHERS: six runs of each side on a busy machine, so their lengths and rates are noise. The new ones do WORK
+# times the work. In OTHERS % of its time, something else uses the CPUs of the cgroup and interrupts the program.
+shared_runs() {
+  mkdir -p old new
+  /usr/bin/python3 - "$1" "$2" <<'END'
+import json, random, sys
+random.seed(27)
+work, others = float(sys.argv[1]), float(sys.argv[2])
+for side in ("old", "new"):
+    for run in range(6):
+        rows = random.randrange(600, 1800)
+        cpu = (work if side == "new" else 1) * random.uniform(0.99, 1.01) * 500_000_000
+        load = (others if side == "new" else 1) * random.uniform(0.99, 1.01) * 900
+        names = ["tree_cpu_ns", "tree_involuntary_switches", "cgroup_cpu_ns"]
+        with open(f"{side}/r{run}.tsv", "w") as file:
+            print("Time (ns)", *names, sep="\t", file=file)
+            for row in range(rows):
+                part = row / (rows - 1)
+                print(row * 1000000, round(cpu * part), round(load * part), round(cpu * part + 1e6 * load * part), sep="\t", file=file)
+        columns = [{"name": name, "metric": name, "kind": "counter", "unit": "nanoseconds" if name.endswith("ns") else "count"} for name in names]
+        json.dump({"format_version": 1, "state": "ended", "interval_ns": 1000000, "columns": columns, "marks": []},
+                  open(f"{side}/r{run}.meta.json", "w"))
+END
+}
+
+@test "a fifth more work passed if the lengths were noise, because no total was compared" {
+  cd "$dir"
+  shared_runs 1.2 1
+  run "$kymo" diff --base old/*.tsv --new new/*.tsv --fail-on-increase 10%
+  echo "$output"
+  [ "$status" -eq 1 ]
+  [[ "$output" =~ "CHANGE: "[^:]*": tree_cpu_ns total"$'\n' ]]
+}
+
+@test "a program that had not changed failed, because others in its cgroup and on its CPUs did more" {
+  cd "$dir"
+  shared_runs 1 3
+  run "$kymo" diff --base old/*.tsv --new new/*.tsv --fail-on-increase 10%
+  echo "$output"
+  [ "$status" -eq 0 ]
+  [[ "$output" =~ "cgroup_cpu_ns total (counts others, too)"\ +1\. ]]
+  [[ "$output" =~ "Not counted, because other programs change it, too: "[^$'\n']*"cgroup_cpu_ns total" ]]
+  # Who asks for it gets it.
+  run "$kymo" diff --base old/*.tsv --new new/*.tsv --fail-on-increase 10% --metric "cgroup_cpu_ns total"
+  [ "$status" -eq 1 ]
 }
 
 @test "with too few runs CI does not pass: exit 3, and the number of runs that is needed" {

@@ -193,6 +193,13 @@ END
   refused 2 "HOST:PORT" "$kymod" --config "$file"
   refused 2 "HOST:PORT" env KYMOD_CONFIG="$file" "$kymod"
   refused 2 "--http of-environment" env KYMO_HTTP=of-environment "$kymod" --config "$file"
+  # It said "At Most 1 required but received 2", or took each word for a value.
+  for line in 'profiling-rule=frozen_time_us > 500000' 'podman-flags = --runtime runc # why'; do
+    printf 'http = nowhere\n%s\n' "$line" >"$file"
+    refused 2 "read the config file $file: ${line%%[ =]*}: put quotes around a value with spaces: ${line%%[ =]*}=\"" "$kymod" --config "$file"
+  done
+  printf '%s\n' 'profiling-rule="frozen_time_us > 500000"' "profiling-rule='pages_written > 5' # two words" '# not = this one' 'http = nowhere' >"$file"
+  refused 2 "HOST:PORT" "$kymod" --config "$file"
   echo "soket = x" >"$file"
   refused 2 "soket" "$kymo" ps --config "$file"
   refused 2 "soket" env KYMOD_CONFIG="$file" "$kymod"

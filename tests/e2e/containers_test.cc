@@ -220,6 +220,8 @@ TEST(ContainersTest, ARuncContainerIsAJobFrozenDumpedAndRestoredByItsName) {
   EXPECT_EQ(dump["runtime"], "runc") << "the job must be known as a container";
   EXPECT_EQ(dump["job"], "web");
   EXPECT_EQ(kymod.job("web")["state"], "dumped");
+  // Its history was found by this name, but not its newest dump.
+  EXPECT_EQ(kymod.kymo_json({"explain", "runc:kymo-web"}), kymod.kymo_json({"explain", "web"}));
   const Outcome wrong = kymod.kymo({"restore", "podman", dump["directory"]});
   EXPECT_EQ(wrong.exit_code, 1);
   EXPECT_NE(wrong.err.find("dumped as a runc"), std::string::npos) << wrong.err;

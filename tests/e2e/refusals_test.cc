@@ -128,6 +128,10 @@ TEST(RefusalsTest, EachWrongRequestIsRefusedWithItsReason) {
   refused({"dump", "process", "work", "--dir", "/usr"}, "is not empty");
   refused({"dump", "process", "work", "--dir", "/proc/kymo"}, "/proc/kymo");
   refused({"restore", "process", kymod.path("missing")}, "No such file");
+  EXPECT_EQ(
+      kymod.kymo({"restore", "no-job"}).err,
+      "kymo: restore no-job: there is no job, checkpoint or folder of that name: kymo checkpoints "
+      "lists the checkpoints\n");
   refused({"restore", "process", kymod.state()}, "neither a checkpoint nor CRIU images");
   refused({"run", "process", "--", kymod.path("missing")}, "No such file");
   refused({"run", "process", "--name", "work", "--", "true"}, "exists already");

@@ -96,6 +96,9 @@ TEST(StreamTest, ADeadlineIsForetoldAndKeptOrTheProcessRunsOn) {
   EXPECT_NE(in_time["forecast"].get<std::string>().find("the dump will probably meet"),
             std::string::npos)
       << in_time;
+  EXPECT_EQ(
+      kymod.kymo({"dump", "process", "web", "--leave-running", "--deadline", "1h", "--quiet"}).err,
+      "");
 }
 
 }  // namespace

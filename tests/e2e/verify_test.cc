@@ -241,6 +241,17 @@ TEST_F(VerifyCheckpointTest, ARestoreThatIsRefusedSaysEverywhereThatTheImagesAre
     EXPECT_NE(told.out.find("newest restore was refused"), std::string::npos) << told.out;
     EXPECT_NE(told.out.find("its images are damaged"), std::string::npos) << told.out;
   }
+  // The alert for it says that the history names the directory. It named none.
+  EXPECT_EQ(history["runs"][0]["directory"], checkpoint_);
+  // The restore of a copy was refused, and no history had it.
+  const std::string copy = kymod_.path("copy");
+  fs::copy(checkpoint_, copy, fs::copy_options::recursive);
+  EXPECT_EQ(kymod_.kymo({"restore", copy}).exit_code, 1);
+  const Outcome text = kymod_.kymo({"history", "web", "--restores"});
+  EXPECT_NE(text.out.find(checkpoint_), std::string::npos) << text.out;
+  EXPECT_NE(text.out.find("the newest was refused: restore " + copy + ": its images are damaged"),
+            std::string::npos)
+      << text.out;
 }
 
 // The images can be from any user, while root runs kymo.

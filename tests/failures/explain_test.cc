@@ -25,6 +25,20 @@ TEST(Explain, SaysWhatHappenedToWhichFileAndWhatToDo) {
   EXPECT_NE(text_of(why, "/x/dump.log").find("/x/dump.log"), std::string::npos);
 }
 
+// Headlines began with "Criu" and "Runc".
+TEST(Explain, ProgramsKeepTheirNamesAtTheBeginningOfTheHeadline) {
+  const auto headline = [](const char* what) {
+    Explanation why;
+    why.what = what;
+    return text_of(why, "");
+  };
+  EXPECT_EQ(headline("criu cannot be started").find("CRIU cannot be started.\n"), 0U);
+  EXPECT_EQ(headline("runc checkpoint failed").find("runc checkpoint failed.\n"), 0U);
+  EXPECT_EQ(headline("podman: no such container").find("podman: no"), 0U);
+  EXPECT_EQ(headline("a process holds a lock").find("A process"), 0U);
+  EXPECT_EQ(headline("criuless").find("Criuless"), 0U);
+}
+
 TEST(Explain, SaysThatAFailureIsUnknownAndShowsItsLine) {
   const Explanation why = explain(root_at("Error (criu/new.c:1): The flux is off"));
   EXPECT_EQ(why.id, "unknown");

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "analysis/temp_folder.h"
+#include "report/explanation.h"
 
 namespace kymo::report {
 namespace {
@@ -69,6 +70,18 @@ TEST(CheckpointStatsTest, AProgramGetsEverything) {
   EXPECT_EQ(json["pages"], 256);
   EXPECT_EQ(json["processes"][0]["mappings"].size(), 3U);
   EXPECT_EQ(json["processes"][0]["mappings"][2]["start"], "0x2000");
+}
+
+// kymo explain said of itself what it would say, and told a slow freeze twice.
+TEST(CheckpointStatsTest, CausesAreNotedHereAndLeftToTheExplanationThere) {
+  CheckpointStats stats = small();
+  stats.causes.emplace_back("freezing took 200 ms (kymo explain says why)");
+  EXPECT_NE(text_of(stats, 1).find("note        freezing took 200 ms"), std::string::npos);
+  EXPECT_EQ(json_of(stats)["notes"][0], stats.causes[0]);
+  const Result<Explanation> explanation = explain_checkpoint(stats);
+  ASSERT_TRUE(explanation);
+  EXPECT_EQ(text_of(*explanation).find("kymo explain"), std::string::npos);
+  EXPECT_NE(text_of(*explanation).find("one thing was odd"), std::string::npos);
 }
 
 TEST(CheckpointStatsTest, StatisticsThatCannotBeReadAreNotCalledMissing) {

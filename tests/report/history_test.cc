@@ -163,6 +163,27 @@ TEST(HistoryTest, WhereNoiseIsLargeAFifthIsNoRegression) {
   EXPECT_FALSE(history.verdict->regression);
 }
 
+// It said "got worse" and "no regression" of the same runs, and a build passed.
+TEST(HistoryTest, ARegressionWithinTheNoiseWasSaidToBeNone) {
+  std::vector<HistoryRun> runs = about(8, 400);
+  for (const std::uint64_t ms : {900U, 1100U, 400U, 2000U, 1000U, 950U, 3000U, 1200U}) {
+    runs.push_back(one(ms));
+  }
+  const History history = analyse_history(numbered(runs, {one(1200)}), allowing(0.2));
+  ASSERT_EQ(history.changes.size(), 1U);
+  EXPECT_TRUE(history.changes[0].worse);
+  EXPECT_GT(history.verdict->noise, history.verdict->worse_by);
+  EXPECT_FALSE(history.verdict->regression);
+  EXPECT_TRUE(history.verdict->too_noisy);
+  const std::string text = text_of(history, "web", 5);
+  EXPECT_EQ(text.find("no regression"), std::string::npos) << text;
+  EXPECT_NE(text.find("TOO NOISY TO TELL a regression: duration 1.2"), std::string::npos) << text;
+  EXPECT_NE(text.find("--newest 5"), std::string::npos) << text;
+  EXPECT_EQ(json_of(history)["regression"]["too_noisy"], true);
+  // What is worse by less than is allowed is no regression, however large the noise is.
+  EXPECT_FALSE(analyse_history(numbered(runs, {one(700)}), allowing(0.2)).verdict->too_noisy);
+}
+
 TEST(HistoryTest, OneSlowRunOfTheThreeNewestIsNoRegression) {
   HistoryOptions options = allowing(0.2);
   options.newest = 3;

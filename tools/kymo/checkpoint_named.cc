@@ -24,8 +24,9 @@ std::optional<v1::InspectResponse> look_up(const Context& context, const std::st
     Result<client::Client> client = client::Client::connect(context.socket);
     if (!client) return client.error();
     Result<v1::InspectResponse> seen = client->inspect(name);
-    if (seen && seen->has_job() && refused != nullptr) {
-      *refused = newest_refusals(*client, seen->job().name());
+    if (seen && refused != nullptr) {
+      // A name that is no job's is that of a container, which has a history, or the id of a checkpoint, which has none.
+      *refused = newest_refusals(*client, seen->has_job() ? seen->job().name() : name);
     }
     return seen;
   }();
@@ -72,7 +73,7 @@ NewestDump newest_dump_named(const Context& context, const std::string& name) {
   std::vector<Refusal> refused;
   const std::optional<v1::InspectResponse> found = look_up(context, name, &refused);
   if (!found) return {name, ""};
-  if (!found->has_job()) return {found->checkpoint().directory(), ""};
+  if (!found->has_job()) return {found->checkpoint().directory(), "", std::move(refused)};
   const auto& all = found->checkpoints();  // oldest first
   const auto newest = std::find_if(all.rbegin(), all.rend(), has_ended);
   if (newest == all.rend()) {

@@ -148,10 +148,11 @@ void add_explain(CLI::App& app, Context& context) {
   auto name = std::make_shared<std::string>();
   explain->fallthrough();
   explain
-      ->add_option("path", *name,
-                   "A log of CRIU (- for standard input), a checkpoint of kymod (directory or id, "
-                   "or a job: its newest dump, also one that failed), CRIU's images or work "
-                   "directory, or an archive that podman exported")
+      ->add_option(
+          "path", *name,
+          "A log of CRIU (- for standard input), a checkpoint of kymod (directory or id, "
+          "or a job or RUNTIME:NAME of a container: its newest dump, also one that failed), CRIU's "
+          "images or work directory, or an archive that podman exported")
       ->required();
   explain->add_flag("--json", context.json, "Print JSON");
   explain->callback([&context, name] {

@@ -21,13 +21,27 @@ struct HistoryArguments {
   std::size_t rows = 20;
 };
 
+// By id. Empty if kymod does not list them: a history is shown without them, too.
+std::map<std::string, std::string> directories_of_checkpoints(client::Client& client) {
+  std::map<std::string, std::string> directories;
+  const Result<v1::CheckpointsResponse> all = client.checkpoints({});
+  if (!all) return directories;
+  for (const v1::Checkpoint& one : all->checkpoints()) directories[one.id()] = one.directory();
+  return directories;
+}
+
 void show_history(Context& context, const HistoryArguments& arguments) {
   Result<client::Client> client = client::Client::connect(context.socket);
   if (!client) return fail(context, client.error());
   const Result<v1::HistoryResponse> response = client->history(arguments.request);
   if (!response) return fail(context, response.error());
   std::vector<report::HistoryRun> runs;
-  for (const v1::HistoryRun& run : response->runs()) runs.push_back(report::run_of(run));
+  const std::map<std::string, std::string> directories = directories_of_checkpoints(*client);
+  for (const v1::HistoryRun& run : response->runs()) {
+    runs.push_back(report::run_of(run));
+    const auto found = directories.find(run.checkpoint());
+    if (found != directories.end()) runs.back().directory = found->second;
+  }
   const report::History history = report::analyse_history(std::move(runs), arguments.options);
   const char* kind = arguments.request.restores() ? "restores" : "dumps";
   if (context.json) {
@@ -39,7 +53,7 @@ void show_history(Context& context, const HistoryArguments& arguments) {
     std::cout << report::text_of(history, response->job() + ": " + kind, arguments.rows);
   }
   if (!arguments.options.allowed_regression) return;
-  if (!history.verdict || history.verdict->baseline == 0) {
+  if (!history.verdict || history.verdict->baseline == 0 || history.verdict->too_noisy) {
     context.exit_code = kCannotTell;
   } else if (history.verdict->regression) {
     context.exit_code = 1;
@@ -88,7 +102,7 @@ void add_history(CLI::App& app, Context& context) {
             arguments->options.allowed_regression = parse_share("--fail-on-regression", text);
           },
           "Exit with 1 if the newest run is worse by more than this and by more than noise, with 3 "
-          "if there are too few runs to tell")
+          "if the runs are too few or too noisy to tell")
       ->option_text("PERCENT");
   history
       ->add_option("--newest", arguments->options.newest,

@@ -121,8 +121,12 @@ std::string new_request_id() {
   return "kymo-" + std::to_string(::getpid()) + "-" + std::to_string(unix_ns());
 }
 
-ProgressBar::ProgressBar(client::Client& client, std::string request_id, bool draws)
-    : client_(client), request_id_(std::move(request_id)), draws_(draws), thread_([this] {
+ProgressBar::ProgressBar(client::Client& client, std::string request_id, bool draws, bool quiet)
+    : client_(client),
+      request_id_(std::move(request_id)),
+      draws_(draws),
+      quiet_(quiet),
+      thread_([this] {
         follow();
         over_.set_value();
       }) {}
@@ -147,7 +151,8 @@ void ProgressBar::follow() {
       request,
       [&](const v1::Progress& update) {
         if (!update.forecast().empty() && !std::exchange(foretold, true)) {
-          say(update.forecast());
+          const bool warns = update.forecast().find(" not meet ") != std::string::npos;
+          if (warns || !quiet_) say(update.forecast());
         }
         if (!draws_ || update.elapsed_ns() < kNoBarBeforeNs ||
             update.state() != v1::Progress::RUNNING) {

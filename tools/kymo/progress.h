@@ -25,8 +25,8 @@ std::string new_request_id();
 // Ownership: refers to the client.
 class ProgressBar {
  public:
-  // If `draws` is false, it only prints the daemon's forecast.
-  ProgressBar(client::Client& client, std::string request_id, bool draws);
+  // If `draws` is false, it only prints the daemon's forecast; if `quiet`, only one that warns.
+  ProgressBar(client::Client& client, std::string request_id, bool draws, bool quiet);
   ~ProgressBar();
   ProgressBar(const ProgressBar&) = delete;
   ProgressBar& operator=(const ProgressBar&) = delete;
@@ -37,6 +37,7 @@ class ProgressBar {
   client::Client& client_;
   const std::string request_id_;
   const bool draws_;
+  const bool quiet_;
   std::promise<void> over_;
   grpc::ClientContext call_;
   std::thread thread_;
@@ -48,7 +49,7 @@ std::unique_ptr<ProgressBar> show_progress(const Context& context, client::Clien
                                            const Request& request, bool has_deadline = false) {
   const bool draws = shows_progress(context);
   if (!draws && !has_deadline) return nullptr;
-  return std::make_unique<ProgressBar>(client, request.request_id(), draws);
+  return std::make_unique<ProgressBar>(client, request.request_id(), draws, context.quiet);
 }
 
 }  // namespace kymo::cli

@@ -41,6 +41,17 @@ void restore(Context& context, v1::RestoreRequest request, const std::string& ta
              bool print_stats) {
   Result<client::Client> client = client::Client::connect(context.socket);
   if (!client) return fail(context, client.error());
+  std::error_code unknown;
+  const bool is_name = target.find('/') == std::string::npos;
+  // If kymod knew the name, this would be the directory of a checkpoint.
+  const bool unknown_to_kymod = request.directory() == absolute_path(target);
+  if (is_name && unknown_to_kymod && !std::filesystem::exists(request.directory(), unknown) &&
+      !unknown) {
+    return fail(context,
+                Error{Code::not_found, "restore " + target +
+                                           ": there is no job, checkpoint or folder of that "
+                                           "name: kymo checkpoints lists the checkpoints"});
+  }
   client::Client::Timing timing;
   v1::Failure failure;
   request.set_request_id(new_request_id());

@@ -134,9 +134,10 @@ Result<void> add_room(const Parts& parts, const Target& target, const v1::CheckR
     folder = *std::move(allowed);
   }
   if (report.memory_bytes == 0) return {};
-  const std::optional<NoRoom> none =
-      find_no_room(folder, plan_images(parts.store, history_owner(target), report.memory_bytes,
-                                       name_of(request.compression())));
+  PlannedImages planned = plan_images(parts.store, history_owner(target), report.memory_bytes,
+                                      name_of(request.compression()));
+  planned.can_compress = target.kind == runtime::Kind::process;
+  const std::optional<NoRoom> none = find_no_room(folder, planned);
   if (!none) return {};
   std::string remedy = none->remedy + ".";
   remedy.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(remedy.front())));

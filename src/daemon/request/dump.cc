@@ -154,7 +154,8 @@ Result<void> look_for_room(DumpContext& c) {
   if (c.asked.force() || c.memory_bytes == 0) return {};
   const std::string_view compression =
       is_compressed(c.stream) ? criu::name_of(c.stream->compression) : std::string_view();
-  const PlannedImages planned = plan_images(c.parts.store, c.owner, c.memory_bytes, compression);
+  PlannedImages planned = plan_images(c.parts.store, c.owner, c.memory_bytes, compression);
+  planned.can_compress = c.target.kind == runtime::Kind::process;
   const std::string folder =
       c.asked_directory.empty() ? c.parts.config.state_dir + "/checkpoints" : c.asked_directory;
   const Result<void> room = check_room(folder, planned);

@@ -32,7 +32,7 @@ std::string owner_of_gone(const Parts& parts, v1::Runtime runtime, const std::st
 }  // namespace
 
 void note_ending(const Request& request, const Result<void>& result, const std::string& owner,
-                 bool in_history) {
+                 bool in_history, const std::string& checkpoint) {
   FailureCounts& counts = *request.parts.metrics.failures();
   const std::string_view kind = store::name_of(request.kind);
   if (result) return counts.succeeded(kind, metric_target(owner));
@@ -47,6 +47,7 @@ void note_ending(const Request& request, const Result<void>& result, const std::
   run.created_unix_ns = request.began_unix_ns;
   run.error = result.error().message;
   run.refused = true;
+  run.checkpoint_id = checkpoint;
   request.parts.store.note_refusal(run);
 }
 

@@ -14,11 +14,11 @@ namespace kymo::daemon {
 // otherwise nobody would see that, for example, every nightly dump of a job is refused.
 
 // Notes that a request has succeeded, or was refused. `owner`: of the history (store::Run::owner); empty: not known,
-// then only the metrics have it. `in_history`: its checkpoint adds the run to the history. Does nothing for a request
-// that failed otherwise.
+// then only the metrics have it. `in_history`: its checkpoint adds the run to the history. `checkpoint`: the id of what
+// was to be restored; empty: a dump, or not known. Does nothing for a request that failed otherwise.
 // Threads: that of the request. It does not wait for a disk.
 void note_ending(const Request& request, const Result<void>& result, const std::string& owner,
-                 bool in_history = false);
+                 bool in_history = false, const std::string& checkpoint = {});
 
 // The owner of the history to which a dump belongs whose target was not found, such as a job that does not run. Empty
 // if this has no history: a request that names anything must not make one.

@@ -25,6 +25,15 @@ void add_run(RestoreContext& c, const Result<void>& result) {
   c.warn_unless(c.parts.store.add_run(run));
 }
 
+// Damaged images are found after the folder was trusted. So its record says whose copy they are.
+std::string owner_of_copy(const RestoreContext& c, const Error& error) {
+  const json entry = c.record.value("job", json::object());
+  const json id = entry.is_object() ? entry.value("id", json()) : json();
+  if (error.code != Code::data_loss || !id.is_string()) return {};
+  const Result<store::Job> job = c.parts.store.job(id.get<std::string>());
+  return job ? history_owner(*job) : "";
+}
+
 }  // namespace
 
 std::string checkpoint_in(store::Store& store, const std::string& job_id,
@@ -48,11 +57,13 @@ void conclude(RestoreContext& c, const Result<void>& result) {
     c.explain(std::move(facts));
   }
   const bool refused = result_of(result, c.begun) == RequestResult::refused;
+  const std::string& directory = c.directory.empty() ? c.asked.directory() : c.directory;
   std::string owner = c.job ? history_owner(*c.job) : "";
   if (refused && owner.empty()) {
-    owner = owner_in(c.parts.store, c.directory.empty() ? c.asked.directory() : c.directory);
+    owner = owner_in(c.parts.store, directory);
+    if (owner.empty()) owner = owner_of_copy(c, result.error());
   }
-  note_ending(c, result, owner);
+  note_ending(c, result, owner, false, refused ? checkpoint_in(c.parts.store, "", directory) : "");
   if (c.job && !refused) add_run(c, result);
   json about = json::object();
   if (c.outcome.stats) about["stats"] = to_json(*c.outcome.stats);

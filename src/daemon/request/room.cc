@@ -126,7 +126,7 @@ std::optional<NoRoom> find_no_room(const std::string& directory, const PlannedIm
   const bool plain = !planned.compressed && room.plain;
   if (plain) {
     none.figures = "about " + report::bytes(planned.memory_bytes);
-    none.remedy += ", or compress the images of a process (--compression zstd)";
+    if (planned.can_compress) none.remedy += ", or compress the images (--compression zstd)";
   } else {
     none.figures = "at least " + report::bytes(least) + ", even if they are compressed,";
   }

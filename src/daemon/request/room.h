@@ -18,6 +18,7 @@ struct PlannedImages {
   // earlier dumps; 0: not known.
   bool compressed = false;
   double least_share = 0;
+  bool can_compress = true;  // false: a runtime writes the images, and kymod cannot compress them
 };
 
 // The smallest part of their memory that the images of these dumps took, of those that were compressed like this

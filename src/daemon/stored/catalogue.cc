@@ -98,6 +98,34 @@ Result<store::Job> job_asked_for(const Parts& parts, const std::string& text) {
   return its ? Result<store::Job>(*std::move(its)) : job;
 }
 
+// The newest dump of a container that is no job, such as "podman:shop", of which the checkpoint still exists.
+std::optional<store::Checkpoint> newest_of_container(store::Store& store, const std::string& text) {
+  if (!runtime::container_name_in(text)) return std::nullopt;
+  const Result<std::vector<store::Run>> runs = store.runs(text, store::RunKind::dump);
+  if (!runs) return std::nullopt;
+  for (auto run = runs->rbegin(); run != runs->rend(); ++run) {  // they are the oldest first
+    Result<store::Checkpoint> checkpoint = store.checkpoint(run->checkpoint_id);
+    if (checkpoint) return *std::move(checkpoint);
+  }
+  return std::nullopt;
+}
+
+v1::InspectResponse seen_of(const Parts& parts, const v1::Job& job) {
+  v1::InspectResponse out;
+  *out.mutable_job() = job;
+  for (const store::Checkpoint& one : parts.store.checkpoints(job.id())) {
+    *out.add_checkpoints() = to_api(one, job.name());
+  }
+  return out;
+}
+
+v1::InspectResponse seen_of(const Parts& parts, const store::Checkpoint& checkpoint) {
+  v1::InspectResponse out;
+  const Result<store::Job> owner = parts.store.job(checkpoint.job_id);
+  *out.mutable_checkpoint() = to_api(checkpoint, owner ? owner->name : "");
+  return out;
+}
+
 }  // namespace
 
 v1::Checkpoint to_api(const store::Checkpoint& checkpoint, const std::string& job) {
@@ -151,22 +179,19 @@ Result<v1::InspectResponse> inspect(const Parts& parts, const v1::InspectRequest
   const auto job = std::find_if(jobs.begin(), jobs.end(), [&](const v1::Job& one) {
     return one.id() == request.target() || one.name() == request.target();
   });
-  v1::InspectResponse out;
-  if (job != jobs.end()) {
-    *out.mutable_job() = *job;
-    for (const store::Checkpoint& one : parts.store.checkpoints(job->id())) {
-      *out.add_checkpoints() = to_api(one, job->name());
-    }
-    return out;
-  }
+  if (job != jobs.end()) return seen_of(parts, *job);
   const Result<store::Checkpoint> checkpoint = find_checkpoint(parts.store, request.target());
-  if (checkpoint) {
-    const Result<store::Job> owner = parts.store.job(checkpoint->job_id);
-    *out.mutable_checkpoint() = to_api(*checkpoint, owner ? owner->name : "");
-    return out;
-  }
+  if (checkpoint) return seen_of(parts, *checkpoint);
   if (checkpoint.error().code != Code::not_found || request.target().find('/') == 0) {
     return checkpoint.error();
+  }
+  if (const auto its = job_of_container_named(parts, request.target()); its) {
+    const auto listed = std::find_if(jobs.begin(), jobs.end(),
+                                     [&](const v1::Job& one) { return one.id() == its->id; });
+    if (listed != jobs.end()) return seen_of(parts, *listed);
+  }
+  if (const auto newest = newest_of_container(parts.store, request.target()); newest) {
+    return seen_of(parts, *newest);
   }
   return Error{Code::not_found, "there is no job and no checkpoint " + request.target() +
                                     ": kymo ps and kymo checkpoints list them"};

@@ -35,7 +35,7 @@ class RoomTest : public testing::Test {
   }
   [[nodiscard]] bool refused(std::uint64_t mib, bool compressed = false, double share = 0) const {
     return !check_room(folder_.path() + "/checkpoints/new",
-                       {mib * kOneMebibyte, compressed, share});
+                       {mib * kOneMebibyte, compressed, share, true});
   }
 
   test::TemporaryDirectory folder_;
@@ -46,7 +46,8 @@ TEST_F(RoomTest, WhatClearlyHasNoRoomIsRefusedWithFigures) {
   EXPECT_FALSE(refused(7));
   EXPECT_FALSE(refused(8)) << "the process may give some memory back until it is dumped";
   EXPECT_TRUE(refused(10));
-  const Result<void> result = check_room(folder_.path() + "/c", {64 * kOneMebibyte});
+  const Result<void> result =
+      check_room(folder_.path() + "/c", {.memory_bytes = 64 * kOneMebibyte});
   ASSERT_FALSE(result);
   EXPECT_EQ(result.error().code, Code::resource_exhausted);
   EXPECT_NE(result.error().message.find("there is no room for its images: about 64 MiB are needed "
@@ -54,6 +55,12 @@ TEST_F(RoomTest, WhatClearlyHasNoRoomIsRefusedWithFigures) {
                                         folder_.path() + "/c, and its disk has 8 MiB free"),
             std::string::npos)
       << result.error().message;
+  EXPECT_NE(result.error().message.find("--compression zstd"), std::string::npos);
+  // A dump of a container cannot be compressed.
+  const Result<void> container =
+      check_room(folder_.path() + "/c", {.memory_bytes = 64 * kOneMebibyte, .can_compress = false});
+  ASSERT_FALSE(container);
+  EXPECT_EQ(container.error().message.find("--compression"), std::string::npos);
 }
 
 TEST_F(RoomTest, AFullFolderCountsWithWhatIsLeft) {
