@@ -68,4 +68,8 @@ pid_t held_by(pid_t pid);
 // A clause for a message: what holds the process, and what ends that.
 std::string held_text(pid_t holder);
 
+// Whether the process has another mount namespace than we, but the same root. CRIU makes that namespace anew in a
+// restore, and must be told to put "/" at its root. False if it cannot be seen.
+bool has_own_mounts_on_root(pid_t pid);
+
 }  // namespace kymo::runtime

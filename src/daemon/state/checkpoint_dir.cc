@@ -121,7 +121,9 @@ Result<void> create_checkpoint_dir(const CheckpointDir& dir) {
   if (Result<void> empty = check_empty(dir.path()); !empty) return empty;
   for (const fs::path folder : {dir.partial_images(), dir.work(), dir.recordings()}) {
     if (mkdirat(made->get(), folder.filename().c_str(), 0700) != 0) {
-      return system_error("write into the checkpoint directory " + dir.path(), errno);
+      const int error = errno;
+      clear_unused(dir);
+      return system_error("write into the checkpoint directory " + dir.path(), error);
     }
   }
   return {};
@@ -166,6 +168,12 @@ Result<void> check_own_images(const std::string& images) {
 void discard_images(const CheckpointDir& dir) {
   std::error_code ignored;
   fs::remove_all(dir.partial_images(), ignored);
+}
+
+void clear_unused(const CheckpointDir& dir) {
+  for (const std::string& folder : {dir.partial_images(), dir.work(), dir.recordings()}) {
+    ::rmdir(folder.c_str());
+  }
 }
 
 bool is_gone(const std::string& path) {
