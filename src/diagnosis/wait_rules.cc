@@ -77,16 +77,18 @@ std::optional<Finding> waits_for_cpu(const Known& known) {
   if (share < kMinShare) return {};
   const std::string who =
       restore ? "CRIU or the processes that it restored" : starved_names(waited, target, kymod);
-  return Finding{"cpu-wait",
-                 "waited for a CPU",
-                 share,
-                 "For " + whole_percent(share) + " " + base_of(known.facts) +
-                     " no CPU was free for " + who + ".",
-                 "15 % " + base_of(known.facts),
-                 std::string("Other programs used the CPUs: pause them during the ") +
-                     (restore ? "restore" : "dump") +
-                     ", or give kymod a higher priority (Nice=-20 in its systemd unit).",
-                 without(known, share)};
+  return Finding{
+      "cpu-wait",
+      "waited for a CPU",
+      share,
+      "For " + whole_percent(share) + " " + base_of(known.facts) + " no CPU was free for " + who +
+          ".",
+      "15 % " + base_of(known.facts),
+      std::string("Other programs used the CPUs: pause them during the ") +
+          (restore ? "restore" : "dump") +
+          ", or give CRIU a higher priority. It has that of kymod (Nice=-20 in its systemd "
+          "unit), and for a container of containerd or Docker that of containerd.",
+      without(known, share)};
 }
 
 // In a streamed dump, kymod writes the images, and CRIU does not.

@@ -53,11 +53,23 @@ std::string_view id_of(Code code) {
   }
 }
 
+// Whether CRIU ended without a result: as kymod says of a CRIU that it started, and as runc says of its own.
+bool has_criu_died(std::string_view error) {
+  constexpr std::string_view kStarted = "criu '";
+  if (error.find("read unixpacket @->@: EOF") != std::string_view::npos) return true;
+  const std::size_t criu = error.find(kStarted);
+  if (criu == std::string_view::npos) return false;
+  const std::string_view rest = error.substr(criu);
+  return rest.find("' was ended by signal ") != std::string_view::npos ||
+         rest.find(" without an answer") != std::string_view::npos;
+}
+
 // The id of the entry for a failure of kymod itself. Empty if the error says too little.
 // `of_criu`: CRIU's log explained nothing, so the code is not kymod's.
 std::string_view own_id(const Error& error, bool of_criu) {
   if (error.message.starts_with("kymod stopped during the ")) return "kymod-ended";
   if (is_disk_full(error)) return "disk-full";
+  if (has_criu_died(error.message)) return "criu-died";
   if (!of_criu) {
     // kymod finds that before CRIU does.
     if (error.message.find("its pid ") != std::string::npos &&

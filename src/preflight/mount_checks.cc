@@ -225,6 +225,42 @@ void look_at_roots(const Tree& tree, const Options& options, Findings& found) {
   }
 }
 
+// CRIU makes these anew. Of any other, it can neither save nor find the contents.
+bool is_made_anew(std::string_view type) {
+  // criu/filesystems.c of CRIU 4.2
+  constexpr std::array<std::string_view, 19> kTypes{
+      "proc",   "sysfs",   "devtmpfs", "binfmt_misc", "tmpfs",   "devpts", "simfs",
+      "pstore", "mqueue",  "debugfs",  "tracefs",     "fusectl", "cgroup", "cgroup2",
+      "aufs",   "overlay", "autofs",   "securityfs",  "btrfs"};
+  return std::find(kTypes.begin(), kTypes.end(), type) != kTypes.end();
+}
+
+// Disks and other file systems that are mounted as a whole. The file system of the root is there at the restore.
+void look_at_file_systems(const Tree& tree, const Options& options, Findings& found) {
+  if (options.container || !tree.has_own(Kind::mnt)) return;
+  const bool by_device = std::any_of(
+      options.external.begin(), options.external.end(), [](const std::string& external) {
+        return external.starts_with("mnt[]") || external.starts_with("dev[");
+      });
+  const std::vector<Mount> mounts = mounts_of(tree, tree.first());
+  const auto root = std::find_if(mounts.begin(), mounts.end(),
+                                 [](const Mount& mount) { return mount.point == "/"; });
+  if (by_device || root == mounts.end()) return;
+  for (const Mount& mount : mounts) {
+    if (mount.root != "/" || mount.device == root->device || is_made_anew(mount.type) ||
+        is_external(options, "mnt[" + mount.point + "]")) {
+      continue;
+    }
+    std::string remedy = "Pass --external mnt[";
+    remedy += mount.point;
+    remedy += "]:NAME to the dump and --external mnt[NAME]:";
+    remedy += mount.point;
+    remedy += " to the restore, or unmount it in the mount namespace of the process.";
+    found.add(Grade::refuses, "fs-unsupported",
+              place_of(tree.first(), mount.type + " mounted at " + mount.point), {}, remedy);
+  }
+}
+
 void look_at_chroot(const Tree& tree, const Options& /*options*/, Findings& found) {
   if (!tree.has_own(Kind::mnt) || tree.first().root.empty() || tree.first().root == "/") return;
   found.add(Grade::warns, "mnt-chroot", place_of(tree.first(), "root " + tree.first().root));
@@ -235,6 +271,7 @@ constexpr std::array kMountChecks{Check{"lost mounts", look_at_lost_mounts},
                                   Check{"watches", look_at_watches},
                                   Check{"sharing", look_at_sharing},
                                   Check{"roots", look_at_roots},
+                                  Check{"file systems", look_at_file_systems},
                                   Check{"chroot", look_at_chroot}};
 
 }  // namespace

@@ -125,8 +125,9 @@ void end_leftover_processes(const DumpTarget& before) {
 }
 
 // Returns a clause for an error message that names the processes which ended during the dump. Empty
-// if there are none. If one process is killed at the wrong instant, CRIU may end another one that
-// it was about to release.
+// if there are none. Most are short commands of a script, which ended by themselves, so this is no alarm:
+// the first process runs on. But if one process is killed at the wrong instant, CRIU may end another one
+// that it was about to release, and nothing tells the two apart afterwards.
 std::string ended_meanwhile(const DumpTarget& before) {
   std::string pids;
   std::size_t count = 0;
@@ -135,9 +136,11 @@ std::string ended_meanwhile(const DumpTarget& before) {
       pids += (count++ == 0 ? "" : ", ") + std::to_string(member.pid);
     }
   }
-  return count == 0 ? ""
-                    : ", but of its " + std::to_string(before.tree.size()) + " processes " +
-                          std::to_string(count) + " ended meanwhile: " + pids;
+  return count == 0
+             ? ""
+             : " (" + std::to_string(count) + " of its " + std::to_string(before.tree.size()) +
+                   " processes ended meanwhile: " + pids +
+                   ", as short commands of a script do by themselves)";
 }
 
 }  // namespace

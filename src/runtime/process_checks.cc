@@ -426,4 +426,17 @@ std::string what_holds(pid_t pid) {
          ": it runs on when that lets it go or ends";
 }
 
+bool has_own_mounts_on_root(pid_t pid) {
+  const std::string folder = "/proc/" + std::to_string(pid);
+  const auto look = [](const std::string& path, struct stat& seen) {
+    return ::stat(path.c_str(), &seen) == 0;
+  };
+  struct stat theirs {};
+  struct stat ours {};
+  if (!look(folder + "/ns/mnt", theirs) || !look("/proc/self/ns/mnt", ours)) return false;
+  if (theirs.st_dev == ours.st_dev && theirs.st_ino == ours.st_ino) return false;
+  if (!look(folder + "/root/.", theirs) || !look("/", ours)) return false;
+  return theirs.st_dev == ours.st_dev && theirs.st_ino == ours.st_ino;
+}
+
 }  // namespace kymo::runtime

@@ -71,4 +71,8 @@ std::string held_text(pid_t holder);
 // signal. Empty: nothing does.
 std::string what_holds(pid_t pid);
 
+// Whether the process has another mount namespace than we, but the same root. CRIU makes that namespace anew in a
+// restore, and must be told to put "/" at its root. False if it cannot be seen.
+bool has_own_mounts_on_root(pid_t pid);
+
 }  // namespace kymo::runtime

@@ -34,6 +34,7 @@ struct Fault {
   const char* says;  // the line that kymo must print
 
   [[nodiscard]] bool hangs() const;
+  [[nodiscard]] bool kills() const { return signal == SIGKILL || signal == SIGSEGV; }
 };
 
 constexpr char kExits[] = "echo 'criu: out of order' >&2; exit 3";
@@ -137,7 +138,9 @@ TEST_P(DumpFaultsTest, TheProcessRunsOnAndNothingIsListed) {
   expect_failure(failed, GetParam().says);
   EXPECT_NE(failed.err.find("; the process runs on"), std::string::npos) << failed.err;
   expect_no_checkpoint();
-  EXPECT_EQ(json::parse(read_file(dir() + "/checkpoint.json"))["state"], "failed");
+  const json record = json::parse(read_file(dir() + "/checkpoint.json"));
+  EXPECT_EQ(record["state"], "failed");
+  if (GetParam().kills()) EXPECT_EQ(record["failure"]["id"], "criu-died") << failed.err;
   mend_criu(GetParam());
   static_cast<void>(kymod_->kymo_json({"dump", "process", "work", "--dir", dir() + "-2"}));
 }
@@ -145,7 +148,11 @@ TEST_P(DumpFaultsTest, TheProcessRunsOnAndNothingIsListed) {
 TEST_P(RestoreFaultsTest, NothingIsLeftAndTheImagesCanBeRestored) {
   static_cast<void>(kymod_->kymo_json({"dump", "process", "work", "--dir", dir()}));
   break_criu(GetParam());
-  expect_failure(kymod_->kymo({"restore", "process", dir()}), GetParam().says);
+  const Outcome failed = kymod_->kymo({"restore", "process", dir()});
+  expect_failure(failed, GetParam().says);
+  constexpr std::string_view kAfterwards =
+      "; nothing of the process is left, and it can be restored again";
+  EXPECT_EQ(failed.err.find(kAfterwards) != std::string::npos, !GetParam().hangs()) << failed.err;
   expect_only_images();
   mend_criu(GetParam());
   static_cast<void>(kymod_->kymo_json({"restore", "process", dir()}));
@@ -473,6 +480,8 @@ TEST_F(StateOnAStalledDisk, WhatCannotBeStoredIsRefusedAndKymodStops) {
     EXPECT_EQ(refused.exit_code, 1) << words[0];
     EXPECT_NE(refused.err.find("does not answer"), std::string::npos) << refused.err;
   }
+  // Before a fix, files were left there, and a retry was refused because of them.
+  EXPECT_TRUE(fs::is_empty(kymod_.path("c")));
   disk_.be("well");
   EXPECT_TRUE(eventually([&] {
     return kymod_.kymo({"run", "process", "--", "true"}).exit_code == 0;

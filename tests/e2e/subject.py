@@ -6,7 +6,8 @@ After a restore, it must do the same as before.
     subject.py ghost FILE SIZE    has the deleted FILE of SIZE bytes open, and counts while its content is right
     subject.py renamed FILE       the same with a FILE that has another name, FILE.other
     subject.py late FILE          a server like `listen`, which accepts no connection until FILE exists
-    subject.py mount FOLDER IN    in a mount namespace of its own: FOLDER is mounted at IN, and the file IN/count grows
+    subject.py mount FOLDER IN    in a mount namespace of its own: FOLDER is mounted at IN, and the file IN/count grows.
+                                  FOLDER "tmpfs" is a new tmpfs
     subject.py send SOCKET        sends a growing number to a unix datagram socket of another process
     subject.py log FILE           appends a growing number to FILE, which it keeps open
     subject.py share N            N processes share memory; each counts in a cell of its own
@@ -113,7 +114,10 @@ def mount(folder, inside):
     for point in sorted(points, key=len, reverse=True):
         if point not in ("/", "/proc"):
             libc.umount2(point.encode(), detach)
-    call("mount", folder.encode(), inside.encode(), None, bind, None)
+    if folder == "tmpfs":
+        call("mount", b"tmpfs", inside.encode(), b"tmpfs", 0, None)
+    else:
+        call("mount", folder.encode(), inside.encode(), None, bind, None)
     # No file of the namespace before may stay open. So the program opens its output again and starts itself again.
     output = os.readlink("/proc/self/fd/1")
     os.chdir("/")

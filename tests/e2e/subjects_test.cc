@@ -419,6 +419,26 @@ TEST_F(SubjectsTest, AnExternalMountIsReplacedByAnotherAtTheRestore) {
   EXPECT_EQ(fs::file_size(before + "/count"), count);
 }
 
+// A service with PrivateTmp=yes is such a process. Before the fix, CRIU ended it, and then its restore crashed.
+TEST_F(SubjectsTest, AProcessWithMountsOfItsOwnIsRestoredWithoutBeingToldItsRoot) {
+  const std::string inside = kymod_.path("inside");
+  fs::create_directories(inside);
+  const json ready = start({"mount", "tmpfs", inside});
+  const std::string path =
+      "/proc/" + std::to_string(ready["pid"].get<int>()) + "/root" + inside + "/count";
+  const auto count = [&] {
+    std::error_code none;
+    const std::uintmax_t size = fs::file_size(path, none);
+    return none ? 0 : size;
+  };
+  ASSERT_TRUE(eventually([&] { return count() > 0; }));
+  const std::uintmax_t before = count();
+  dump();
+  restore();
+  EXPECT_TRUE(eventually([&] { return count() > before; })) << path;
+  EXPECT_TRUE(fs::is_empty(inside)) << "the folder must be mounted only in the subject's namespace";
+}
+
 TEST_F(SubjectsTest, ANumberThatGoesToASocketOfOthersGoesOn) {
   const std::string path = kymod_.path("socket");
   const FileDescriptor ours(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));

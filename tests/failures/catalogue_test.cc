@@ -51,6 +51,9 @@ TEST(Catalogue, TellsWhichFileOrProcessALineIsAbout) {
   EXPECT_EQ(detail_of(entry_of("file-size"), "File tmp/a.log has bad size 12 (expect 4)"),
             "file tmp/a.log, 4 bytes at the dump, 12 now");
   EXPECT_EQ(detail_of(entry_of("file-size"), "File cut has bad"), "");
+  EXPECT_EQ(detail_of(entry_of("fs-unsupported"),
+                      "mnt: FS mnt ./srv/data dev 0x700001 root / unsupported id 112"),
+            "mounted at /srv/data");
 }
 
 }  // namespace

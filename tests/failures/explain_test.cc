@@ -128,6 +128,27 @@ TEST(Explain, KnowsATestOfTheKernelFromARestore) {
   EXPECT_EQ(explain(root).id, "kerndat");
 }
 
+// Before the fix, these were "not-now" and "not-known-yet".
+TEST(Explain, SaysThatCriuDiedIfASignalEndedIt) {
+  EXPECT_EQ(of_error({Code::failed_precondition,
+                      "criu could not dump process 7: criu '/usr/sbin/criu' was ended by signal 9 "
+                      "(SIGKILL); the process runs on"})
+                .id,
+            "criu-died");
+  EXPECT_EQ(of_error({Code::unavailable,
+                      "criu could not restore /c/images: criu '/usr/sbin/criu' was ended by signal "
+                      "9 (SIGKILL) without an answer"})
+                .id,
+            "criu-died");
+  EXPECT_EQ(of_error({Code::failed_precondition,
+                      "runc could not dump container web: read unixpacket @->@: EOF; the container "
+                      "runs on"})
+                .id,
+            "criu-died");
+  EXPECT_EQ(of_error({Code::failed_precondition, "dump job x: it was ended by signal 9"}).id,
+            "not-now");
+}
+
 TEST(Explain, SaysThatCriuDiedIfTheLogHasNoEnd) {
   EXPECT_EQ(explain(Root{}).id, "criu-died");
 }

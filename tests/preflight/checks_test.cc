@@ -87,6 +87,31 @@ TEST(PreflightChecks, AFolderOfTheMachineIsTheRuntimesBusinessInAContainer) {
   EXPECT_TRUE(found(options).empty());
 }
 
+// Before the fix, the check found nothing, and CRIU refused the dump.
+TEST(PreflightChecks, ADiskInAMountNamespaceMustBeExternal) {
+  const test::TemporaryDirectory proc;
+  proc.folder("12");
+  proc.file("12/mountinfo",
+            "20 1 8:1 / / rw - ext4 /dev/a rw\n21 20 0:5 / /tmp rw - tmpfs tmpfs rw\n"
+            "22 20 7:1 / /data rw - ext4 /dev/loop1 rw\n23 20 8:1 /srv /web rw - ext4 /dev/a rw\n");
+  Tree tree = tree_of_one();
+  tree.proc = proc.path();
+  const auto found = [&](const Options& options) {
+    Findings findings;
+    for (const Check& check : mount_checks()) check.look(tree, options, findings);
+    return findings.take();
+  };
+  EXPECT_TRUE(found({}).empty()) << "CRIU leaves the mounts of its own namespace alone";
+  set(tree.members[0].namespaces, Kind::mnt, "mnt:[2]");
+  const std::vector<Finding> findings = found({});
+  expect_one(findings, Grade::refuses, "fs-unsupported");
+  EXPECT_NE(line_of(findings[0]).find("ext4 mounted at /data"), std::string::npos);
+  EXPECT_NE(line_of(findings[0]).find("--external mnt[/data]:NAME"), std::string::npos);
+  Options options;
+  options.external = {"mnt[/data]:data"};
+  EXPECT_TRUE(found(options).empty());
+}
+
 OpenFile device(unsigned major, unsigned minor) {
   OpenFile file;
   file.fd = 3;

@@ -549,5 +549,24 @@ TEST_F(PodmanTest, RefusesWhatPodmanHasNoFlagFor) {
             std::string::npos);
 }
 
+// Before the fix, podman refused it in the middle of the dump, and the error said nothing that helps.
+TEST_F(PodmanTest, AContainerThatPodmanWouldRemoveIsRefusedBefore) {
+  KYMO_NEEDS_PODMAN();
+  std::string words;
+  for (const std::string& word : podman_.arguments("kymo-gone")) words += " '" + word + "'";
+  static_cast<void>(podman_.podman("run --rm -d --replace --name kymo-gone" + words));
+  const auto runtime = PodmanTest::runtime();
+  const Result<Container> found = runtime->find("kymo-gone");
+  ASSERT_TRUE(found.ok()) << found.error().message;
+  DumpSpec dump{found->process, "/nowhere", "/nowhere", false, found->id};
+  const Result<void> refused = runtime->may_dump(dump);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_NE(refused.error().message.find("started with --rm"), std::string::npos)
+      << refused.error().message;
+  dump.leave_running = true;
+  const Result<void> good = runtime->may_dump(dump);
+  EXPECT_TRUE(good.ok()) << good.error().message;
+}
+
 }  // namespace
 }  // namespace kymo::runtime

@@ -93,6 +93,8 @@ Result<void> find_process(DumpContext& c) {
     return Error{crius.error().code, "dump " + c.target.text() + ": " + crius.error().message};
   }
   c.criu = crius->for_dump(c.target.read_only_root);
+  c.own_mounts_on_root =
+      c.target.id.empty() && runtime::has_own_mounts_on_root(c.target.process.pid);
   c.progress.set_target(c.target.process.pid, c.job ? c.job->name : "");
   return {};
 }
@@ -448,8 +450,8 @@ constexpr std::array<Step<DumpContext>, 16> kDumpSteps{{
     {"estimate size", estimate_size},
     {"forecast", forecast, "store"},
     {"prepare directory", prepare_directory, "files"},
-    {"begin recording", begin_recording, "recording"},
     {"list checkpoint", list_checkpoint, "store"},
+    {"begin recording", begin_recording, "recording"},
     {"write entry", write_entry, "files"},
     {"choose place", choose_place, "files"},
     {"dump", call_runtime, "runtime"},

@@ -28,6 +28,8 @@ struct DumpContext : Request {
   std::string asked_directory;                                               // empty: none
   std::optional<criu::Encoding> stream;
   Target target;
+  // The process has a mount namespace of its own, whose root is that of kymod: its restore needs the option root.
+  bool own_mounts_on_root = false;
   std::string owner;  // of the history of the target; empty: the target is not known yet
   std::shared_ptr<const DirectoryClaim> directory_claim;
   std::optional<CheckpointDir> dir;        // set once this request has made it

@@ -149,6 +149,7 @@ json entry_of(const DumpContext& c, std::string_view state) {
              {"options", options_json(c.asked.options())},
              {"criu", {{"version", c.criu.version.text()}, {"path", c.criu.path}}},
              {"machine", machine_json()}};
+  if (c.own_mounts_on_root) entry["options"]["root"] = "/";
   if (!c.target.id.empty()) entry["container"] = container_json(c.target);
   if (c.job) entry["job"] = {{"id", c.job->id}, {"name", c.job->name}};
   return entry;
@@ -159,6 +160,11 @@ void conclude(DumpContext& c, const Result<void>& result) {
   note_ending(c, result, missing ? owner_of_missing(c.parts, target_of(c.asked)) : c.owner,
               c.listed);
   if (!c.dir) return;  // the dump was refused before anything was made
+  if (!result &&
+      !c.listed) {  // the store did not take it: a retry must be able to use the directory
+    static_cast<void>(within(kDiskPatience, [dir = *c.dir] { clear_unused(dir); }));
+    return;
+  }
   if (result) c.explain(facts_of(c));
   if (c.concluded.empty()) c.concluded = c.phases();
   const std::uint64_t duration_ns =

@@ -228,7 +228,7 @@ Result<void> choose_criu(RestoreContext& c) {
 }
 
 // The options of the request, and those of the dump that its restore needs as well: connections,
-// sessions, file locks, external unix sockets and cgroups.
+// sessions, file locks, external unix sockets, cgroups, and the root of a mount namespace.
 runtime::CheckpointOptions options_of(const RestoreContext& c) {
   runtime::CheckpointOptions options = to_options(c.asked.options());
   const json told = c.record.value("options", json::object());
@@ -242,6 +242,11 @@ runtime::CheckpointOptions options_of(const RestoreContext& c) {
   options.tcp_close |= was_told("tcp_close");
   if (options.cgroups == criu::Cgroups::unset && told.is_object()) {
     options.cgroups = criu::cgroups_named(text_of(told, "cgroups"));
+  }
+  // The root of this machine and no other: anybody may have written the record.
+  if (options.root.empty() && c.runtime_kind == runtime::Kind::process && told.is_object() &&
+      text_of(told, "root") == "/") {
+    options.root = "/";
   }
   return options;
 }

@@ -143,6 +143,7 @@ Result<void> create_checkpoint_dir(const CheckpointDir& dir) {
     if (mkdirat(made->get(), folder.filename().c_str(), 0700) != 0) {
       Error error = system_error("write into the checkpoint directory " + dir.path(), errno);
       error.message += advice_on_full_disk(dir.path(), error.errno_value);
+      clear_unused(dir);
       return error;
     }
   }
@@ -216,6 +217,12 @@ void discard_images(const CheckpointDir& dir) {
   if (criu::is_mounted_over(dir.partial_images())) return;
   std::error_code ignored;
   fs::remove_all(dir.partial_images(), ignored);
+}
+
+void clear_unused(const CheckpointDir& dir) {
+  for (const std::string& folder : {dir.partial_images(), dir.work(), dir.recordings()}) {
+    ::rmdir(folder.c_str());
+  }
 }
 
 bool is_gone(const std::string& path) {

@@ -64,6 +64,9 @@ bool is_published(const CheckpointDir& dir);
 std::string obstacle_to_images(const CheckpointDir& dir);
 // Removes the images of a failed dump. Removes nothing if a file system is mounted over them.
 void discard_images(const CheckpointDir& dir);
+// Removes the empty folders that create_checkpoint_dir() has made, of a dump that was refused before it began. So a
+// retry can use the same directory. What is in the folders stays.
+void clear_unused(const CheckpointDir& dir);
 
 // Whether the file is known to be missing. False also if its disk does not answer within kDiskPatience.
 bool is_gone(const std::string& path);

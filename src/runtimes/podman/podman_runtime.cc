@@ -296,6 +296,13 @@ Result<void> PodmanRuntime::may_dump(const DumpSpec& spec) {
             ": it is frozen, and podman dumps only running containers: use kymo unfreeze podman " +
             name_of_container(spec)};
   }
+  const Result<PodmanStore> store = this->store();
+  if (store && !spec.leave_running && store->removes_when_ended(spec.container)) {
+    return Error{Code::failed_precondition,
+                 asked +
+                     ": it was started with --rm, so podman would remove it and it could not "
+                     "be restored: use --leave-running, or start it without --rm"};
+  }
   return {};
 }
 

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
+#include "base/json_object.h"
 #include "base/json_text.h"
 #include "probe/process.h"
 
@@ -90,6 +91,13 @@ pid_t PodmanStore::pid_of(const std::string& id) const {
   // If the container has ended, another process may have its pid now.
   const Result<std::string> groups = read_file("/proc/" + std::to_string(pid) + "/cgroup");
   return groups && groups->find(id) != std::string::npos ? pid : 0;
+}
+
+bool PodmanStore::removes_when_ended(const std::string& id) const {
+  const Result<std::string> text = read_file(folder_of(id) + "/config.json");
+  if (!text) return false;
+  const nlohmann::json config = parse_object(*text);
+  return text_of(member(config, "annotations"), "io.podman.annotations.autoremove") == "TRUE";
 }
 
 }  // namespace kymo::runtime

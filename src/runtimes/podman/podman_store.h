@@ -27,6 +27,8 @@ struct PodmanStore {
   // Returns the pid of the container's first process. 0 if podman's files name no process that runs
   // and is in a cgroup of the container.
   [[nodiscard]] pid_t pid_of(const std::string& id) const;
+  // Whether podman removes the container as soon as it ends (podman run --rm).
+  [[nodiscard]] bool removes_when_ended(const std::string& id) const;
   // Returns the folder in which podman puts its checkpoint, CRIU's log and CRIU's statistics.
   [[nodiscard]] std::string folder_of(const std::string& id) const {
     return containers + "/" + id + "/userdata";

@@ -22,6 +22,7 @@
 #include "criu/inherited.h"
 #include "criu/leftovers.h"
 #include "criu/pstree.h"
+#include "failures/explain.h"
 #include "kymo/scope.h"
 #include "probe/process.h"
 #include "runtime/aftermath.h"
@@ -349,6 +350,17 @@ Result<void> ProcessRuntime::settle_dump(const DumpSpec& spec) {
   return all;
 }
 
+// Says what became of the processes if CRIU died in the middle of a restore, when its log does not tell.
+Error with_aftermath(Error error, const std::vector<criu::ImageProcess>& tree) {
+  if (failures::of_error(error).id != "criu-died") return error;
+  const bool left = std::any_of(tree.begin(), tree.end(), [](const criu::ImageProcess& process) {
+    const Result<probe::Process> seen = probe::read_process(process.pid);
+    return seen || seen.error().code != Code::not_found;
+  });
+  if (!left) error.message += "; nothing of the process is left, and it can be restored again";
+  return error;
+}
+
 Result<RestoreOutcome> ProcessRuntime::restore(const RestoreSpec& spec, const Observer& observer) {
   if (!reaper_) {
     return reaper_.error();
@@ -394,7 +406,7 @@ Result<RestoreOutcome> ProcessRuntime::restore(const RestoreSpec& spec, const Ob
     }
     criu::remove_leftover_mounts(spec.work_dir);
     criu::remove_leftover_ghosts(log_path, began_unix_ns);
-    return reply.error();
+    return with_aftermath(reply.error(), *tree);
   }
   scope.end();
   RestoreOutcome outcome;
