@@ -11,10 +11,13 @@
 #include <chrono>
 #include <filesystem>
 #include <set>
+#include <sstream>
 #include <string_view>
 #include <thread>
 
 #include "base/clock.h"
+#include "base/file.h"
+#include "base/patience.h"
 #include "criu/images.h"
 #include "kymo/scope.h"
 #include "probe/terminals.h"
@@ -392,9 +395,30 @@ pid_t held_by(pid_t pid) {
   return tracer_cannot_end(tracer) ? tracer : 0;
 }
 
+namespace {
+
+// Also a CRIU that the loader of another C library runs, whose name it then has. Reading the arguments of a process
+// that cannot end may take as long.
+bool is_criu(const probe::Process& seen) {
+  if (seen.name.starts_with("criu")) return true;
+  const auto line =
+      within(kDiskPatience, [path = "/proc/" + std::to_string(seen.pid) + "/cmdline"] {
+        const Result<std::string> read = read_file(path);
+        return read ? *read : std::string();
+      });
+  for (std::istringstream words(line.value_or("")); words;) {
+    std::string word;
+    std::getline(words, word, '\0');
+    if (std::filesystem::path(word).filename() == "criu") return true;
+  }
+  return false;
+}
+
+}  // namespace
+
 std::string held_text(pid_t holder) {
   const Result<probe::Process> seen = probe::read_process(holder);
-  const bool criu = !seen || seen->name.starts_with("criu");
+  const bool criu = !seen || is_criu(*seen);
   std::string text = "held by process " + std::to_string(holder) + ", ";
   text += criu ? "a CRIU" : "its tracer (" + seen->name + ")";
   text += " that was killed but cannot end ";
