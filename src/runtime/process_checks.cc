@@ -11,13 +11,10 @@
 #include <chrono>
 #include <filesystem>
 #include <set>
-#include <sstream>
 #include <string_view>
 #include <thread>
 
 #include "base/clock.h"
-#include "base/file.h"
-#include "base/patience.h"
 #include "criu/images.h"
 #include "kymo/scope.h"
 #include "probe/terminals.h"
@@ -397,21 +394,10 @@ pid_t held_by(pid_t pid) {
 
 namespace {
 
-// Also a CRIU that the loader of another C library runs, whose name it then has. Reading the arguments of a process
-// that cannot end may take as long.
+// Also a CRIU that a loader runs by its path, as that of scripts/setup, whose name it then has. A process that ends
+// has no arguments any more that would tell it.
 bool is_criu(const probe::Process& seen) {
-  if (seen.name.starts_with("criu")) return true;
-  const auto line =
-      within(kDiskPatience, [path = "/proc/" + std::to_string(seen.pid) + "/cmdline"] {
-        const Result<std::string> read = read_file(path);
-        return read ? *read : std::string();
-      });
-  for (std::istringstream words(line.value_or("")); words;) {
-    std::string word;
-    std::getline(words, word, '\0');
-    if (std::filesystem::path(word).filename() == "criu") return true;
-  }
-  return false;
+  return seen.name.starts_with("criu") || seen.name.starts_with("ld-linux");
 }
 
 }  // namespace
