@@ -115,7 +115,7 @@ test("of two checkpoints, the page has their names, the lines and the table of t
   const text = await page.innerText("#checkpoints");
   assert.match(text, /In B the processes stood still for 1\.20 s, 700 ms longer than in A \(500 ms\)\./);
   assert.match(text, /kymod waited for the disk for 2 % of the standstill in A, for 68 % in B\./);
-  assert.match(text, /images\s+size\s+500 B\s+1\.17 KiB\s+\+700 B\s+\+140 %/);
+  assert.match(text, /images\s+size\s+500 B\s+1\.17 KiB\s+\+700 B\s+\+140\.0 %/);
   assert.match(await page.innerText("#tables"), /written_bytes/);
   await page.close();
 });
