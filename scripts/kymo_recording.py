@@ -213,7 +213,10 @@ def load(path, rows=True):
     stem = _stem(path)
     metadata = _load_metadata(path.with_name(stem + ".meta.json"), notes)
     notes.extend(_metadata_notes(metadata or {}))
-    rows = _load_rows(path, notes) if rows else _no_rows(path, metadata)
+    with_rows = rows
+    rows = _load_rows(path, notes) if with_rows else _no_rows(path, metadata)
+    if with_rows and len(rows) == 1:
+        notes.append("only one row, so nothing can be compared: what was counted before it is in no figure")
     gaps = _load_gaps(path.with_name(stem + ".gaps.tsv"), notes)
     if metadata is not None:
         described = {column["name"] for column in metadata.get("columns", [])}

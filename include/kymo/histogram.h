@@ -133,8 +133,15 @@ class Histogram {
 
  private:
   friend class Registry;
-  Histogram(std::uint32_t first_cell, detail::BucketIndex index) noexcept
-      : first_cell_(first_cell), index_(index) {}
+  friend class TimedScope;
+  Histogram(std::uint32_t first_cell, detail::BucketIndex index, std::uint32_t unit_ns) noexcept
+      : first_cell_(first_cell), index_(index), unit_ns_(unit_ns) {}
+  // Records a duration in the unit of the histogram. One of bytes or pages takes none.
+  void record_ns(std::uint64_t ns) const noexcept {
+    if (unit_ns_ != 0) {
+      record(unit_ns_ == 1 ? ns : ns / unit_ns_);
+    }
+  }
   // Relaxed, as in Counter::add.
   static void add(detail::Cell& cell, std::uint64_t n) noexcept {
     cell.store(cell.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
@@ -142,6 +149,7 @@ class Histogram {
 
   std::uint32_t first_cell_;
   detail::BucketIndex index_;
+  std::uint32_t unit_ns_;  // nanoseconds in its unit; 1 for a count; 0: it is no time
 };
 
 }  // namespace kymo

@@ -17,7 +17,7 @@ enum class Kind : std::uint8_t {
 
 // The unit of a value. The name of a metric that is a time or a size must end in its unit (`_us`,
 // `_ns`, `_bytes`), and no other may. The registry checks this, and refuses the ending of a unit
-// that is not here (`_ms`, `_seconds`).
+// that is not here (`_ms`, `_seconds`, `_s`, `_kb`; not `_min`, which may be a minimum).
 enum class Unit : std::uint8_t { count, pages, bytes, nanoseconds, microseconds };
 
 // One dimension of a metric, with a fixed list of values. Each combination of field values is a
@@ -37,8 +37,8 @@ struct Metric {
   Kind kind = Kind::counter;
   Unit unit = Unit::count;
   std::vector<Field> fields{};
-  // For a histogram: the highest value of each bucket except the last, which has no bound. Else
-  // empty.
+  // Of a column of a histogram: the highest value of each bucket except the last, which has none.
+  // Only the registry sets it. Registering refuses a metric whose bounds are not empty.
   std::vector<std::uint64_t> bounds{};
 };
 

@@ -20,6 +20,7 @@ struct RecorderCounts;
 struct RunningCallback {
   std::string metric;                 // empty: none
   std::chrono::nanoseconds waited{};  // since the tick whose sample needs it was due
+  bool stopping = false;              // stop() was called: no tick is due any more
 };
 
 struct ProfilerOptions {
@@ -69,17 +70,17 @@ struct ProfilerOptions {
 // of slots. A writer thread passes the slots to the sink. A tick is captured if its sample begins
 // before the next deadline. Otherwise it is missed: it is counted and listed as a gap. No tick is
 // shifted, and no row is lost without being counted.
-// The recording's clock starts before start() opens the sink. Ticks are due from the moment when
-// the collector begins, just before start() returns. The time of the first row is therefore some
-// milliseconds.
+// The recording's clock starts before start() opens the sink. The first row is taken when the
+// collector begins, just before start() returns: what is counted from then on is in the recording.
+// Its time is therefore some milliseconds, and the first tick on a deadline is the next one.
 //
 // Threads:   start(), stop() and stats() from any thread. The instrumented program never has to
 //            wait.
 // Memory:    fixed from start() on.
 // Ownership: has a copy of `registry`, so a callback that owns its profiler is never destroyed.
 //            Shares the sink, which no other profiler may use meanwhile. The destructor stops.
-// Fork:      in a child without exec, the profiler is off (running() is false, stop() does
-//            nothing). The profiler of the parent is not affected.
+// Fork:      in a child without exec, also after daemon(3), the profiler is off: running() is
+//            false, start() and stop() fail. The profiler of the parent is not affected.
 // Errors:    start() checks the options before any thread runs. The message names the option, its
 //            value and what is allowed.
 class KYMO_API Profiler {
@@ -93,7 +94,7 @@ class KYMO_API Profiler {
   // Measures how long a sample takes, opens the sink and starts both threads. To measure it, the
   // collector's thread takes up to 200 samples: for 2 ms, or five samples if that is longer, but
   // for at most 50 ms and one more. So start() waits for the first calls of the callbacks, which
-  // run on another thread.
+  // run on another thread, and for the first row.
   // Errors: failed_precondition if start() succeeded before: make a new Profiler to record again.
   //         failed_precondition if another profiler uses the sink.
   //         deadline_exceeded, naming the metric, if a callback has not returned for five seconds.
@@ -111,11 +112,14 @@ class KYMO_API Profiler {
   //         callback of a recorded metric has thrown, because its columns kept their last values, 0 if
   //         there were none.
   //         deadline_exceeded, naming the metric, if a callback has not returned for
-  //         five seconds. Recording has then not stopped: call stop() again when the callback has
-  //         returned. The destructor waits just as long, and then leaves the recorder's memory to
-  //         its thread.
+  //         five seconds. No tick is due any more, but the files are not finished: call stop()
+  //         again when the callback has returned. The destructor waits just as long, and then
+  //         leaves the recorder's memory to its thread.
+  //         failed_precondition in a child of fork() whose parent had the profiler running.
   Result<void> stop();
   [[nodiscard]] bool running() const;
+  // Whether this is a child of fork(), and the profiler runs in the parent, or ran when it forked.
+  [[nodiscard]] bool runs_in_parent() const;
 
   // What the profiler has done so far; exact after stop().
   [[nodiscard]] ProfilerStats stats() const;

@@ -68,8 +68,8 @@ constexpr bool returns_unsigned() {
 // Ownership: the copies own the columns. Do not use counters after the last copy is destroyed. What
 //            callbacks refer to must outlive all copies. A callback that holds a copy of its own
 //            registry, or that owns a profiler of it, is never destroyed, and nor are the metrics.
-// Errors:    a name that is malformed, taken, or does not have the ending of its unit; more columns
-//            than kMaxCells. The message names the metric and what is allowed.
+// Errors:    a name that is malformed, taken (here or on /metrics), or does not have the ending of
+//            its unit; more columns than kMaxCells. The message names the metric and what is allowed.
 class KYMO_API Registry {
  public:
   using FamilyCallback = std::function<void(std::uint64_t* out)>;

@@ -17,7 +17,7 @@ namespace kymo {
 class ScopeTree;
 
 // The name of a scope or of its category. A string literal is kept without a copy. Pass a name that
-// is made at run time as std::string_view; it is copied into the tree.
+// is made at run time as kymo::ScopeName(name); it is copied into the tree.
 class ScopeName {
  public:
   consteval ScopeName(const char* literal) : text_(literal) {}  // NOLINT: implicit

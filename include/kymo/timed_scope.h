@@ -10,17 +10,19 @@
 
 namespace kymo {
 
-// A Scope whose duration, with its parts, is also recorded into a histogram of nanoseconds. So each
-// row of a recording has the distribution of the durations, also if the thread has entered no tree.
-// Register the histogram with Unit::nanoseconds, and without buckets: the default ones suit it.
+// A Scope whose duration, with its parts, is also recorded into a histogram. So each row of a
+// recording has the distribution of the durations, also if the thread has entered no tree.
+// Register the histogram with Unit::nanoseconds, and without buckets: the default ones suit it. One
+// of microseconds gets whole microseconds, one with Unit::count nanoseconds, and one of bytes or
+// pages nothing.
 //
 // Threads, errors: as Scope.
 // Ownership:       as Scope and Histogram.
 // Cost:            two reads of the clock and one Histogram::record(), beside that of Scope.
 class TimedScope {
  public:
-  TimedScope(ScopeName name, Histogram durations_ns, const ScopeOptions& options = {}) noexcept
-      : durations_ns_(durations_ns), begun_(Clock::now()), scope_(name, options) {}
+  TimedScope(ScopeName name, Histogram durations, const ScopeOptions& options = {}) noexcept
+      : durations_(durations), begun_(Clock::now()), scope_(name, options) {}
   ~TimedScope() { end(); }
   TimedScope(const TimedScope&) = delete;
   TimedScope& operator=(const TimedScope&) = delete;
@@ -41,7 +43,7 @@ class TimedScope {
     scope_.end();
     const std::chrono::nanoseconds time = Clock::now() - begun_;
     // Only a restore on another machine lets this clock go back.
-    durations_ns_.record(time.count() > 0 ? static_cast<std::uint64_t>(time.count()) : 0);
+    durations_.record_ns(time.count() > 0 ? static_cast<std::uint64_t>(time.count()) : 0);
   }
   // For CountBytes.
   [[nodiscard]] Scope& scope() noexcept { return scope_; }
@@ -49,7 +51,7 @@ class TimedScope {
  private:
   using Clock = std::chrono::steady_clock;
 
-  Histogram durations_ns_;
+  Histogram durations_;
   Clock::time_point begun_;
   Scope scope_;
   bool ended_ = false;

@@ -25,6 +25,8 @@ struct Trouble {
     callback_hangs,
     // Metrics were registered after the start, so the recording does not have them. Never over.
     unrecorded,
+    // This is a child of fork(), also by daemon(3), and the recorder is in the parent. Never over.
+    forked,
   };
   MissCause cause =
       MissCause::sink_error;  // of rows; or ring_full: the sink is too slow or blocked
@@ -39,7 +41,8 @@ struct Trouble {
 // over, however often the sink fails in between. Reports once each time that somebody has removed
 // or cut off the file. Reports once that the callback of a metric throws, once that a callback has
 // not returned for a second, and once that it has. Reports once each metric that is not recorded
-// because it was registered too late. Call look() about once a second, from any thread except the
+// because it was registered too late. Reports once that it is used in a child of fork(), in which
+// the recorder is off. Call look() about once a second, from any thread except the
 // sink's and those that run callbacks: what is blocked cannot report itself.
 //
 // Threads:   one at a time.
@@ -82,6 +85,7 @@ class KYMO_API TroubleWatch {
   std::set<std::pair<std::string, bool>> told_errors_;  // by metric and CallbackError::negative
   Wait wait_;
   std::size_t told_unrecorded_ = 0;  // how many metrics
+  bool told_forked_ = false;
 };
 
 }  // namespace kymo

@@ -23,7 +23,8 @@ constexpr std::uint64_t kFirstNegative = std::uint64_t{1} << 63;
 constexpr std::array<const char*, 4> kAdvice = {
     "the collector ran late: lower the rate, or give it a core",
     "the ring was full: give it more slots, or a faster disk",
-    "the disk refused rows: see that it has space",
+    "rows could not be kept: see that the disk has space, and that nothing removes or cuts off the "
+    "file",
     "the program stood still: it was checkpointed or stopped, or its machine paused",
 };
 
@@ -129,8 +130,9 @@ void judge_counters(const Summary& summary, std::vector<Verdict>& verdicts) {
         {Verdict::Level::warning,
          "the counter " + column.info.name +
              (column.max >= kFirstNegative ? " was 2^63 or more" : " goes back") +
-             ": a number below zero was probably added or recorded, so its rates, and the mean of "
-             "its histogram, are wrong; check for it before add() or record()"});
+             ": a number below zero was probably added or recorded, or its callback returned less "
+             "than before, so its rates, and the mean of its histogram, are wrong; check for it "
+             "before, or register what may fall as a gauge"});
   }
   if (found > kShown) {
     verdicts.back().text += "; so are " + std::to_string(found - kShown) + " more";
@@ -227,6 +229,11 @@ std::vector<Verdict> judge(const Summary& summary) {
         {Verdict::Level::warning,
          "how many ticks were missed is unknown: keep .meta.json and .gaps.tsv beside "
          "the .tsv"});
+  }
+  if (summary.rows == 1) {
+    verdicts.push_back({Verdict::Level::warning,
+                        "it has only one row, so nothing can be compared: what was counted before "
+                        "that row is in no figure"});
   }
   judge_gaps(summary, verdicts);
   if (const auto& metadata = summary.recording.metadata; metadata && metadata->stats) {

@@ -22,8 +22,9 @@ void CallbackMetric::read(std::uint64_t* out) noexcept {
       all_bits |= last_[i] = out[i];
     }
     if (all_bits >= kFirstNegative) {
-      note_negative(*std::find_if(last_.begin(), last_.end(),
-                                  [](std::uint64_t value) { return value >= kFirstNegative; }));
+      const auto found = std::find_if(last_.begin(), last_.end(),
+                                      [](std::uint64_t value) { return value >= kFirstNegative; });
+      note_negative(*found, static_cast<std::size_t>(found - last_.begin()));
     }
     return;
   } catch (const std::exception& error) {
@@ -50,10 +51,11 @@ void CallbackMetric::note(const char* what) noexcept {
   }
 }
 
-void CallbackMetric::note_negative(std::uint64_t value) noexcept {
+void CallbackMetric::note_negative(std::uint64_t value, std::size_t column) noexcept {
   const std::lock_guard lock(mutex_);
   ++negatives_;
   last_negative_ = value;
+  negative_column_ = column;
   all_errors_->fetch_add(1, std::memory_order_relaxed);
 }
 
@@ -66,7 +68,8 @@ void CallbackMetric::add_errors(std::vector<CallbackError>* errors) const {
     errors->push_back({name_, negatives_,
                        std::to_string(last_negative_) + ", which is " +
                            std::to_string(static_cast<std::int64_t>(last_negative_)) +
-                           " as a number with a sign",
+                           " as a number with a sign" +
+                           (columns_.size() == 1 ? "" : ", in " + columns_[negative_column_]),
                        true});
   }
 }

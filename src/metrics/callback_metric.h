@@ -19,13 +19,14 @@ namespace kymo {
 // any.
 class CallbackMetric {
  public:
-  // Each error is counted in `all_errors`, too.
-  CallbackMetric(std::string name, std::size_t columns, Registry::FamilyCallback read,
+  // `columns`: their names. Each error is counted in `all_errors`, too.
+  CallbackMetric(std::string name, std::vector<std::string> columns, Registry::FamilyCallback read,
                  std::shared_ptr<std::atomic<std::uint64_t>> all_errors)
       : name_(std::move(name)),
+        columns_(std::move(columns)),
         read_(std::move(read)),
         all_errors_(std::move(all_errors)),
-        last_(columns) {}
+        last_(columns_.size()) {}
 
   // Stores one value for each column at `out`. If the callback throws, these are the values that it
   // gave last, and the error is kept.
@@ -38,9 +39,10 @@ class CallbackMetric {
 
  private:
   void note(const char* what) noexcept;
-  void note_negative(std::uint64_t value) noexcept;
+  void note_negative(std::uint64_t value, std::size_t column) noexcept;
 
   const std::string name_;
+  const std::vector<std::string> columns_;
   const Registry::FamilyCallback read_;
   const std::shared_ptr<std::atomic<std::uint64_t>> all_errors_;
   std::vector<std::uint64_t> last_;
@@ -49,6 +51,7 @@ class CallbackMetric {
   std::string what_;
   std::uint64_t negatives_ = 0;
   std::uint64_t last_negative_ = 0;
+  std::size_t negative_column_ = 0;  // that had it
 };
 
 }  // namespace kymo

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "metrics/exposition_name.h"
 #include "metrics/unit_names.h"
 
 namespace kymo {
@@ -41,8 +42,15 @@ bool is_field_value(std::string_view text) {
 constexpr std::array kSuffixes = {std::pair{"_bytes", Unit::bytes},
                                   std::pair{"_ns", Unit::nanoseconds},
                                   std::pair{"_us", Unit::microseconds}};
-// The suffixes of units that no column has.
-constexpr std::array kForeignSuffixes = {"_ms", "_seconds", "_minutes", "_hours"};
+// The suffixes of units that no column has. Not `_min`, which often means the lowest value.
+constexpr std::array kForeignTimes = {
+    "_ms",      "_s",      "_sec",          "_secs", "_second", "_seconds",    "_minute",
+    "_minutes", "_hour",   "_hours",        "_days", "_msec",   "_millis",     "_milliseconds",
+    "_usec",    "_micros", "_microseconds", "_nsec", "_nanos",  "_nanoseconds"};
+constexpr std::array kForeignSizes = {"_kb",  "_mb",     "_gb",     "_kib",   "_mib",
+                                      "_gib", "_kbytes", "_mbytes", "_gbytes"};
+// Labels that Prometheus itself gives to histograms and summaries.
+constexpr std::array kPrometheusLabels = {"le", "quantile"};
 
 Error refused(const Metric& metric, const std::string& why) {
   return Error{Code::invalid_argument, "metric '" + metric.name + "': " + why, 0};
@@ -75,6 +83,17 @@ Result<void> check_metric(const Metric& metric) {
   if (!is_name(metric.name)) {
     return refused(metric, "a name is [a-z][a-z0-9_]*, at most 64 characters");
   }
+  if (static_cast<std::size_t>(metric.unit) >= kUnitNames.size()) {
+    return refused(metric, "its unit is none of kymo::Unit");
+  }
+  if (metric.kind != Kind::counter && metric.kind != Kind::gauge) {
+    return refused(metric, "its kind is none of kymo::Kind");
+  }
+  if (!metric.bounds.empty()) {
+    return refused(metric,
+                   "leave its bounds empty: the registry sets those of a histogram, which you "
+                   "choose by the second argument of histogram(), kymo::HistogramBuckets");
+  }
   for (const auto& [suffix, unit] : kSuffixes) {
     if (metric.unit == unit && !metric.name.ends_with(suffix)) {
       return refused(metric,
@@ -94,7 +113,16 @@ Result<void> check_metric(const Metric& metric) {
   return {};
 }
 
-Result<void> check_ending(const Metric& metric) {
+Result<void> check_own(const Metric& metric) {
+  for (const Field& field : metric.fields) {
+    if (std::find(kPrometheusLabels.begin(), kPrometheusLabels.end(), field.name) !=
+        kPrometheusLabels.end()) {
+      return refused(metric, "the field name '" + field.name +
+                                 "' belongs to Prometheus's own histograms and summaries; choose "
+                                 "another name");
+    }
+  }
+
   for (const auto& [suffix, unit] : kSuffixes) {
     // A time or a size that is called a count would be shown, exported and compared as a count.
     if (metric.unit != unit && metric.name.ends_with(suffix)) {
@@ -103,14 +131,35 @@ Result<void> check_ending(const Metric& metric) {
                                  unit_name(unit) + ", or choose another name");
     }
   }
-  for (const char* suffix : kForeignSuffixes) {
+  for (const char* suffix : kForeignTimes) {
     if (metric.name.ends_with(suffix)) {
       return refused(metric, std::string("its name ends in '") + suffix +
                                  "', a unit that no column has: record microseconds ('_us') or "
                                  "nanoseconds ('_ns')");
     }
   }
+  for (const char* suffix : kForeignSizes) {
+    if (metric.name.ends_with(suffix)) {
+      return refused(metric, std::string("its name ends in '") + suffix +
+                                 "', a unit that no column has: record bytes ('_bytes')");
+    }
+  }
   return {};
+}
+
+std::vector<std::string> shown_names(const Metric& metric, bool histogram) {
+  // What a name consists of. A histogram's columns have the unit `count`, and bounds.
+  const Metric shown{.name = metric.name,
+                     .kind = metric.kind,
+                     .unit = histogram ? Unit::count : metric.unit,
+                     .bounds = std::vector<std::uint64_t>(histogram ? 1 : 0)};
+  std::vector<std::string> names{exposition_name(shown, "")};
+  if (histogram) {
+    for (const char* ending : {"_bucket", "_sum", "_count"}) {
+      names.push_back(names.front() + ending);
+    }
+  }
+  return names;
 }
 
 Result<void> check_buckets(const Metric& metric, const HistogramBuckets& buckets) {

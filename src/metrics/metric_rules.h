@@ -10,15 +10,18 @@
 
 namespace kymo {
 
-// Checks a metric against the rules of kymo/metric.h, except that of check_ending(). Every metric
+// Checks a metric against the rules of kymo/metric.h, except those of check_own(). Every metric
 // passes it, also one of a file that an earlier libkymo wrote. The error names the metric, the part
 // that is wrong and what is allowed.
 Result<void> check_metric(const Metric& metric);
 
-// Checks that the name does not end in a unit that the metric does not have. Only for a metric that
-// this program registers: in a counter file the buckets of `wait_us` are a count, and an earlier
-// libkymo accepted `busy_ms`.
-Result<void> check_ending(const Metric& metric);
+// Checks that the name does not end in a unit that the metric does not have, and that no field has
+// the name of one of Prometheus's own labels. Only for a metric that this program registers: in a
+// counter file the buckets of `wait_us` are a count, and an earlier libkymo accepted `busy_ms`.
+Result<void> check_own(const Metric& metric);
+
+// The names that the metric has on /metrics, without a prefix: one, or four of a histogram.
+std::vector<std::string> shown_names(const Metric& metric, bool histogram);
 
 // Checks the buckets of a histogram against the rules of kymo/histogram.h.
 Result<void> check_buckets(const Metric& metric, const HistogramBuckets& buckets);

@@ -19,12 +19,28 @@ namespace {
 
 struct Entry {
   std::vector<Column> columns;
+  std::vector<std::string> shown;            // its names on /metrics
   std::uint32_t first_cell = 0;              // unused for a callback
   std::vector<std::uint64_t> base_sums;      // what the cells held when they were reserved
   std::shared_ptr<CallbackMetric> callback;  // null for counters
 
   [[nodiscard]] const std::string& name() const { return columns.front().metric->name; }
 };
+
+// How a histogram of this unit records a duration: Histogram::unit_ns_.
+std::uint32_t ns_of(Unit unit) {
+  switch (unit) {
+    case Unit::count:
+    case Unit::nanoseconds:
+      return 1;
+    case Unit::microseconds:
+      return 1000;
+    case Unit::pages:
+    case Unit::bytes:
+      return 0;
+  }
+  return 0;
+}
 
 }  // namespace
 
@@ -49,14 +65,34 @@ struct Registry::State {
     }
   }
 
-  Result<void> check_new(const Metric& metric) const {
+  Result<void> check_new(const Metric& metric, bool histogram = false) const {
     if (Result<void> rules = check_metric(metric); !rules) {
       return rules;
     }
-    if (Result<void> ending = check_ending(metric); !ending) {
-      return ending;
+    if (Result<void> own = check_own(metric); !own) {
+      return own;
     }
-    return check_name(metric.name);
+    if (Result<void> name = check_name(metric.name); !name) {
+      return name;
+    }
+    return check_shown(metric, shown_names(metric, histogram));
+  }
+
+  // Checks that no other metric has one of these names on /metrics: Prometheus refuses the whole
+  // scrape then.
+  Result<void> check_shown(const Metric& metric, const std::vector<std::string>& names) const {
+    for (const Entry& entry : entries) {
+      for (const std::string& name : names) {
+        if (std::find(entry.shown.begin(), entry.shown.end(), name) != entry.shown.end()) {
+          return Error{Code::already_exists,
+                       "metric '" + metric.name + "': on /metrics its name is '" + name +
+                           "', which metric '" + entry.name() +
+                           "' has there already; choose another name",
+                       0};
+        }
+      }
+    }
+    return {};
   }
 
   // Checks that no metric, and no column of a histogram, has this name.
@@ -73,11 +109,17 @@ struct Registry::State {
     return {};
   }
 
+  // `shown`: its names on /metrics, which no other metric may have; none: a metric of another program.
   // Precondition: the mutex is held.
-  void add_callback(Metric metric, Registry::FamilyCallback read) {
+  void add_callback(Metric metric, std::vector<std::string> shown, Registry::FamilyCallback read) {
     Entry entry;
+    entry.shown = std::move(shown);
     entry.columns = columns_of(std::move(metric));
-    entry.callback = std::make_shared<CallbackMetric>(entry.name(), entry.columns.size(),
+    std::vector<std::string> names;
+    for (const Column& column : entry.columns) {
+      names.push_back(column.name);
+    }
+    entry.callback = std::make_shared<CallbackMetric>(entry.name(), std::move(names),
                                                       std::move(read), callback_errors);
     entries.push_back(std::move(entry));
   }
@@ -98,24 +140,26 @@ struct Registry::State {
                        " of them (kymo::kMaxCells)",
                    0};
     }
-    return add_cells(columns_of(std::move(metric)));
+    std::vector<std::string> shown = shown_names(metric, false);
+    return add_cells(columns_of(std::move(metric)), std::move(shown));
   }
 
   Result<std::uint32_t> add_histogram(Metric metric, const HistogramBuckets& buckets) {
     const std::lock_guard lock(mutex);
-    if (Result<void> fresh = check_new(metric); !fresh) {
+    if (Result<void> fresh = check_new(metric, true); !fresh) {
       return fresh.error();
     }
     if (Result<void> valid = check_buckets(metric, buckets); !valid) {
       return valid.error();
     }
+    std::vector<std::string> shown = shown_names(metric, true);
     std::vector<Column> columns = histogram_columns(std::move(metric), buckets);
     for (const Column& column : columns) {
       if (Result<void> fresh = check_name(column.name); !fresh) {
         return fresh.error();
       }
     }
-    return add_cells(std::move(columns));
+    return add_cells(std::move(columns), std::move(shown));
   }
 
   // Lists the metric for the readers of the counter file. For them, the sum and the count of a
@@ -133,9 +177,10 @@ struct Registry::State {
   }
 
   // Precondition: the mutex is held.
-  Result<std::uint32_t> add_cells(std::vector<Column> columns) {
+  Result<std::uint32_t> add_cells(std::vector<Column> columns, std::vector<std::string> shown) {
     Entry entry;
     entry.columns = std::move(columns);
+    entry.shown = std::move(shown);
     const std::string& name = entry.name();
     Result<std::uint32_t> first = detail::reserve_cells(entry.columns.size());
     if (!first) {
@@ -178,11 +223,12 @@ Result<CounterFamily> Registry::counter_family(Metric metric) {
 }
 
 Result<Histogram> Registry::histogram(Metric metric, const HistogramBuckets& buckets) {
+  const std::uint32_t unit_ns = ns_of(metric.unit);
   Result<std::uint32_t> first = state_->add_histogram(std::move(metric), buckets);
   if (!first) {
     return first.error();
   }
-  return Histogram(*first, detail::BucketIndex(buckets));
+  return Histogram(*first, detail::BucketIndex(buckets), unit_ns);
 }
 
 Result<Histogram> Registry::histogram(Metric metric) {
@@ -204,7 +250,8 @@ Result<void> Registry::add_callback(Metric metric, Callback read) {
   if (Result<void> fresh = state_->check_new(metric); !fresh) {
     return fresh;
   }
-  state_->add_callback(std::move(metric),
+  std::vector<std::string> shown = shown_names(metric, false);
+  state_->add_callback(std::move(metric), std::move(shown),
                        [read = std::move(read)](std::uint64_t* out) { *out = read(); });
   return {};
 }
@@ -217,7 +264,8 @@ Result<void> Registry::callback_family(Metric metric, FamilyCallback read) {
   if (Result<void> fresh = state_->check_new(metric); !fresh) {
     return fresh;
   }
-  state_->add_callback(std::move(metric), std::move(read));
+  std::vector<std::string> shown = shown_names(metric, false);
+  state_->add_callback(std::move(metric), std::move(shown), std::move(read));
   return {};
 }
 
@@ -230,7 +278,7 @@ Result<void> RegistryAccess::add_foreign(Registry& registry, Metric metric,
   if (Result<void> fresh = registry.state_->check_name(metric.name); !fresh) {
     return fresh;
   }
-  registry.state_->add_callback(std::move(metric), std::move(read));
+  registry.state_->add_callback(std::move(metric), {}, std::move(read));
   return {};
 }
 

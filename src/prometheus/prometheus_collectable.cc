@@ -4,6 +4,7 @@
 
 #include <limits>
 #include <stdexcept>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -25,6 +26,22 @@ double scale_of(Unit unit) {
       return 1.0;
   }
   return 1.0;
+}
+
+// The help of a metric as the text format wants it. prometheus-cpp prints it as it is, and a raw
+// newline breaks the whole scrape.
+std::string escaped(const std::string& help) {
+  std::string text;
+  for (const char c : help) {
+    if (c == '\n') {
+      text += "\\n";
+    } else if (c == '\\') {
+      text += "\\\\";
+    } else {
+      text += c;
+    }
+  }
+  return text;
 }
 
 ::prometheus::ClientMetric to_client_metric(const Column& column, std::uint64_t value) {
@@ -80,7 +97,7 @@ class RegistryCollectable final : public ::prometheus::Collectable {
       std::string name = prometheus_name(metric, prefix_);
       if (!metric.bounds.empty()) {
         families.push_back({std::move(name),
-                            metric.help,
+                            escaped(metric.help),
                             ::prometheus::MetricType::Histogram,
                             {to_histogram(&columns[i], &values[i])}});
         i += metric.bounds.size() + 2;  // skip the other buckets, the sum and the count
@@ -88,7 +105,7 @@ class RegistryCollectable final : public ::prometheus::Collectable {
       }
       if (families.empty() || families.back().name != name) {
         families.push_back({std::move(name),
-                            metric.help,
+                            escaped(metric.help),
                             metric.kind == Kind::counter ? ::prometheus::MetricType::Counter
                                                          : ::prometheus::MetricType::Gauge,
                             {}});

@@ -220,6 +220,22 @@ TEST(Summary, ARecordingOfNothingIsBad) {
   EXPECT_EQ(judge(summary)[0].level, Verdict::Level::bad);
 }
 
+// Before the fix, it said "no problem was found" beside figures that were all 0 or missing.
+TEST(Summary, ARecordingOfOneRowSaysThatNothingCanBeCompared) {
+  const tests::TempFolder folder;
+  const auto first_verdict = [&](const char* name, const char* rows) {
+    const std::string path = folder.file(std::string(name) + ".tsv", rows);
+    static_cast<void>(folder.file(
+        std::string(name) + ".meta.json",
+        R"({"format_version":1,"state":"ended","stats":{"ticks_due":1,"rows_written":1}})"));
+    return judge(summarize_ok(path))[0].text;
+  };
+  EXPECT_EQ(first_verdict("one", "Time (ns)\tc\n1000\t5\n"),
+            "it has only one row, so nothing can be compared: what was counted before that row is "
+            "in no figure");
+  EXPECT_EQ(first_verdict("two", "Time (ns)\tc\n1000\t5\n2000\t6\n"), "no problem was found");
+}
+
 // Before the fix, it said that the recorder was stopped or killed before its first row.
 TEST(Summary, ARecordingWhoseRowsTheDiskRefusedSaysSo) {
   const tests::TempFolder folder;

@@ -1,7 +1,8 @@
 """Compiles and runs every C++ program shown in the README and in docs/.
 
 A block fenced as ```cpp must be a whole program that exits with 0. It is linked with the libkymo of this build, and
-runs in an empty folder. One fenced as ```cpp restarts runs twice there, as a service does. Prints one line for each fault. Exits with 1 if there is any."""
+runs in an empty folder. One fenced as ```cpp restarts runs twice there, as a service does. If it leaves a recording,
+somebody who reads it must see what the program counted: the last row differs from the first. Prints one line for each fault. Exits with 1 if there is any."""
 
 import argparse
 import pathlib
@@ -37,7 +38,14 @@ def fault_of(source, flags, folder, runs):
             return f"still ran after {RUN_SECONDS} s"
         if ran.returncode:
             return f"ended with {ran.returncode} in run {run}: {ran.stderr}"
-    return None
+    return next((f"{file.name} shows nothing: its last row is its first, or has the same values"
+                 for file in sorted(folder.glob("*.tsv")) if shows_nothing(file)), None)
+
+
+def shows_nothing(file):
+    """Whether each figure of a report on this recording is 0, or missing."""
+    rows = [line.split("\t")[1:] for line in file.read_text().splitlines()[1:]]
+    return not file.name.endswith(".gaps.tsv") and (not rows or rows[0] == rows[-1])
 
 
 def check(documents, flags):

@@ -33,6 +33,13 @@ class CheckSnippetsTest(unittest.TestCase):
         _, faults = self.faults_of("```cpp\nint main() { return 3; }\n```\n")
         self.assertIn("page.md:2: ended with 3", faults[0])
 
+    def test_a_recording_that_shows_nothing(self):
+        program = '#include <fstream>\nint main() {{ std::ofstream("run.tsv") << "Time (ns)\\tc\\n1\\t5\\n{}"; }}\n'
+        for rows in ("", "2\\t5\\n"):
+            _, faults = self.faults_of(f"```cpp\n{program.format(rows)}```\n")
+            self.assertIn("run.tsv shows nothing", faults[0])
+        self.assertEqual(self.faults_of(f"```cpp\n{program.format('2' + chr(92) + 't6')}```\n"), (1, []))
+
     def test_a_service_that_fails_when_it_starts_again(self):
         program = '#include <fstream>\nint main() { if (std::ifstream("x")) return 1; std::ofstream("x"); }\n'
         self.assertEqual(self.faults_of(f"```cpp\n{program}```\n"), (1, []))

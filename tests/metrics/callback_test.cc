@@ -71,7 +71,8 @@ TEST(Callback, ValuesThatAreProbablyNegativeAreCountedAndRecordedAsTheyAre) {
   EXPECT_TRUE(errors[0].negative);
   EXPECT_EQ(errors[0].count, 1U);
   EXPECT_EQ(errors[0].what,
-            "9223372036854775808, which is -9223372036854775808 as a number with a sign");
+            "9223372036854775808, which is -9223372036854775808 as a number with a sign, in "
+            "levels[right]");
   fails = true;
   EXPECT_EQ(sample(*sampler), (Row{1, value})) << "the last values, which count no more";
   errors = registry.callback_errors();

@@ -48,6 +48,75 @@ TEST(Registry, ATimeWasAcceptedAsACount) {
   EXPECT_EQ(refusal(metric("bus")), "accepted");
 }
 
+// Before, `{10, 100, 1000}` gave columns such as h_us[1001-1], and a counter or a gauge with bounds
+// ended the next scrape in a segmentation fault.
+TEST(Registry, BoundsOfTheCallerWereTakenForThoseOfAHistogram) {
+  Registry registry;
+  Metric bounded = metric("bounded");
+  bounded.bounds = {1, 2};
+  const std::string why =
+      "metric 'bounded': leave its bounds empty: the registry sets those of a histogram, which you "
+      "choose by the second argument of histogram(), kymo::HistogramBuckets";
+  EXPECT_EQ(registry.counter(bounded).error().message, why);
+  EXPECT_EQ(registry.counter_family(bounded).error().message, why);
+  EXPECT_EQ(registry.histogram(bounded).error().message, why);
+  EXPECT_EQ(registry.histogram(bounded, {1, 8, 1}).error().message, why);
+  bounded.kind = Kind::gauge;
+  EXPECT_EQ(registry.callback(bounded, [] { return 1U; }).error().message, why);
+  EXPECT_EQ(registry.callback_family(bounded, [](std::uint64_t*) {}).error().message, why);
+  EXPECT_TRUE(registry.columns().empty());
+}
+
+TEST(Registry, RefusesAUnitOrAKindThatIsNone) {
+  EXPECT_EQ(refusal(metric("a", static_cast<Unit>(77))),
+            "metric 'a': its unit is none of kymo::Unit");
+  Metric odd = metric("a");
+  odd.kind = static_cast<Kind>(9);
+  EXPECT_NE(refusal(odd), "accepted");
+}
+
+TEST(Registry, ManyOtherTimesAndSizesWereAcceptedAsACount) {
+  for (const char* name :
+       {"time_s", "wait_sec", "latency_nanoseconds", "latency_micros", "wait_msec", "up_days"}) {
+    EXPECT_NE(refusal(metric(name)).find("record microseconds ('_us')"), std::string::npos) << name;
+  }
+  for (const char* name : {"size_kb", "used_mib", "sent_gbytes"}) {
+    EXPECT_NE(refusal(metric(name)).find("record bytes ('_bytes')"), std::string::npos) << name;
+  }
+  for (const char* name : {"depth_min", "s", "jobs", "mb", "steps", "process"}) {
+    EXPECT_EQ(refusal(metric(name)), "accepted") << name;
+  }
+}
+
+// Prometheus refuses a whole scrape in which a name appears twice.
+TEST(Registry, RefusesTheSameNameOnMetricsTwice) {
+  Registry registry;
+  ASSERT_TRUE(registry.counter(metric("requests")));
+  const Result<Counter> again = registry.counter(metric("requests_total"));
+  ASSERT_FALSE(again);
+  EXPECT_EQ(again.error().code, Code::already_exists);
+  EXPECT_EQ(again.error().message,
+            "metric 'requests_total': on /metrics its name is 'requests_total', which metric "
+            "'requests' has there already; choose another name");
+  ASSERT_TRUE(registry.histogram(metric("wait_us", Unit::microseconds)));
+  EXPECT_NE(registry.histogram(metric("wait_ns", Unit::nanoseconds))
+                .error()
+                .message.find("'wait_seconds', which metric 'wait_us'"),
+            std::string::npos);
+  const Metric sum{"wait_seconds_sum", "help", Kind::gauge, Unit::count};
+  EXPECT_FALSE(registry.callback(sum, [] { return 1U; })) << "a name of the histogram";
+  EXPECT_TRUE(registry.counter(metric("wait_ns", Unit::nanoseconds)))
+      << "the name of a counter ends in _total";
+}
+
+TEST(Registry, RefusesTheNamesOfPrometheusOwnLabels) {
+  for (const char* name : {"le", "quantile"}) {
+    EXPECT_EQ(refusal(metric("a", Unit::count, {{name, {"x"}}})),
+              std::string("metric 'a': the field name '") + name +
+                  "' belongs to Prometheus's own histograms and summaries; choose another name");
+  }
+}
+
 TEST(Registry, RefusesBadFields) {
   EXPECT_NE(refusal(metric("a", Unit::count, {{"f", {}}})).find("has no values"),
             std::string::npos);

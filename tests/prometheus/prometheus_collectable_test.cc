@@ -54,6 +54,15 @@ TEST(PrometheusCollectable, SerializesCountersGaugesAndLabels) {
   EXPECT_NE(text.find("kymo_phase 4\n"), std::string::npos) << text;
 }
 
+// Before the fix, the second line of the help was a line of its own, which broke the whole scrape.
+TEST(PrometheusCollectable, AHelpIsOneLine) {
+  Registry registry;
+  ASSERT_TRUE(registry.counter({"steps", "Steps\nmade in C:\\", Kind::counter, Unit::count, {}}));
+  const std::string text =
+      ::prometheus::TextSerializer().Serialize(make_prometheus_collectable(registry)->Collect());
+  EXPECT_NE(text.find("# HELP steps_total Steps\\nmade in C:\\\\\n"), std::string::npos) << text;
+}
+
 // Before the fix, this was a segmentation fault.
 TEST(PrometheusCollectable, OutlivesItsRegistry) {
   auto registry = std::make_unique<Registry>();

@@ -184,6 +184,9 @@ class DamagedRecording(unittest.TestCase):
     def test_time_that_goes_back(self):
         self.assert_left_out("5\t1\n4\t2\n6\t3\n", [1, 3], "line 3: its time is before")
 
+    def test_a_single_row_is_said_to_show_nothing(self):
+        self.assert_left_out("1\t5\n", [5], "only one row, so nothing can be compared")
+
     def test_header_without_rows(self):
         self.assert_left_out("", [])
         self.assertEqual(len(kymo_recording.load(self.path).rates()), 0)

@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "base/clock.h"
@@ -100,6 +102,24 @@ TEST_F(TimedScopeTest, IsInTheHistogramWhereNobodyHasATree) {
     const TimedScope scope("parse", durations_);
   }
   EXPECT_EQ(column("parse_ns_count"), 3U);
+}
+
+// Before, 2 ms were shown as 2.08 s in a histogram of microseconds.
+TEST_F(TimedScopeTest, RecordsInTheUnitOfItsHistogram) {
+  const Histogram whole =
+      registry_.histogram({"whole_us", "Time", Kind::counter, Unit::microseconds, {}}).value();
+  const Histogram sizes =
+      registry_.histogram({"sent_bytes", "Bytes", Kind::counter, Unit::bytes, {}}).value();
+  {
+    const TimedScope outer("outer", durations_);  // lasts longer than the next two
+    const TimedScope scope("parse", whole);
+    const TimedScope wrong("parse", sizes);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  EXPECT_EQ(column("whole_us_count"), 1U);
+  EXPECT_GE(column("whole_us_sum"), 1000U);
+  EXPECT_LE(column("whole_us_sum"), column("parse_ns_sum") / 1000);
+  EXPECT_EQ(column("sent_bytes_count"), 0U) << "a duration is no size";
 }
 
 }  // namespace

@@ -25,9 +25,18 @@ Collector::Collector(const Options& options, const Sampler& sampler, Ring& ring,
 void Collector::begin() {
   Pacer::reduce_wakeup_latency();
   last_ns_ = monotonic_ns();
-  tick_ = newest_due(last_ns_) + 1;
+  tick_ = newest_due(last_ns_);
   counts_.first_tick.set(tick_);
   standstill_.note(last_ns_);
+}
+
+void Collector::take_first_sample() {
+  const std::uint64_t now_ns = std::max(monotonic_ns(), last_ns_);
+  miss_until(newest_due(now_ns), MissCause::late);  // if the thread had to wait since begin()
+  last_ns_ = now_ns;
+  if (have_slot()) {
+    sample_into_slot(now_ns, 0);
+  }
 }
 
 void Collector::run() {
@@ -71,7 +80,7 @@ void Collector::capture(std::uint64_t now_ns) {
     return;
   }
   backoff_ns_ = 0;
-  sample_into_slot(now_ns);
+  sample_into_slot(now_ns, now_ns - std::min(now_ns, deadline_of(tick_)));
 }
 
 void Collector::catch_up(std::uint64_t now_ns, bool clocks_changed) {
@@ -115,7 +124,7 @@ bool Collector::have_slot() {
   return holds_slot_;
 }
 
-void Collector::sample_into_slot(std::uint64_t now_ns) {
+void Collector::sample_into_slot(std::uint64_t now_ns, std::uint64_t error_ns) {
   const std::uint64_t begin_ns = now_ns;
   sampler_.read(row_.data() + 1);
   // If the clock went back meanwhile, the window is 0 and not nearly 2^64.
@@ -127,7 +136,6 @@ void Collector::sample_into_slot(std::uint64_t now_ns) {
     slot_begun_ns_ = begin_ns;
   }
 
-  const std::uint64_t error_ns = begin_ns - std::min(begin_ns, deadline_of(tick_));
   counts_.timing_error_ns.add(error_ns);
   counts_.timing_errors.record(error_ns);
   counts_.on_time.add(2 * error_ns <= options_.interval_ns ? 1 : 0);
@@ -189,10 +197,13 @@ void Collector::take_last_sample() {
   // First the ticks that were due since the last capture, then the last sample as one more tick.
   const bool due_passed = now_ns >= deadline_of(tick_);
   if (due_passed) {
+    if (holds_slot_) {
+      count_late_by_sample(newest_due(now_ns));
+    }
     miss_until(newest_due(now_ns) + 1, holds_slot_ ? MissCause::late : MissCause::ring_full);
   }
   if (holds_slot_) {
-    sample_into_slot(now_ns);
+    sample_into_slot(now_ns, 0);  // it is before the deadline of its tick
   } else {
     miss_until(tick_ + 1, MissCause::ring_full);
   }

@@ -54,6 +54,9 @@ class Collector {
   // Sets the first tick: every deadline from now on is due. Call it on the thread of run(), before
   // run().
   void begin();
+  // Takes the row before the first tick, after begin() and before run(). It counts as the tick
+  // whose deadline has just passed; as it waited for no deadline, it has no timing error.
+  void take_first_sample();
   // Returns when `stop` was signalled and the last slot, which may be partly full, is handed over.
   void run();
 
@@ -69,7 +72,8 @@ class Collector {
   void capture(std::uint64_t now_ns);
   // Called if the deadline of the next tick has passed already, or if the clocks have changed.
   void catch_up(std::uint64_t now_ns, bool clocks_changed);
-  void sample_into_slot(std::uint64_t now_ns);
+  // `error_ns`: how much later than its deadline the sample begins.
+  void sample_into_slot(std::uint64_t now_ns, std::uint64_t error_ns);
   // Counts the late ticks up to `end` that the last sample took.
   void count_late_by_sample(std::uint64_t end);
   void back_off(std::uint64_t now_ns);

@@ -54,7 +54,7 @@ void Writer::run() {
       }
       keep_error(call_foreign(kSink, [this]() -> Result<void> {
         sink_.progress(stats_());
-        sink_error_.set_lost(sink_.lost_rows());
+        sink_error_.set_lost(lost());
         return {};
       }));
       next_progress_ns = now_ns + kProgressNs;
@@ -62,6 +62,17 @@ void Writer::run() {
   }
   late_causes_.finish();
   close_refused_gap();
+}
+
+LostRows Writer::lost() const {
+  LostRows lost = sink_.lost_rows();
+  if (ring_.memory().lost_file()) {
+    lost.text += lost.text.empty() ? "" : "; ";
+    lost.text += "the ring file " + ring_.memory().path() +
+                 " was removed or replaced by another program: if this program is killed, the rows "
+                 "that are not in the recording yet are lost";
+  }
+  return lost;
 }
 
 void Writer::drain() {

@@ -85,6 +85,8 @@ class Writer {
  private:
   void drain();
   void drain_gaps();
+  // What the sink has lost, and whether the file of the ring is gone.
+  [[nodiscard]] LostRows lost() const;
   void write_slot(const Ring::Slot& slot, const Rows& rows);
   // Gives up `rows` rows, those of the ticks first .. last.
   void refuse(std::uint64_t first, std::uint64_t last, std::size_t rows, const std::string& why);

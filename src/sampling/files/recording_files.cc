@@ -235,6 +235,8 @@ Result<void> RecordingFiles::replace_metadata(const ProfilerStats& stats, const 
   metadata["about"] = *about_;
   if (!part_->is_null()) {
     metadata["part"] = *part_;
+  }
+  if (is_cut_ || !part_->is_null()) {
     for (const StatsMember& figure : kStatsMembers) {
       if (figure.of_part == StatsOfPart::unknown) metadata["stats"].erase(figure.name);
     }

@@ -58,6 +58,9 @@ class RecordingFiles {
   // Merges these members into "about".
   void merge_about(const nlohmann::json& about);
   void set_part(nlohmann::json part);
+  // The rows are cut out of a longer recording: the recorder does not know which of its figures
+  // belong to them, as for a part.
+  void set_cut() { is_cut_ = true; }
   // Replaces the metadata. `state` is "running", "ended", or "failed": it has ended, and the disk
   // has taken none of its rows. For the latter two, the other files are closed first: when a reader sees
   // them, nothing writes to the files any more.
@@ -104,6 +107,7 @@ class RecordingFiles {
   std::vector<Gap> longest_gaps_;         // longest first
   std::vector<Mark> marks_;
   bool ended_ = false;
+  bool is_cut_ = false;
 };
 
 }  // namespace kymo

@@ -21,6 +21,7 @@ Result<CutFiles> CutFiles::create(const std::string& path, const RecordingInfo& 
   if (!files) {
     return files.error();
   }
+  files->set_cut();
   return CutFiles(*std::move(files), stream, base_ns, std::move(own_columns), own.indexes);
 }
 

@@ -168,7 +168,8 @@ struct Profiler::State {
     alignas(kCacheLine) Event wake_writer;
     alignas(kCacheLine) Collector collector;
     alignas(kCacheLine) Writer writer;
-    alignas(kCacheLine) std::atomic<bool> collector_ended{false};
+    alignas(kCacheLine) std::atomic<bool> first_row_taken{false};
+    std::atomic<bool> collector_ended{false};
     std::thread collector_thread;
     std::thread writer_thread;
   };
@@ -189,6 +190,7 @@ struct Profiler::State {
   std::vector<std::string> unrecorded;  // after stop(): what unrecorded_metrics() returned then
   SinkError sink_error;
   std::atomic<bool> running{false};
+  std::atomic<bool> stopping{false};          // stop() was called
   std::atomic<pid_t> owner{0};                // the process that has the threads
   std::atomic<std::uint64_t> start_ns{0};     // 0: not started
   std::atomic<std::uint64_t> duration_ns{0};  // 0: not stopped
@@ -242,6 +244,12 @@ Result<std::unique_ptr<RingMemory>> Profiler::State::make_ring(const RecordingIn
 }
 
 Result<void> Profiler::State::start() {
+  if (is_forked_copy()) {  // before the lock: the mutex may have been held when the process forked
+    return Error{Code::failed_precondition,
+                 "this profiler was started by the parent process, before fork(); make a new one "
+                 "to record here",
+                 0};
+  }
   const std::lock_guard lock(mutex);
   if (ever_started) {
     return Error{Code::failed_precondition,
@@ -365,6 +373,8 @@ void Profiler::State::start_threads(CollectorThread& collector_thread,
     run->late_causes.begin();
     run->collector.begin();
     is_set_up->set_value();
+    run->collector.take_first_sample();
+    run->first_row_taken.store(true, std::memory_order_release);
     run->collector.run();
     run->late_causes.end();
     run->writer.collector_done();
@@ -372,6 +382,9 @@ void Profiler::State::start_threads(CollectorThread& collector_thread,
   });
   keep_off_cpu(run->writer_thread.native_handle(), options.cpu);
   set_up.wait();  // warnings() now has all refusals, and every tick from now on is due
+  // What the program counts when start() has returned must come after the first row. If a callback
+  // does not return, TroubleWatch and stop() name it.
+  static_cast<void>(wait_for_callbacks(run->first_row_taken, registry));
 }
 
 // The names of metrics that the registry got while all of its metrics were being recorded.
@@ -391,8 +404,10 @@ std::vector<std::string> Profiler::State::unrecorded_metrics() const {
 // The deadline of the tick that the collector works on follows from the ticks that it has counted:
 // so it need not say when it began.
 RunningCallback Profiler::State::running_callback() const {
+  RunningCallback found;
+  found.stopping = stopping.load(std::memory_order_relaxed);
   if (!running.load(std::memory_order_acquire) || is_forked_copy()) {
-    return {};
+    return found;
   }
   const RecorderCounts::Collected& collected = counts->collected;
   const std::uint64_t tick = collected.first_tick.get() + collected.captured.get() +
@@ -401,20 +416,28 @@ RunningCallback Profiler::State::running_callback() const {
   const std::uint64_t deadline_ns = tick * to_nanos(options.interval);
   const std::uint64_t now = elapsed_ns();
   std::string metric = RegistryAccess::running_callback(registry);
-  if (metric.empty() || now < deadline_ns) {
-    return {};
+  if (!metric.empty() && now >= deadline_ns) {
+    found.metric = std::move(metric);
+    found.waited = std::chrono::nanoseconds(now - deadline_ns);
   }
-  return {std::move(metric), std::chrono::nanoseconds(now - deadline_ns)};
+  return found;
 }
 
 Result<void> Profiler::State::stop() {
   if (is_forked_copy()) {  // before the lock: the mutex may have been held when the process forked
-    return {};
+    return running.load(std::memory_order_relaxed)
+               ? Result<void>(Error{Code::failed_precondition,
+                                    "nothing to stop: the recorder was started before fork() or "
+                                    "daemon(), and only the parent process records; make a new "
+                                    "profiler in the child",
+                                    0})
+               : Result<void>();
   }
   const std::lock_guard lock(mutex);
   if (!run) {
     return {};
   }
+  stopping.store(true, std::memory_order_relaxed);
   run->stop.signal();
   if (const auto late = wait_for_callbacks(run->collector_ended, registry)) {
     return Error{Code::deadline_exceeded,
@@ -468,6 +491,9 @@ Result<void> Profiler::stop() {
 
 bool Profiler::running() const {
   return state_->running.load(std::memory_order_acquire) && !state_->is_forked_copy();
+}
+bool Profiler::runs_in_parent() const {
+  return state_->running.load(std::memory_order_acquire) && state_->is_forked_copy();
 }
 ProfilerStats Profiler::stats() const {
   return state_->stats();

@@ -9,8 +9,17 @@
 namespace kymo {
 
 std::vector<Trouble> TroubleWatch::look() {
-  const ProfilerStats stats = profiler_->stats();
   std::vector<Trouble> news;
+  if (profiler_->runs_in_parent()) {
+    if (!told_forked_) {
+      news.push_back({.text = "this process records nothing: it is a child of fork() or daemon(), "
+                              "and the recorder stayed with the parent; start a new one here",
+                      .what = Trouble::What::forked});
+      told_forked_ = true;
+    }
+    return news;
+  }
+  const ProfilerStats stats = profiler_->stats();
   look_at(MissCause::sink_error, stats.missed_sink_error, sink_error_, &news);
   look_at(MissCause::ring_full, stats.missed_ring_full, ring_full_, &news);
   if (LostRows lost = profiler_->lost_rows(); !lost.text.empty() && lost.text != told_.text) {
@@ -35,18 +44,23 @@ void TroubleWatch::look_at_callbacks(std::uint64_t rows, std::vector<Trouble>* n
   // because the whole program stood still before.
   if (now.metric.empty() || now.metric != wait_.metric || rows != wait_.rows) {
     if (wait_.told) {
-      news->push_back({.over = true,
-                       .text = "the callback of metric '" + wait_.metric +
-                               "' has returned: the recording goes on, and the ticks meanwhile are "
-                               "listed as missed",
-                       .what = Trouble::What::callback_hangs,
-                       .metric = wait_.metric});
+      news->push_back(
+          {.over = true,
+           .text = "the callback of metric '" + wait_.metric +
+                   (now.stopping ? "' has returned: the recording is over, and stop() can "
+                                   "finish its files now"
+                                 : "' has returned: the recording goes on, and the ticks "
+                                   "meanwhile are listed as missed"),
+           .what = Trouble::What::callback_hangs,
+           .metric = wait_.metric});
     }
     wait_ = {std::move(now.metric), rows, false};
   } else if (!wait_.told && now.waited >= kHangs) {
     wait_.told = true;
     news->push_back({.text = "the callback of metric '" + wait_.metric + "' has not returned for " +
-                             human::duration(now.waited) + ": no row is recorded until it does",
+                             human::duration(now.waited) +
+                             (now.stopping ? ": stop() cannot finish the recording until it does"
+                                           : ": no row is recorded until it does"),
                      .what = Trouble::What::callback_hangs,
                      .metric = wait_.metric});
   }

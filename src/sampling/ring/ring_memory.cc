@@ -119,6 +119,8 @@ Result<std::unique_ptr<RingMemory>> RingMemory::create_file(const Shape& shape,
       ::renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, path.c_str(), RENAME_NOREPLACE) != 0) {
     return fail(errno);
   }
+  struct stat status {};
+  ring->counts_names_ = ::fstat(ring->fd_.get(), &status) == 0 && status.st_nlink != 0;
   return ring;
 }
 
@@ -271,6 +273,11 @@ std::uint64_t* RingMemory::rows_of(std::size_t slot) const {
 
 bool RingMemory::try_lock() const {
   return ::flock(fd_.get(), LOCK_EX | LOCK_NB) == 0;
+}
+
+bool RingMemory::lost_file() const {
+  struct stat status {};
+  return counts_names_ && ::fstat(fd_.get(), &status) == 0 && status.st_nlink == 0;
 }
 
 void RingMemory::remove_file() {

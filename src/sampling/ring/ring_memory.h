@@ -70,6 +70,10 @@ class RingMemory {
   // Returns true if no recorder holds the file, and then takes the lock.
   [[nodiscard]] bool try_lock() const;
   void remove_file();
+  // Whether the file was removed or replaced. False for private memory, and where the file system
+  // does not count names.
+  [[nodiscard]] bool lost_file() const;
+  [[nodiscard]] const std::string& path() const { return path_; }
 
  private:
   RingMemory(void* memory, std::size_t bytes, FileDescriptor fd, std::string path);
@@ -82,6 +86,7 @@ class RingMemory {
   std::size_t bytes_;
   FileDescriptor fd_;
   std::string path_;
+  bool counts_names_ = false;
   RingMemory* next_open_ = nullptr;  // in the list of open rings, guarded by its mutex
   friend struct OpenRings;
 };

@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "kymo/trouble.h"
 #include "support/temporary_folder.h"
 #include "support/test_sinks.h"
 
@@ -118,6 +119,7 @@ TEST_F(ProfilerTest, ACallbackThatBlocksIsNotWaitedForForEver) {
   Profiler profiler(registry_, options());
   ASSERT_TRUE(profiler.start());
   while (profiler.stats().rows_captured == 0) std::this_thread::sleep_for(milliseconds(1));
+  TroubleWatch watch(profiler);
   blocks = true;
   const Result<void> stopped = profiler.stop();
   ASSERT_FALSE(stopped);
@@ -125,11 +127,87 @@ TEST_F(ProfilerTest, ACallbackThatBlocksIsNotWaitedForForEver) {
   EXPECT_NE(stopped.error().message.find("the callback of metric 'blocked' has not returned"),
             std::string::npos)
       << stopped.error().message;
+  // The first look learns of the callback, the second one tells of it.
+  EXPECT_TRUE(watch.look().empty());
+  const std::vector<Trouble> hangs = watch.look();
+  ASSERT_EQ(hangs.size(), 1U);
+  EXPECT_TRUE(hangs[0].text.ends_with(": stop() cannot finish the recording until it does"))
+      << hangs[0].text;
   release.set_value();
   EXPECT_TRUE(profiler.stop());
+  const std::vector<Trouble> returned = watch.look();
+  ASSERT_EQ(returned.size(), 1U);
+  EXPECT_EQ(returned[0].text.find("goes on"), std::string::npos) << returned[0].text;
   const ProfilerStats stats = profiler.stats();
   EXPECT_GT(stats.rows_written, 0U);
   EXPECT_EQ(stats.rows_written + stats.missed(), stats.ticks_due);
+}
+
+// Before, the first row came an interval later, so what was counted until then was in no figure.
+TEST_F(ProfilerTest, WhatIsCountedAfterStartIsInTheRecording) {
+  ProfilerOptions rare = options();
+  rare.interval = std::chrono::hours(1);
+  Profiler profiler(registry_, rare);
+  counter_.add(5);
+  ASSERT_TRUE(profiler.start());
+  EXPECT_EQ(profiler.stats().rows_captured, 1U);
+  EXPECT_EQ(profiler.stats().timing_error_ns, 0U) << "it waited for no deadline";
+  counter_.add(37);
+  ASSERT_TRUE(profiler.stop());
+  ASSERT_EQ(sink_->kept.size(), 2U);
+  EXPECT_EQ(sink_->kept[0][1], 5U);
+  EXPECT_EQ(sink_->kept[1][1], 42U);
+  EXPECT_EQ(profiler.stats().ticks_due, 2U);
+}
+
+// Before, stop() was ok in the child, and nothing said that it recorded nothing.
+TEST_F(ProfilerTest, AForkedChildIsToldThatItRecordsNothing) {
+  Profiler profiler(registry_, options());
+  TroubleWatch watch(profiler);
+  ASSERT_TRUE(profiler.start());
+  EXPECT_TRUE(watch.look().empty());
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const std::vector<Trouble> news = watch.look();
+    const bool told = news.size() == 1 && news[0].what == Trouble::What::forked;
+    const Result<void> stopped = profiler.stop();
+    ::_exit(told && watch.look().empty() && !stopped &&
+                    stopped.error().code == Code::failed_precondition && !profiler.start() &&
+                    profiler.runs_in_parent()
+                ? 0
+                : 1);
+  }
+  int status = -1;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  EXPECT_FALSE(profiler.runs_in_parent());
+  ASSERT_TRUE(profiler.stop());
+  const pid_t later = ::fork();
+  if (later == 0) {
+    ::_exit(profiler.stop() && watch.look().empty() ? 0 : 1);
+  }
+  ::waitpid(later, &status, 0);
+  EXPECT_EQ(status, 0) << "nothing ran when it forked";
+}
+
+// Before, nobody was told until the program was killed and there was no ring.
+TEST_F(ProfilerTest, ARingFileThatIsRemovedIsTold) {
+  ProfilerOptions with_ring = options();
+  with_ring.ring_file = in_folder("run.ring");
+  Profiler profiler(registry_, with_ring);
+  TroubleWatch watch(profiler);
+  ASSERT_TRUE(profiler.start());
+  EXPECT_TRUE(watch.look().empty());
+  std::filesystem::remove(with_ring.ring_file);
+  std::vector<Trouble> news;
+  while (news.empty()) {
+    std::this_thread::sleep_for(milliseconds(5));
+    news = watch.look();
+  }
+  ASSERT_EQ(news.size(), 1U);
+  EXPECT_NE(news[0].text.find("run.ring was removed or replaced"), std::string::npos)
+      << news[0].text;
+  EXPECT_TRUE(profiler.stop()) << "the recording itself is whole";
 }
 
 TEST_F(ProfilerTest, StopIsOnceAndTakesALastSample) {
@@ -218,8 +296,8 @@ TEST_F(ProfilerTest, StopDoesNotWaitForADistantDeadline) {
   slow.interval = std::chrono::hours(1);
   Profiler profiler(registry_, slow);
   ASSERT_TRUE(profiler.start());
-  ASSERT_TRUE(profiler.stop());  // if this hangs, ctest ends the test
-  EXPECT_EQ(sink_->kept.size(), 1U);
+  ASSERT_TRUE(profiler.stop());       // if this hangs, ctest ends the test
+  EXPECT_EQ(sink_->kept.size(), 2U);  // the first and the last row
 }
 
 TEST_F(ProfilerTest, RowsAreOnTimeAndInOrder) {

@@ -41,11 +41,11 @@ std::uint64_t count_until_stopped(kymo::Counter steps) {
   return longest_ns;
 }
 
-// In the child, the profiler must be off, counters must work, and stopping the profiler must have no
-// effect on the parent.
+// In the child, the profiler must be off and say so, counters must work, and stopping the profiler must
+// have no effect on the parent.
 int be_a_child(kymo::Profiler& profiler, kymo::Counter steps) {
   steps.add();
-  const bool off = !profiler.running() && profiler.stop().ok();
+  const bool off = !profiler.running() && !profiler.stop().ok();
   return off ? 0 : 1;
 }
 
