@@ -194,6 +194,9 @@ void Collector::take_last_sample() {
     static_cast<void>(stop_.wait_until(now_ns + 1'000'000));
     now_ns = monotonic_ns();
   }
+  if (now_ns < last_ns_ || standstill_.clocks_diverged(now_ns)) {
+    catch_up(now_ns, true);  // the clock was set since the last capture
+  }
   // First the ticks that were due since the last capture, then the last sample as one more tick.
   const bool due_passed = now_ns >= deadline_of(tick_);
   if (due_passed) {

@@ -117,6 +117,21 @@ class ClockTest : public ::testing::TestWithParam<Pace> {
   }
 };
 
+// The last sample is taken without a tick: its time was nearly 2^64 ns.
+TEST_P(ClockTest, GoesBackBeforeTheLastSampleAndItsRowDoesNot) {
+  Registry registry;
+  ASSERT_TRUE(registry.counter({.name = "steps"}));
+  const auto sink = std::make_shared<CountedSink>();
+  ProfilerOptions options = options_for(sink);
+  options.interval = std::chrono::hours(1);
+  Profiler profiler(registry, options);
+  Recorded recorded(profiler);
+  g_back_s = 3;
+  const Span span = recorded.stop();
+  ASSERT_FALSE(sink->kept.empty());
+  expect_within(sink->kept.back()[0], span);
+}
+
 TEST_P(ClockTest, GoesBackTwiceAndRowsAndCountersDoNot) {
   Registry registry;
   const Counter steps = registry.counter({.name = "steps"}).value();
