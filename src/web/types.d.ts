@@ -331,16 +331,7 @@ export interface WholeCheckpoint {
 
 // The reply to /api/comparison.
 export interface Comparison {
-  differences: {
-    group: string;
-    name: string;
-    unit: string;
-    per_second: boolean;
-    a: number | null;
-    b: number | null;
-    change: number;
-    share: number | null;
-  }[];
+  differences: CheckpointDifference[];
   lines: string[];
   notes: string[];
 }

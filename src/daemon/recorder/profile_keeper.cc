@@ -44,9 +44,8 @@ ProfileKeeper::~ProfileKeeper() {
   read_answers();
   if (::waitpid(keeper_.pid, nullptr, WNOHANG) == 0) {
     spdlog::warn(
-        "stack profiles: the process that keeps them did not end within 10 s, because it had no "
-        "CPU "
-        "or the disk of {} does not answer: the newest minute may be missing",
+        "stack profiles: the process that keeps them did not end within 10 s, because no CPU was "
+        "free or the disk of {} does not answer: the newest minute may be missing",
         order_.directory);
   }
 }
