@@ -326,7 +326,16 @@ TEST_F(VerdictTest, ManyMappingsAreNamed) {
 
 TEST_F(VerdictTest, ScatteredMemoryIsNamed) {
   start_shape({"scattered", "64", "1"});
-  expect_first(dump(), "scattered-memory");
+  const nlohmann::json record = dump();
+  // Pieces cost 1.05 us at most. Where copying takes so long that this is below the threshold, they are not the reason.
+  constexpr double kPiecesUs = 1.05 * 16'384;
+  const double stood_still_us = record["verdict"]["frozen_ns"].get<double>() / 1e3;
+  if (kPiecesUs > 0.12 * stood_still_us) {
+    expect_first(record, "scattered-memory");
+  } else if (kPiecesUs < 0.08 * stood_still_us) {
+    EXPECT_EQ(record["verdict"].dump().find("scattered-memory"), std::string::npos)
+        << shown(record);
+  }
 }
 
 // It was counted as "collect", without a rate.
