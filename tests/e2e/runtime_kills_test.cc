@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
@@ -146,6 +147,21 @@ TEST_P(RuntimeRestoreKillsTest, ItCountsOrItsCheckpointCanBeRestored) {
   job.counting->forget();
   EXPECT_TRUE(eventually([&] { return job.counting->copies().empty(); })) << job.kymod->log();
   expect_restored(job, dir, again, later);
+}
+
+// runc writes its pid to a file that must not exist, and renames it.
+TEST(PodmanRestoreTest, AfterARuncThatWasKilledWhileItWroteItsPid) {
+  KYMO_NEEDS_PODMAN();
+  CountedJob job(Kind::podman);
+  const std::string pid_file =
+      run({"podman", "container", "inspect", "--format", "{{.PidFile}}", job.counting->name()}).out;
+  const std::string folder = pid_file.substr(0, pid_file.rfind('/'));
+  ASSERT_TRUE(folder.ends_with("/userdata")) << pid_file;
+  job.dump();
+  std::ofstream(folder + "/.pidfile").close();
+  const Outcome restored = job.kymod->kymo({"restore", job.dir()});
+  EXPECT_EQ(restored.exit_code, 0) << restored.err << job.kymod->log();
+  EXPECT_TRUE(job.counting->counts());
 }
 
 std::string name_of_kill(const testing::TestParamInfo<RuntimeKill>& info) {

@@ -45,6 +45,19 @@ if [ -z "${KYMO_APART-}" ]; then
 fi
 runtime=$KYMO_OCI_RUNTIME
 unset KYMO_OCI_RUNTIME KYMO_APART
+
+last=
+pid_file=
+for word in "$@"; do
+  case $last in
+    --pid-file) pid_file=$word ;;
+    --work-path) log=$word/restore.log ;;
+  esac
+  last=$word
+done
+# A runtime that was killed while it wrote its pid has left this file, and the next would refuse to start.
+[ -z "$pid_file" ] || rm -f "${pid_file%/*}/.${pid_file##*/}"
+
 setpriv --pdeathsig KILL true 2>/dev/null || exec "$runtime" "$@"
 
 # Like the runtime, do not end by the signals that conmon passes on. The runtime ends with this script, as it would end
@@ -56,14 +69,6 @@ status=$?
 
 # The runtime was killed, and CRIU and what it restores are conmon's children. They have the log open until the
 # container runs.
-last=
-for word in "$@"; do
-  case $last in
-    --pid-file) pid_file=$word ;;
-    --work-path) log=$word/restore.log ;;
-  esac
-  last=$word
-done
 goes_on() {
   for child in $(cat "/proc/$PPID/task/"*/children 2>/dev/null); do
     for file in "/proc/$child/fd/"*; do
