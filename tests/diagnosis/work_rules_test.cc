@@ -186,8 +186,8 @@ TEST(Verdict, SaysThatMemoryIsScattered) {
       << finding.evidence;
   // 16 % of 250 ms, of which half to one and a half may be saved.
   ASSERT_TRUE(finding.estimate_ns);
-  EXPECT_NEAR(finding.estimate_ns->high / 1e6, 230, 3);
-  EXPECT_NEAR(finding.estimate_ns->low / 1e6, 190, 3);
+  EXPECT_NEAR(static_cast<double>(finding.estimate_ns->second) / 1e6, 230, 3);
+  EXPECT_NEAR(static_cast<double>(finding.estimate_ns->first) / 1e6, 190, 3);
   facts.shape->pages = facts.shape->runs = 8'191;
   EXPECT_EQ(first_rule(facts), "") << "the dump has too little memory for this rule";
 }
