@@ -140,7 +140,9 @@ TEST_P(DumpFaultsTest, TheProcessRunsOnAndNothingIsListed) {
   expect_no_checkpoint();
   const json record = json::parse(read_file(dir() + "/checkpoint.json"));
   EXPECT_EQ(record["state"], "failed");
-  if (GetParam().kills()) EXPECT_EQ(record["failure"]["id"], "criu-died") << failed.err;
+  if (GetParam().kills()) {
+    EXPECT_EQ(record["failure"]["id"], "criu-died") << failed.err;
+  }
   mend_criu(GetParam());
   static_cast<void>(kymod_->kymo_json({"dump", "process", "work", "--dir", dir() + "-2"}));
 }

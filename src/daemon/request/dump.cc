@@ -30,6 +30,7 @@
 #include "probe/memory_to_dump.h"
 #include "report/human.h"
 #include "runtime/memory_images.h"
+#include "runtime/process_checks.h"
 #include "runtime/restore_checks.h"
 #include "runtime/scratch.h"
 

@@ -162,7 +162,10 @@ void conclude(DumpContext& c, const Result<void>& result) {
   if (!c.dir) return;  // the dump was refused before anything was made
   if (!result &&
       !c.listed) {  // the store did not take it: a retry must be able to use the directory
-    static_cast<void>(within(kDiskPatience, [dir = *c.dir] { clear_unused(dir); }));
+    static_cast<void>(within(kDiskPatience, [dir = *c.dir] {
+      clear_unused(dir);
+      return true;
+    }));
     return;
   }
   if (result) c.explain(facts_of(c));
