@@ -213,17 +213,16 @@ def load(path, rows=True):
     stem = _stem(path)
     metadata = _load_metadata(path.with_name(stem + ".meta.json"), notes)
     notes.extend(_metadata_notes(metadata or {}))
-    with_rows = rows
-    rows = _load_rows(path, notes) if with_rows else _no_rows(path, metadata)
-    if with_rows and len(rows) == 1:
+    data = _load_rows(path, notes) if rows else _no_rows(path, metadata)
+    if rows and len(data) == 1:
         notes.append("only one row, so nothing can be compared: what was counted before it is in no figure")
     gaps = _load_gaps(path.with_name(stem + ".gaps.tsv"), notes)
     if metadata is not None:
         described = {column["name"] for column in metadata.get("columns", [])}
-        unknown = [name for name in rows.columns if name not in described]
+        unknown = [name for name in data.columns if name not in described]
         if unknown:
             notes.append(f"the metadata does not describe {', '.join(unknown)}")
-    return Recording(path, rows, metadata, gaps, notes)
+    return Recording(path, data, metadata, gaps, notes)
 
 
 def _recording_beside(path):
