@@ -189,7 +189,8 @@ TEST(Verdict, SaysThatMemoryIsScattered) {
   EXPECT_NEAR(static_cast<double>(finding.estimate_ns->second) / 1e6, 230, 3);
   EXPECT_NEAR(static_cast<double>(finding.estimate_ns->first) / 1e6, 190, 3);
   facts.shape->pages = facts.shape->runs = 8'191;
-  EXPECT_EQ(first_rule(facts), "") << "the dump has too little memory for this rule";
+  EXPECT_NE(first_rule(facts), "scattered-memory")
+      << "the dump has too little memory for this rule";
 }
 
 // The advice of this rule names --log-level 1, so its effect must be visible there.

@@ -166,7 +166,8 @@ TEST(HistoryTest, WhereNoiseIsLargeAFifthIsNoRegression) {
 // It said "got worse" and "no regression" of the same runs, and a build passed.
 TEST(HistoryTest, ARegressionWithinTheNoiseWasSaidToBeNone) {
   std::vector<HistoryRun> runs = about(8, 400);
-  for (const std::uint64_t ms : {900U, 1100U, 400U, 2000U, 1000U, 950U, 3000U, 1200U}) {
+  for (const std::uint64_t ms :
+       {900U, 2100U, 500U, 2000U, 1000U, 700U, 3000U, 1200U, 600U, 2500U}) {
     runs.push_back(one(ms));
   }
   const History history = analyse_history(numbered(runs, {one(1200)}), allowing(0.2));
@@ -181,7 +182,7 @@ TEST(HistoryTest, ARegressionWithinTheNoiseWasSaidToBeNone) {
   EXPECT_NE(text.find("--newest 5"), std::string::npos) << text;
   EXPECT_EQ(json_of(history)["regression"]["too_noisy"], true);
   // What is worse by less than is allowed is no regression, however large the noise is.
-  EXPECT_FALSE(analyse_history(numbered(runs, {one(700)}), allowing(0.2)).verdict->too_noisy);
+  EXPECT_FALSE(analyse_history(numbered(runs, {one(600)}), allowing(0.2)).verdict->too_noisy);
 }
 
 TEST(HistoryTest, OneSlowRunOfTheThreeNewestIsNoRegression) {

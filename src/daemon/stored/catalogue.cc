@@ -81,7 +81,10 @@ std::optional<store::Job> job_of_container_named(const Parts& parts, const std::
     std::optional<store::Job> its = parts.jobs.of_container({asked->kind, found->id});
     if (its) return its;
   }
-  // The container does not run, or is gone. Its job has its name, unless it was given another one.
+  // The container does not run, or is gone. runc and containerd have no other id than the name.
+  std::optional<store::Job> by_id = parts.jobs.of_container({asked->kind, asked->name});
+  if (by_id) return by_id;
+  // Of podman and Docker the job has the container's name, unless it was given another one.
   Result<store::Job> named = parts.jobs.find(asked->name);
   if (!named) return std::nullopt;
   const Result<std::optional<ContainerOf>> its = parts.jobs.containers().of(named->id);
