@@ -111,13 +111,28 @@ void look_at_terminals(const Tree& tree, const Options& options, Findings& found
   }
 }
 
-void look_at_pid_namespace(const Tree& tree, const Options& /*options*/, Findings& found) {
+// CRIU itself restores a process that is the first one of its pid namespace. kymod does not.
+void look_at_pid_namespace(const Tree& tree, const Options& options, Findings& found) {
+  if (!tree.has_own(Kind::pid)) return;
   const long id = innermost(tree.first().status, "NSpid");
-  if (tree.has_own(Kind::pid) && id > 1) {
-    found.add(Grade::refuses, "pidns-init",
-              place_of(tree.first(), "pid " + std::to_string(id) + " in " +
-                                         tree.first().namespaces.of(Kind::pid)));
+  const Place place = place_of(
+      tree.first(), "pid " + std::to_string(id) + " in " + tree.first().namespaces.of(Kind::pid));
+  if (id > 1) {
+    found.add(Grade::refuses, "pidns-init", place);
+  } else if (!options.container) {
+    found.add(Grade::refuses, "pid-taken", place,
+              "the process has a pid namespace of its own, and kymod could not restore it",
+              "Run it in a container (kymo run runc, podman), or without unshare --pid.");
   }
+}
+
+// The kernel lets such a process mount /proc only in a pid namespace of its own, and a restore mounts it.
+void look_at_user_namespace(const Tree& tree, const Options& options, Findings& found) {
+  if (options.container || !tree.has_own(Kind::user) || tree.has_own(Kind::pid)) return;
+  found.add(Grade::refuses, "procfs-restore",
+            place_of(tree.first(), tree.first().namespaces.of(Kind::user)),
+            "the process has a user namespace of its own, and CRIU could not restore it",
+            "Run it in a container (kymo run runc, podman), or without unshare --user.");
 }
 
 // CRIU dumps nested mount and network namespaces only.
@@ -153,6 +168,7 @@ constexpr std::array kProcessChecks{Check{"tracers", look_at_tracers},
                                     Check{"sessions", look_at_sessions},
                                     Check{"terminals", look_at_terminals},
                                     Check{"pid namespace", look_at_pid_namespace},
+                                    Check{"user namespace", look_at_user_namespace},
                                     Check{"nested namespaces", look_at_nested_namespaces},
                                     Check{"seccomp", look_at_seccomp}};
 

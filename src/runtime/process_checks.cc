@@ -328,6 +328,11 @@ Result<std::vector<criu::ImageProcess>> check_images(const RestoreSpec& spec) {
   if (!tree) {
     return Error{tree.error().code, tried + ": " + tree.error().message};
   }
+  if (!tree->empty() && criu::is_first_of_pid_namespace(tree->front().pid)) {
+    return Error{Code::failed_precondition, tried + ": " + kOwnPidNamespace +
+                                                ": criu restore --images-dir " + spec.images_dir +
+                                                " --restore-detached restores them"};
+  }
   for (const pid_t id : ids_of(*tree)) {
     if (Result<void> free = check_free(tried, id); !free) {
       return free.error();

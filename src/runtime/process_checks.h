@@ -71,6 +71,10 @@ std::string held_text(pid_t holder);
 // signal. Empty: nothing does.
 std::string what_holds(pid_t pid);
 
+// Why kymod does not restore such processes: it knows a process by its pid, and these would get others.
+inline constexpr const char* kOwnPidNamespace =
+    "its processes have a pid namespace of their own, which kymod does not restore";
+
 // Whether the process has another mount namespace than we, but the same root. CRIU makes that namespace anew in a
 // restore, and must be told to put "/" at its root. False if it cannot be seen.
 bool has_own_mounts_on_root(pid_t pid);

@@ -17,12 +17,14 @@
 
 #include "base/file.h"
 #include "base/json_object.h"
+#include "criu/pstree.h"
 #include "preflight/checks.h"
 #include "preflight/text.h"
 #include "probe/process.h"
 #include "runtime/build_id.h"
 #include "runtime/link_checks.h"
 #include "runtime/lock_checks.h"
+#include "runtime/process_checks.h"
 
 namespace kymo::runtime {
 namespace {
@@ -80,6 +82,11 @@ void look_at_images(const PlannedRestore& planned, Findings& found) {
 void look_at_pids(const PlannedRestore& planned, Findings& found,
                   std::vector<std::string>& not_seen) {
   if (planned.container) return;
+  if (criu::is_first_of_pid_namespace(planned.ids.empty() ? 0 : planned.ids.front())) {
+    found.add(Grade::refuses, "pid-taken", object_place("pid 1"), kOwnPidNamespace,
+              "Restore it with CRIU itself (criu restore --images-dir DIR).");
+    return;
+  }
   for (const pid_t id : planned.ids) {
     const Result<probe::Process> taken = probe::read_process(id);
     if (taken) {

@@ -32,9 +32,10 @@ void set(Namespaces& namespaces, Kind kind, const std::string& name) {
   namespaces.names[static_cast<std::size_t>(kind)] = name;
 }
 
-std::vector<Finding> found_by(std::span<const Check> checks, const Tree& tree) {
+std::vector<Finding> found_by(std::span<const Check> checks, const Tree& tree,
+                              const Options& options = {}) {
   Findings found;
-  for (const Check& check : checks) check.look(tree, {}, found);
+  for (const Check& check : checks) check.look(tree, options, found);
   return found.take();
 }
 
@@ -151,8 +152,17 @@ TEST(PreflightChecks, OnlyTheFirstProcessOfAPidNamespaceCanBeDumped) {
   set(tree.members[0].namespaces, Kind::pid, "pid:[2]");
   tree.members[0].status = "NSpid:\t12\t7\nNSsid:\t12\t7\n";
   expect_one(found_by(process_checks(), tree), Grade::refuses, "pidns-init");
+  // kymod itself cannot restore this one. A container's runtime can.
   tree.members[0].status = "NSpid:\t12\t1\nNSsid:\t12\t1\n";
-  EXPECT_TRUE(found_by(process_checks(), tree).empty());
+  expect_one(found_by(process_checks(), tree), Grade::refuses, "pid-taken");
+  EXPECT_TRUE(found_by(process_checks(), tree, {.container = true}).empty());
+}
+
+TEST(PreflightChecks, AUserNamespaceCannotBeRestored) {
+  Tree tree = tree_of_one();
+  set(tree.members[0].namespaces, Kind::user, "user:[2]");
+  expect_one(found_by(process_checks(), tree), Grade::refuses, "procfs-restore");
+  EXPECT_TRUE(found_by(process_checks(), tree, {.container = true}).empty());
 }
 
 TEST(PreflightChecks, ASeccompFilterMattersIfThisProgramHasOne) {
