@@ -7,7 +7,12 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <condition_variable>
 #include <cstdlib>
+#include <deque>
+#include <mutex>
+#include <system_error>
+#include <thread>
 
 #include "base/file.h"
 #include "base/file_limit.h"
@@ -120,6 +125,73 @@ int execute(const Image& image, int& failure) {
   ::_exit(kNotBegun);
 }
 
+// The threads for Program::parent_lasts. Each starts one program at a time, because a program on a disk that does not
+// answer must not hold up the others. There are as many as programs were started at the same time, and they never end.
+class LastingThreads {
+ public:
+  static LastingThreads& all() {
+    static auto* const kOnly = new LastingThreads;
+    return *kOnly;
+  }
+
+  // As start(). Sets errno. Precondition: this thread has all signals blocked, which the new thread inherits.
+  pid_t start(const Image& image) {
+    Order order{&image};
+    std::unique_lock lock(mutex_);
+    if (idle_ <= orders_.size()) {
+      try {
+        std::thread([this] { work(); }).detach();
+        ++idle_;
+      } catch (const std::system_error&) {  // an idle one takes it later
+        if (idle_ + busy_ == 0) {
+          errno = EAGAIN;
+          return -1;
+        }
+      }
+    }
+    orders_.push_back(&order);
+    changed_.notify_all();
+    changed_.wait(lock, [&] { return order.done; });
+    errno = order.error;
+    return order.pid;
+  }
+
+ private:
+  struct Order {
+    const Image* image;
+    pid_t pid = -1;
+    int error = 0;
+    bool done = false;
+  };
+
+  [[noreturn]] void work() {
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      changed_.wait(lock, [this] { return !orders_.empty(); });
+      Order& order = *orders_.front();
+      orders_.pop_front();
+      --idle_;
+      ++busy_;
+      lock.unlock();
+      const pid_t pid = kymo::start(*order.image);
+      const int error = pid < 0 ? errno : 0;
+      lock.lock();
+      order.pid = pid;
+      order.error = error;
+      order.done = true;
+      --busy_;
+      ++idle_;
+      changed_.notify_all();
+    }
+  }
+
+  std::mutex mutex_;  // guards what follows
+  std::condition_variable changed_;
+  std::deque<Order*> orders_;
+  std::size_t idle_ = 0;
+  std::size_t busy_ = 0;
+};
+
 // What the child has written: errno, or 0 if the program runs, because exec closes the pipe.
 int failure_in(const FileDescriptor& pipe) {
   int error = 0;
@@ -160,7 +232,7 @@ Result<pid_t> spawn(const Program& program) {
   sigset_t before;
   sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);
-  const pid_t pid = start(image);
+  const pid_t pid = program.parent_lasts ? LastingThreads::all().start(image) : start(image);
   const int no_child = pid < 0 ? errno : 0;
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   told.reset();

@@ -33,6 +33,10 @@ struct Program {
   // Whether it keeps this program's limit for open files. Otherwise it gets the one that this
   // program had before raise_file_limit().
   bool keeps_file_limit = false;
+  // Whether a thread starts it that runs as long as this program. A process that has asked for a signal when its parent
+  // ends (PR_SET_PDEATHSIG, prctl(2)) gets it as soon as the thread ends that started it, or that started the CRIU
+  // which restored it.
+  bool parent_lasts = false;
 };
 
 // Is told of each program that a thread starts. To be set and reset by that thread.

@@ -150,7 +150,8 @@ Result<std::unique_ptr<Child>> Child::launch(const std::string& path,
                   .descriptors = {kDevNull, kDevNull, child->stderr_},
                   .leads = Program::Leads::group,
                   .blocked = {SIGPIPE, SIGHUP},
-                  .keeps_file_limit = true};  // CRIU needs one above that of each process
+                  .keeps_file_limit = true,  // CRIU needs one above that of each process
+                  .parent_lasts = true};     // what CRIU restores becomes a child of the thread
   static_assert(kSocketInChild == 3 && kFirstInherited == 4);
   if (socket != kDevNull || !inherited.empty()) program.descriptors.push_back(socket);
   program.descriptors.insert(program.descriptors.end(), inherited.begin(), inherited.end());

@@ -120,7 +120,8 @@ Result<pid_t> launch(const RunSpec& spec) {
                 .environment = spec.environment,
                 .descriptors = {kDevNull, out->get(), err->get()},
                 .directory = spec.directory,
-                .leads = Program::Leads::session});
+                .leads = Program::Leads::session,
+                .parent_lasts = true});
 }
 
 }  // namespace kymo::runtime

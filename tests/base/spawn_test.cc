@@ -5,11 +5,14 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <sstream>
+#include <string>
+#include <thread>
 
 #include "base/file.h"
 #include "base/file_limit.h"
@@ -46,6 +49,38 @@ std::string output_of(Program program) {
   program.descriptors = {kDevNull, out.get(), kDevNull};
   EXPECT_EQ(run(program), 0);
   return text_in(out);
+}
+
+// The program counts, and has asked for a signal when its parent ends.
+TEST(Spawn, AProgramOfALastingParentOutlivesTheThreadThatCalled) {
+  const FileDescriptor out = memory_file();
+  pid_t pid = 0;
+  pid_t caller = 0;
+  const auto lines = [&] {
+    struct stat seen {};
+    ::fstat(out.get(), &seen);
+    return seen.st_size;
+  };
+  std::thread([&] {
+    caller = ::gettid();
+    const Result<pid_t> started = spawn(
+        {.file = "setpriv",
+         .words = {"setpriv", "--pdeathsig", "KILL", "sh", "-c", "while echo; do sleep 0.01; done"},
+         .descriptors = {kDevNull, out.get(), kDevNull},
+         .parent_lasts = true});
+    ASSERT_TRUE(started) << started.error().message;
+    pid = *started;
+    while (lines() == 0) ::usleep(1000);
+  }).join();
+  ASSERT_GT(pid, 0);
+  // The kernel sends the signal before the thread leaves this folder.
+  const std::string folder = "/proc/self/task/" + std::to_string(caller);
+  while (::access(folder.c_str(), F_OK) == 0) ::usleep(1000);
+  const off_t before = lines();
+  while (lines() == before && ::waitpid(pid, nullptr, WNOHANG) == 0) ::usleep(1000);
+  ASSERT_GT(lines(), before) << "the signal ended it";
+  ::kill(pid, SIGKILL);
+  ::waitpid(pid, nullptr, 0);
 }
 
 // Writing to a pipe without a reader ends a program with SIGPIPE, unless the signal is blocked.

@@ -59,6 +59,24 @@ TEST(LifecycleTest, AProcessIsDumpedRestoredAndGoesOn) {
   EXPECT_EQ(about["job"]["name"], "work");
 }
 
+// CRIU makes the process a child of the thread of kymod that started CRIU. The signal came when that thread ended.
+TEST(LifecycleTest, AProcessThatAsksForASignalWhenItsParentEndsIsRestored) {
+  KYMO_NEEDS_CRIU();
+  Kymod kymod;
+  kymod.start();
+  const nlohmann::json job = kymod.kymo_json(
+      {"run", "process", "--name", "work", "--", "/usr/bin/setpriv", "--pdeathsig", "KILL",
+       "/bin/sh", "-c", "i=0; while :; do i=$((i+1)); echo $i; sleep 0.05; done"});
+  for (int round = 0; round < 2; ++round) {
+    ASSERT_TRUE(kymod.goes_on(job)) << kymod.log();
+    const nlohmann::json dump = kymod.kymo_json({"dump", "process", "work"});
+    EXPECT_EQ(kymod.kymo({"restore", dump["directory"]}).exit_code, 0);
+    // The threads of other requests end as well.
+    for (int i = 0; i < 5; ++i) EXPECT_EQ(kymod.job("work")["state"], "running") << kymod.log();
+  }
+  EXPECT_TRUE(kymod.goes_on(job)) << kymod.log();
+}
+
 // Before the fix, the API and SIGTERM waited until somebody read kymod's log.
 TEST(LifecycleTest, ALogThatNobodyReadsHoldsUpNothing) {
   KYMO_NEEDS_CRIU();
