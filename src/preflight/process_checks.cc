@@ -1,4 +1,6 @@
 // Checks of what the processes are: their sessions, tracers, terminals and namespaces.
+#include <sched.h>
+
 #include <algorithm>
 #include <array>
 #include <vector>
@@ -12,6 +14,8 @@
 
 namespace kymo::preflight {
 namespace {
+
+constexpr int kDeadline = 6;  // SCHED_DEADLINE, which glibc does not name
 
 // The last number of a line such as "NSpid:\t1234\t1": the id in the innermost pid namespace. -1 if
 // there is no such line.
@@ -150,6 +154,21 @@ void look_at_nested_namespaces(const Tree& tree, const Options& /*options*/, Fin
   }
 }
 
+// CRIU saves each policy, and refuses some of them only in the restore.
+void look_at_policies(const Tree& tree, const Options& /*options*/, Findings& found) {
+  constexpr std::array kRestored{SCHED_OTHER, SCHED_FIFO, SCHED_RR, SCHED_BATCH, SCHED_IDLE};
+  for (const Member& member : tree.members) {
+    for (const Thread& thread : member.threads) {
+      const int policy = thread.policy & ~SCHED_RESET_ON_FORK;
+      if (std::find(kRestored.begin(), kRestored.end(), policy) != kRestored.end()) continue;
+      found.add(
+          Grade::refuses, "sched-policy",
+          place_of(member, "thread " + std::to_string(thread.tid) + ", policy " +
+                               (policy == kDeadline ? "SCHED_DEADLINE" : std::to_string(policy))));
+    }
+  }
+}
+
 // CRIU switches the filter off meanwhile, which the kernel refuses to a program with a filter.
 void look_at_seccomp(const Tree& tree, const Options& /*options*/, Findings& found) {
   const Result<std::string> ours = read_file(tree.proc + "/self/status");
@@ -170,6 +189,7 @@ constexpr std::array kProcessChecks{Check{"tracers", look_at_tracers},
                                     Check{"pid namespace", look_at_pid_namespace},
                                     Check{"user namespace", look_at_user_namespace},
                                     Check{"nested namespaces", look_at_nested_namespaces},
+                                    Check{"policies", look_at_policies},
                                     Check{"seccomp", look_at_seccomp}};
 
 }  // namespace

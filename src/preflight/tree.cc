@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -134,7 +135,8 @@ void read_threads(Tree& tree, Budget& budget, Member& member) {
       return;
     }
     if (budget.over()) return;
-    Thread thread{tid, 0};
+    Thread thread{tid};
+    if (tree.proc == "/proc") thread.policy = std::max(0, ::sched_getscheduler(tid));
     const auto status =
         read_file(tree.folder_of(member) + "/task/" + std::to_string(tid) + "/status");
     if (status) thread.tracer = static_cast<pid_t>(number_of(*status, "TracerPid"));

@@ -57,6 +57,7 @@ struct DeletedMapping {
 struct Thread {
   pid_t tid = 0;
   pid_t tracer = 0;
+  int policy = 0;  // of the scheduler, as in sched_getscheduler(2)
 };
 
 struct Member {

@@ -165,6 +165,16 @@ TEST(PreflightChecks, AUserNamespaceCannotBeRestored) {
   EXPECT_TRUE(found_by(process_checks(), tree, {.container = true}).empty());
 }
 
+TEST(PreflightChecks, APolicyThatCriuDoesNotRestoreIsFound) {
+  Tree tree = tree_of_one();
+  tree.members[0].threads = {{.tid = 12}, {.tid = 13, .policy = SCHED_BATCH | SCHED_RESET_ON_FORK}};
+  EXPECT_TRUE(found_by(process_checks(), tree).empty());
+  tree.members[0].threads[1].policy = 6;
+  const std::vector<Finding> findings = found_by(process_checks(), tree);
+  expect_one(findings, Grade::refuses, "sched-policy");
+  EXPECT_NE(line_of(findings[0]).find("thread 13, policy SCHED_DEADLINE"), std::string::npos);
+}
+
 TEST(PreflightChecks, ASeccompFilterMattersIfThisProgramHasOne) {
   const test::TemporaryDirectory proc;
   proc.folder("self");

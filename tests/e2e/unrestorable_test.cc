@@ -1,4 +1,4 @@
-// A process in a namespace that its restore cannot make again is refused before its dump, which would end it.
+// A process that no restore could bring back is refused before its dump, which would end it.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class OwnNamespacesTest : public testing::Test {
+class UnrestorableTest : public testing::Test {
  protected:
   void SetUp() override {
     KYMO_NEEDS_CRIU();
@@ -54,6 +54,7 @@ class OwnNamespacesTest : public testing::Test {
     words.insert(words.end(), flags.begin(), flags.end());
     return kymod_.kymo(words);
   }
+  // Its dump must be refused by this failure, and it must run on.
   void expect_refused(const std::string& failure) const {
     const Outcome refused = dump();
     EXPECT_EQ(refused.exit_code, 1) << refused.out;
@@ -74,7 +75,7 @@ class OwnNamespacesTest : public testing::Test {
 };
 
 // It was dumped, ended, and refused at each restore: "its pid 1 is in use by 'init'; end that process first".
-TEST_F(OwnNamespacesTest, AProcessWithAPidNamespaceIsRefusedAndCriuItselfRestoresIt) {
+TEST_F(UnrestorableTest, AProcessWithAPidNamespaceIsRefusedAndCriuItselfRestoresIt) {
   start({"unshare", "--pid", "--fork"}, true);
   if (HasFailure()) return;
   expect_refused("pid-taken");
@@ -99,7 +100,7 @@ TEST_F(OwnNamespacesTest, AProcessWithAPidNamespaceIsRefusedAndCriuItselfRestore
   EXPECT_TRUE(counts());
 }
 
-TEST_F(OwnNamespacesTest, AProcessWithAUserNamespaceIsRefused) {
+TEST_F(UnrestorableTest, AProcessWithAUserNamespaceIsRefused) {
   start({"unshare", "--user", "--map-root-user"}, false);
   if (HasFailure()) return;
   expect_refused("procfs-restore");
