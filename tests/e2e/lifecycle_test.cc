@@ -59,6 +59,30 @@ TEST(LifecycleTest, AProcessIsDumpedRestoredAndGoesOn) {
   EXPECT_EQ(about["job"]["name"], "work");
 }
 
+// An operator archives a checkpoint by hand. The next dump took its directory, and retention then removed that as the
+// oldest one: the job and its only checkpoint were lost.
+TEST(LifecycleTest, ACheckpointThatWasMovedAwayCostsNoOther) {
+  KYMO_NEEDS_CRIU();
+  Kymod kymod({"--keep-count", "1"});
+  kymod.start();
+  const nlohmann::json job = kymod.churn(1, "work");
+  const nlohmann::json first = kymod.kymo_json({"dump", "process", "work", "--leave-running"});
+  const std::string directory = first["directory"];
+  fs::rename(directory, kymod.path("archive"));
+  const nlohmann::json second = kymod.kymo_json({"dump", "process", "work"});
+  EXPECT_NE(second["directory"], directory);
+
+  const nlohmann::json listed = kymod.kymo_json({"checkpoints"});
+  ASSERT_EQ(listed.size(), 2U) << listed;
+  EXPECT_EQ(listed[0]["state"], "failed");
+  EXPECT_NE(listed[0]["error"].get<std::string>().find("its directory is gone"), std::string::npos);
+  EXPECT_EQ(listed[1]["state"], "complete");
+  EXPECT_EQ(kymod.kymo({"delete", listed[0]["id"]}).exit_code, 0);
+  EXPECT_EQ(kymod.kymo_json({"checkpoints"}).size(), 1U);
+  EXPECT_EQ(kymod.kymo({"restore", "work"}).exit_code, 0);
+  EXPECT_TRUE(kymod.goes_on(job));
+}
+
 // CRIU makes the process a child of the thread of kymod that started CRIU. The signal came when that thread ended.
 TEST(LifecycleTest, AProcessThatAsksForASignalWhenItsParentEndsIsRestored) {
   KYMO_NEEDS_CRIU();

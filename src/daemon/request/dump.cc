@@ -229,16 +229,29 @@ bool claim_directory(DumpContext& c, const std::string& path) {
   return static_cast<bool>(*c.directory_claim);
 }
 
+// The highest N of the directories FOLDER/NAME-N of listed checkpoints. Somebody may have moved the directory of one.
+int highest_listed(store::Store& store, const std::string& folder, const std::string& name) {
+  const std::string begin = folder + "/" + name + "-";
+  int highest = 0;
+  for (const store::Checkpoint& checkpoint : store.checkpoints()) {
+    if (!checkpoint.directory.starts_with(begin)) continue;
+    highest = std::max(highest, number_after(checkpoint.directory, begin.size()));
+  }
+  return highest;
+}
+
 // Returns <state-dir>/checkpoints/NAME-N, and claims it so that no other request takes it. N is
-// higher than the number of every such folder, so the gap that a deleted checkpoint left is not
-// filled by a newer one.
+// higher than the number of every such folder, and of every checkpoint in the list. So no checkpoint takes the place of
+// one that was deleted or moved.
 std::string choose_directory(DumpContext& c) {
   // A process can choose any name for itself.
   const std::string name =
       c.job ? c.job->name
             : as_file_name(c.target.name) + "-" + std::to_string(c.target.process.pid);
   const std::string folder = c.parts.config.state_dir + "/checkpoints";
-  for (int n = highest_number(folder, name) + 1;; ++n) {
+  const int highest =
+      std::max(highest_number(folder, name), highest_listed(c.parts.store, folder, name));
+  for (int n = highest + 1;; ++n) {
     std::string path = folder + "/" + name + "-" + std::to_string(n);
     std::error_code error;
     if (!std::filesystem::exists(path, error) && claim_directory(c, path)) return path;

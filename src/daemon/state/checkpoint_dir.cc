@@ -121,16 +121,20 @@ std::string wait_profile_of(const std::string& recording) {
   return recording_stem(recording) + ".waits.pb.gz";
 }
 
+int number_after(const std::string& text, std::size_t begin) {
+  const char* const end = text.data() + text.size();
+  int number = 0;
+  const auto parsed = std::from_chars(text.data() + begin, end, number);
+  return parsed.ec == std::errc() && parsed.ptr == end ? number : 0;
+}
+
 int highest_number(const std::string& folder, const std::string& name) {
   int highest = 0;
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(folder, error)) {
     const std::string found = entry.path().filename();
     if (found.rfind(name + "-", 0) != 0) continue;
-    const char* const end = found.data() + found.size();
-    int number = 0;
-    const auto parsed = std::from_chars(found.data() + name.size() + 1, end, number);
-    if (parsed.ec == std::errc() && parsed.ptr == end) highest = std::max(highest, number);
+    highest = std::max(highest, number_after(found, name.size() + 1));
   }
   return highest;
 }

@@ -34,6 +34,8 @@ std::string stack_profile_of(const std::string& recording);
 // The same of the threads that waited: NAME.waits.pb.gz.
 std::string wait_profile_of(const std::string& recording);
 
+// The number that is the text from `begin` on. 0 if it is none.
+int number_after(const std::string& text, std::size_t begin);
 // The highest N for which the folder has a NAME-N. 0 if there is none.
 int highest_number(const std::string& folder, const std::string& name);
 

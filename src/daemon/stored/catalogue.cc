@@ -8,6 +8,7 @@
 
 #include "daemon/request/run_record.h"
 #include "daemon/state/stats_json.h"
+#include "daemon/stored/gone.h"
 #include "runtimes/table.h"
 
 namespace kymo::daemon {
@@ -159,9 +160,16 @@ Result<v1::CheckpointsResponse> list_checkpoints(const Parts& parts,
     job_id = job->id;
   }
   std::map<std::string, std::string> names = names_by_id(parts.store);
+  const std::vector<store::Checkpoint> all = parts.store.checkpoints(job_id);
+  const std::map<std::string, std::string> gone = find_gone(all);
   v1::CheckpointsResponse out;
-  for (const store::Checkpoint& checkpoint : parts.store.checkpoints(job_id)) {
-    *out.add_checkpoints() = to_api(checkpoint, names[checkpoint.job_id]);
+  for (const store::Checkpoint& checkpoint : all) {
+    v1::Checkpoint& one = *out.add_checkpoints();
+    one = to_api(checkpoint, names[checkpoint.job_id]);
+    if (const auto why = gone.find(checkpoint.id); why != gone.end()) {
+      one.set_state(v1::Checkpoint::FAILED);
+      one.set_error(why->second);
+    }
   }
   return out;
 }

@@ -46,16 +46,19 @@ Error not_deleted(const CheckpointDir& dir, const store::Checkpoint& checkpoint,
                why.errno_value};
 }
 
-// Whether the directory still holds this checkpoint, which its record shows. If a user chose the
-// directory, it may hold something else by now.
+// Whether the directory still holds this checkpoint, which its record shows. It may hold something else by now,
+// because somebody has moved the checkpoint.
+// `made_here`: kymod itself chose the directory, and nobody but kymod makes something there. Without a record that can
+// be read, it holds what is left of this checkpoint.
 // Errors: it cannot be told, for example because the record is damaged.
 Result<bool> holds(const ForeignFiles& foreign, const CheckpointDir& dir,
-                   const store::Checkpoint& checkpoint) {
+                   const store::Checkpoint& checkpoint, bool made_here) {
   const Result<nlohmann::json> record = foreign.record(dir);
   if (record) {
     return record->value("created_unix_ns", nlohmann::json()) ==
            nlohmann::json(checkpoint.created_unix_ns);
   }
+  if (made_here) return true;
   std::error_code error;
   const bool images = fs::exists(dir.images(), error) || fs::exists(dir.partial_images(), error);
   if (record.error().code == Code::not_found && !images) return false;
@@ -78,8 +81,8 @@ Result<bool> to_be_deleted(const DeletionParts& parts, const CheckpointDir& dir,
                  own.error().errno_value};
   }
   const bool again = checkpoint.state == store::CheckpointState::deleting;
-  if (again || below_state_dir(parts.state_dir, dir.path())) return true;
-  Result<bool> ours = holds(parts.foreign, dir, checkpoint);
+  Result<bool> ours =
+      holds(parts.foreign, dir, checkpoint, again || below_state_dir(parts.state_dir, dir.path()));
   if (ours && !*ours) {
     warnings.push_back(dir.path() + " no longer holds this checkpoint, so it was not deleted");
   }

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "daemon/stored/deletion.h"
+#include "daemon/stored/gone.h"
 #include "report/human.h"
 
 namespace kymo::daemon {
@@ -79,8 +80,11 @@ std::string make_room(const Parts& parts) {
   std::set<std::string> tried;
   // A deletion may take long, and somebody may delete the newest checkpoint meanwhile: looks again before each.
   const auto next = [&]() -> std::optional<store::Checkpoint> {
-    for (store::Checkpoint& one :
-         beyond_bound(parts.store.checkpoints(), parts.config.state_dir, bound)) {
+    std::vector<store::Checkpoint> all = parts.store.checkpoints();
+    const std::map<std::string, std::string> moved = find_gone(all);
+    // They fill no disk, and none of them is the newest that a job can be restored from.
+    std::erase_if(all, [&](const store::Checkpoint& one) { return moved.contains(one.id); });
+    for (store::Checkpoint& one : beyond_bound(all, parts.config.state_dir, bound)) {
       if (tried.insert(one.id).second) return std::move(one);
     }
     return std::nullopt;

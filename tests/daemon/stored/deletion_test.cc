@@ -98,6 +98,27 @@ TEST_F(DeletionTest, ACheckpointWithADamagedRecordStaysInTheList) {
   EXPECT_FALSE(remove(checkpoint).value()) << "nothing of the checkpoint is left";
 }
 
+// The next dump had taken its directory, and the deletion of the old one removed the new one.
+TEST_F(DeletionTest, WhatTookThePlaceOfAMovedCheckpointStays) {
+  const std::string directory = state_ + "/checkpoints/w-1";
+  fs::create_directories(state_ + "/checkpoints");
+  store::Checkpoint moved = make(directory);
+  fs::remove_all(directory);
+  store::Checkpoint later = make(directory, "c2");
+  later.created_unix_ns = 43;
+  ASSERT_TRUE(
+      write_record(CheckpointDir(directory), {{"state", "complete"}, {"created_unix_ns", 43}})
+          .ok());
+  EXPECT_FALSE(remove(moved).value());
+  ASSERT_EQ(warnings_.size(), 1U);
+  EXPECT_NE(warnings_[0].find("no longer holds this checkpoint"), std::string::npos)
+      << warnings_[0];
+  EXPECT_TRUE(fs::exists(directory + "/images/inventory.img"));
+  EXPECT_FALSE(store_->checkpoint("c1").ok());
+  EXPECT_TRUE(remove(later).value());
+  EXPECT_FALSE(fs::exists(directory));
+}
+
 // On FUSE and NFS, a file that is removed while it is open keeps a hidden name in its folder. Before the fix, the folder
 // could then not be removed.
 TEST_F(DeletionTest, ARecordingThatIsStillBeingClosedIsWaitedFor) {
