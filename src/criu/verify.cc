@@ -2,6 +2,8 @@
 
 #include <cstring>
 #include <filesystem>
+#include <set>
+#include <utility>
 
 #include "criu/faults.h"
 #include "criu/images.h"
@@ -64,9 +66,8 @@ class Look {
     look_for_other_files(folder(), "");
     look_at_inventory();
     look_at_processes();
-    for (const std::string& name : images_.names()) {
-      if (name.starts_with("pagemap-")) look_at_pagemap(name);
-    }
+    look_at_pagemaps();
+    look_at_parents();
     return std::move(found_);
   }
 
@@ -160,6 +161,41 @@ class Look {
     return core.tc().task_state() != kDead && core.tc().task_state() != kZombie;
   }
 
+  void look_at_pagemaps() {
+    for (const std::string& name : images_.names()) {
+      if (name.starts_with("pagemap-")) look_at_pagemap(name);
+    }
+  }
+
+  // CRIU reads for ever if an image of pages in a parent is cut short. A parent that must not be read is left out.
+  void look_at_parents() {
+    constexpr int kMost = 64;
+    std::filesystem::path at = folder();
+    std::set<std::string> wanted = std::exchange(in_parent_, {});
+    std::string within;
+    for (int depth = 0; depth < kMost && !at.empty() && !wanted.empty(); ++depth) {
+      at /= "parent";
+      within += "parent/";
+      std::error_code error;
+      if (!std::filesystem::is_directory(at, error)) return;  // look_for_parent() says so
+      const Result<ImageSet> images = ImageSet::open(at.string());
+      if (!images) {
+        if (images.error().code == Code::not_found) {
+          fault(within + "*: there are no images, and a later image refers to pages in them");
+        }
+        return;
+      }
+      Look parent(*images, nullptr);
+      parent.look_at_pagemaps();
+      for (const std::string& name : wanted) {
+        if (!images->has(name))
+          fault(within + name + ": it is missing, and a later image refers to pages in it");
+      }
+      for (const std::string& text : parent.found_.faults) fault(within + text);
+      wanted = std::move(parent.in_parent_);
+    }
+  }
+
   void look_at_pagemap(const std::string& name) {
     const std::vector<std::byte> image = read(name);
     if (image.empty()) return;
@@ -173,7 +209,9 @@ class Look {
     for (const PageRun& run : *runs) counts.add(run.state, run.pages);
     found_.pages += counts.present;
     look_at_pages(name, numbered("pages-", *id), counts.present);
-    if (counts.in_parent > 0) look_for_parent(name);
+    if (counts.in_parent == 0) return;
+    in_parent_.insert(name);
+    look_for_parent(name);
   }
 
   void look_at_pages(const std::string& pagemap, const std::string& name, std::uint64_t pages) {
@@ -209,6 +247,7 @@ class Look {
   const ImageSet& images_;
   const Contents* const contents_;  // null: they were not read
   Verified found_;
+  std::set<std::string> in_parent_;  // the pagemaps that refer to pages in a parent
 };
 
 }  // namespace

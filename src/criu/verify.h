@@ -23,7 +23,7 @@ struct Verified {
 //  - an inventory of a known version, and the process tree;
 //  - for each process its core and, unless it had ended, its memory map, its pagemap and the core
 //    of each thread;
-//  - for each pagemap exactly as many pages as it lists;
+//  - for each pagemap exactly as many pages as it lists, also in the parents that these images refer to;
 //  - no pipe or device in place of an image, also in the parents of these images.
 // The content of pages is not checked; checksums are for that (checksums.h, contents.h). Pages that are stored
 // compressed are only counted if `contents` of the images is given. Its faults are then among those that are found.

@@ -41,6 +41,11 @@ class VerifyTest : public testing::Test {
                              .message({0x08, 0x80, 0x80, 2, 0x20, 1, 0x28, 1}));
     put("pages-1.img", std::string(3 * 4096, 'p'));
     folder_.folder("parent");
+    put("parent/pagemap-7.img", one_page());
+    put("parent/pages-1.img", std::string(4096, 'p'));
+  }
+  [[nodiscard]] static ImageBytes one_page() {
+    return head_of(kPagemapImage).message({0x08, 1}).message({0x08, 0, 0x20, 4, 0x28, 1});
   }
   void put(const std::string& name, std::string_view text) const { folder_.file(name, text); }
   void put(const std::string& name, const ImageBytes& image) const { put(name, image.text()); }
@@ -103,13 +108,41 @@ TEST_F(VerifyTest, APipeInPlaceOfAnImageIsAFault) {
   ASSERT_EQ(mkfifo((folder_.path() + "/files.img").c_str(), 0600), 0);
   EXPECT_EQ(faults(), Faults{"files.img: it is a pipe or a device, and no file"});
   remove("files.img");
-  ASSERT_EQ(mkfifo((folder_.path() + "/parent/pages-1.img").c_str(), 0600), 0);
-  EXPECT_EQ(faults(), Faults{"parent/pages-1.img: it is a pipe or a device, and no file"});
+  ASSERT_EQ(mkfifo((folder_.path() + "/parent/files.img").c_str(), 0600), 0);
+  EXPECT_EQ(faults(), Faults{"parent/files.img: it is a pipe or a device, and no file"});
 }
 
 TEST_F(VerifyTest, PagesThatTheParentHoldsNeedTheParent) {
   remove("parent");
   EXPECT_EQ(faults(), Faults{"parent: it is missing, and pagemap-7.img refers to pages in it"});
+}
+
+// It was called whole, and CRIU then read for ever.
+TEST_F(VerifyTest, PagesThatAreCutShortInAParentAreFound) {
+  const ImageBytes of_its_parent =
+      head_of(kPagemapImage).message({0x08, 1}).message({0x08, 0, 0x20, 1, 0x28, 1});
+  folder_.folder("parent/parent");
+  put("parent/pagemap-7.img", of_its_parent);
+  put("parent/parent/pagemap-7.img", one_page());
+  put("parent/parent/pages-1.img", std::string(4096, 'p'));
+  EXPECT_EQ(faults(), Faults());
+  put("parent/parent/pages-1.img", std::string(4095, 'p'));
+  EXPECT_EQ(
+      faults(),
+      Faults{"parent/parent/pages-1.img: it has 4095 bytes, and pagemap-7.img lists 1 pages in it, "
+             "which are 4096"});
+  remove("parent/parent/pages-1.img");
+  EXPECT_EQ(faults().size(), 1U);
+  put("parent/parent/pages-1.img", std::string(4096, 'p'));
+  remove("parent/parent/pagemap-7.img");
+  EXPECT_EQ(
+      faults(),
+      Faults{
+          "parent/parent/pagemap-7.img: it is missing, and a later image refers to pages in it"});
+  remove("parent/parent/pages-1.img");
+  EXPECT_EQ(
+      faults(),
+      Faults{"parent/parent/*: there are no images, and a later image refers to pages in them"});
 }
 
 TEST_F(VerifyTest, AnInventoryOfALaterFormatIsNotKnown) {
