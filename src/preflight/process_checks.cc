@@ -154,6 +154,33 @@ void look_at_nested_namespaces(const Tree& tree, const Options& /*options*/, Fin
   }
 }
 
+// CRIU gives to each thread what the first thread of the process has, and says nothing.
+void look_at_unshared_threads(const Tree& tree, const Options& /*options*/, Findings& found) {
+  const std::string remedy =
+      "Let the program do this in a process of its own, or end that thread before the dump.";
+  for (const Member& member : tree.members) {
+    for (const Thread& thread : member.threads) {
+      const std::string where = "thread " + std::to_string(thread.tid);
+      if (!thread.own_namespace.empty()) {
+        found.add(Grade::refuses, "nested-ns",
+                  place_of(member, where + ", " + thread.own_namespace),
+                  "a thread has a namespace of its own, and would get that of its process", remedy);
+      }
+      if (thread.own_files) {
+        found.add(Grade::refuses, "fd-unsupported", place_of(member, where),
+                  "a thread has open files of its own, which would be lost", remedy);
+      }
+      if (thread.own_folders) {
+        found.add(
+            Grade::warns, "mnt-chroot", place_of(member, where),
+            "a thread has a root, working directory and umask of its own, and would get those "
+            "of its process",
+            remedy);
+      }
+    }
+  }
+}
+
 // CRIU saves each policy, and refuses some of them only in the restore.
 void look_at_policies(const Tree& tree, const Options& /*options*/, Findings& found) {
   constexpr std::array kRestored{SCHED_OTHER, SCHED_FIFO, SCHED_RR, SCHED_BATCH, SCHED_IDLE};
@@ -189,6 +216,7 @@ constexpr std::array kProcessChecks{Check{"tracers", look_at_tracers},
                                     Check{"pid namespace", look_at_pid_namespace},
                                     Check{"user namespace", look_at_user_namespace},
                                     Check{"nested namespaces", look_at_nested_namespaces},
+                                    Check{"unshared threads", look_at_unshared_threads},
                                     Check{"policies", look_at_policies},
                                     Check{"seccomp", look_at_seccomp}};
 

@@ -2,8 +2,10 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <linux/kcmp.h>
 #include <sched.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -127,6 +129,33 @@ int read_files(const std::string& folder, Budget& budget, std::vector<OpenFile>&
   return 0;
 }
 
+// Whether the two threads have a different one of this kind (kcmp(2)). False if the kernel does not tell.
+bool differ(pid_t one, pid_t other, int kind) {
+  return ::syscall(SYS_kcmp, one, other, kind, 0, 0) > 0;
+}
+
+// A thread that ends shares nothing any more: the kernel takes it away first.
+bool is_ending(pid_t thread) {
+  const Result<probe::Process> seen = probe::read_process(thread);
+  return !seen || seen->ending || seen->zombie();
+}
+
+void look_at_own(pid_t pid, Thread& thread) {
+  thread.own_files = differ(pid, thread.tid, KCMP_FILES);
+  thread.own_folders = differ(pid, thread.tid, KCMP_FS);
+  const std::string folder = "/proc/" + std::to_string(pid) + "/";
+  for (const char* kind : {"ns/net", "ns/uts", "ns/ipc"}) {
+    const std::string of_first = target_of(folder + kind);
+    const std::string its = target_of(folder + "task/" + std::to_string(thread.tid) + "/" + kind);
+    if (!its.empty() && !of_first.empty() && its != of_first) thread.own_namespace = its;
+  }
+  const bool any = thread.own_files || thread.own_folders || !thread.own_namespace.empty();
+  if (any && (is_ending(thread.tid) || is_ending(pid))) {
+    thread.own_files = thread.own_folders = false;
+    thread.own_namespace.clear();
+  }
+}
+
 void read_threads(Tree& tree, Budget& budget, Member& member) {
   const pid_t pid = member.process.pid;
   for (const pid_t tid : probe::threads_of(pid, tree.proc)) {
@@ -136,7 +165,10 @@ void read_threads(Tree& tree, Budget& budget, Member& member) {
     }
     if (budget.over()) return;
     Thread thread{tid};
-    if (tree.proc == "/proc") thread.policy = std::max(0, ::sched_getscheduler(tid));
+    if (tree.proc == "/proc") {
+      thread.policy = std::max(0, ::sched_getscheduler(tid));
+      if (tid != pid) look_at_own(pid, thread);
+    }
     const auto status =
         read_file(tree.folder_of(member) + "/task/" + std::to_string(tid) + "/status");
     if (status) thread.tracer = static_cast<pid_t>(number_of(*status, "TracerPid"));

@@ -58,6 +58,10 @@ struct Thread {
   pid_t tid = 0;
   pid_t tracer = 0;
   int policy = 0;  // of the scheduler, as in sched_getscheduler(2)
+  // What it does not share with the first thread of its process.
+  std::string own_namespace{};  // "net:[4026532200]"; empty: none
+  bool own_files = false;     // a table of descriptors
+  bool own_folders = false;   // root, working directory and umask
 };
 
 struct Member {

@@ -165,6 +165,17 @@ TEST(PreflightChecks, AUserNamespaceCannotBeRestored) {
   EXPECT_TRUE(found_by(process_checks(), tree, {.container = true}).empty());
 }
 
+// CRIU restored such threads without what they had of their own.
+TEST(PreflightChecks, AThreadThatSharesLessWithItsProcessIsFound) {
+  Tree tree = tree_of_one();
+  tree.members[0].threads = {{.tid = 12}, {.tid = 13, .own_namespace = "net:[7]"}};
+  expect_one(found_by(process_checks(), tree), Grade::refuses, "nested-ns");
+  tree.members[0].threads[1] = {.tid = 13, .own_files = true};
+  expect_one(found_by(process_checks(), tree), Grade::refuses, "fd-unsupported");
+  tree.members[0].threads[1] = {.tid = 13, .own_folders = true};
+  expect_one(found_by(process_checks(), tree), Grade::warns, "mnt-chroot");
+}
+
 TEST(PreflightChecks, APolicyThatCriuDoesNotRestoreIsFound) {
   Tree tree = tree_of_one();
   tree.members[0].threads = {{.tid = 12}, {.tid = 13, .policy = SCHED_BATCH | SCHED_RESET_ON_FORK}};

@@ -15,6 +15,7 @@ import time
 
 LIBC = ctypes.CDLL(None, use_errno=True)
 NEW_MOUNTS, NEW_NAMES, NEW_NET = 0x20000, 0x4000000, 0x40000000
+OWN_FILES, OWN_FOLDERS = 0x400, 0x200
 RECURSIVE, PRIVATE, SLAVE, SHARED, DETACH = 1 << 14, 1 << 18, 1 << 19, 1 << 20, 2
 
 
@@ -73,6 +74,29 @@ def main_thread_ends():
             time.sleep(1)
     threading.Thread(target=go_on).start()
     LIBC.syscall(60, 0)  # exit(2), which ends only this thread
+
+
+def unshared_thread(what):
+    ready = threading.Event()
+
+    def unshare():
+        call("unshare", what)
+        ready.set()
+        time.sleep(600)
+    threading.Thread(target=unshare, daemon=True).start()
+    ready.wait()
+
+
+def thread_names():
+    unshared_thread(NEW_NAMES)
+
+
+def thread_files():
+    unshared_thread(OWN_FILES)
+
+
+def thread_folders():
+    unshared_thread(OWN_FOLDERS)
 
 
 def nested_names():
