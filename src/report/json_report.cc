@@ -68,11 +68,8 @@ Json capture_json(const Summary& summary) {
   for (std::size_t cause = 0; cause < capture->missed.size(); ++cause) {
     missed[analysis::to_string(static_cast<MissCause>(cause))] = capture->missed.at(cause);
   }
-  return {{"ticks_due", capture->ticks_due},
-          {"rows", capture->rows},
-          {"share", capture->share()},
-          {"missed", missed},
-          {"exact", capture->exact}};
+  return {{"ticks_due", capture->ticks_due}, {"rows", capture->rows}, {"rows_gone", capture->gone},
+          {"share", capture->share()},       {"missed", missed},      {"exact", capture->exact}};
 }
 
 Json stats_json(const ProfilerStats& stats) {

@@ -89,6 +89,10 @@ std::string captured(const Summary& summary) {
   }
   std::string text = fmt::format("{} of {} ticks ({})", with_commas(capture->rows),
                                  with_commas(capture->ticks_due), percent(capture->share()));
+  if (capture->gone != 0) {
+    text +=
+        fmt::format(", {} more were recorded and are not in the file", with_commas(capture->gone));
+  }
   for (std::size_t cause = 0; cause < capture->missed.size(); ++cause) {
     if (capture->missed.at(cause) != 0) {
       text += fmt::format(", {} missed: {}", with_commas(capture->missed.at(cause)),

@@ -156,6 +156,35 @@ TEST_F(Report, TicksThatASlowCallbackCostNeedAnotherAdvice) {
       << text;
 }
 
+// Before the fix, it said "captured 4 of 4 ticks (100.00 %)" and "no problem was found" of two rows.
+TEST_F(Report, RowsThatTheMetadataCountAndTheFileDoesNotHaveAreSaid) {
+  const auto reported = [this](const char* name, const char* rows) {
+    const std::string path = folder_.file(std::string(name) + ".tsv", rows);
+    static_cast<void>(
+        folder_.file(std::string(name) + ".meta.json", R"({"format_version":1,"state":"ended",
+        "interval_ns":1000000,"columns":[{"name":"n","metric":"n","kind":"counter","unit":"count"}],
+        "stats":{"ticks_due":4,"rows_captured":4,"rows_written":4}})"));
+    return named_report(*analysis::summarize(path));
+  };
+  const std::string cut = reported("cut", "Time (ns)\tn\n0\t0\n1000000\t3\n");
+  EXPECT_NE(cut.find("captured    2 of 4 ticks (50.00 %), 2 more were recorded and are not in the "
+                     "file\n"),
+            std::string::npos)
+      << cut;
+  EXPECT_NE(cut.find("quality     bad: its metadata count 4 rows, and the file holds 2: it was cut "
+                     "off, changed or damaged after it was recorded, and no figure includes the "
+                     "rows that are gone\n"),
+            std::string::npos)
+      << cut;
+  EXPECT_EQ(cut.find("lower the rate"), std::string::npos) << "the recorder lost nothing";
+  const std::string other =
+      reported("other", "Time (ns)\tn\n0\t0\n1000000\t3\n2000000\t3\n3000000\t3\n4000000\t3\n");
+  EXPECT_NE(other.find("quality     warning: its metadata count 4 rows, and the file holds 5: the "
+                       "metadata are probably those of another recording"),
+            std::string::npos)
+      << other;
+}
+
 // Before the fix, these figures were in the metadata but in no report.
 TEST_F(Report, TimingPercentilesAndThePriceOfPrecisionWereNotShown) {
   const std::string path =
