@@ -119,7 +119,8 @@ void add_lists(const Summary& summary, Json& json) {
                                   {"p99", one.p99},
                                   {"max", one.max},
                                   {"above_max", one.above_max},
-                                  {"values_above_max", one.values_above_max}});
+                                  {"values_above_max", one.values_above_max},
+                                  {"values_before", one.values_before}});
   }
   json["gaps"] = Json::array();
   if (summary.recording.gaps) {

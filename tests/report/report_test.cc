@@ -93,7 +93,9 @@ TEST_F(Report, AHistogramHasOneLine) {
       "0\t1\t0\t0\t10\t1\t0\n1000000\t51\t50\t0\t6410\t101\t9\n");
   const std::string text = named_report(*analysis::summarize(path));
   EXPECT_NE(text.find("\nHISTOGRAM  values   mean    p50     p90     p99        max\n"
-                      "wait_us       100  64 µs  64 µs  115 µs  127 µs  <= 128 µs\n"),
+                      "wait_us       100  64 µs  64 µs  115 µs  127 µs  <= 128 µs\n"
+                      "before      values that came before the first row, and are in no figure: "
+                      "wait_us 1\n"),
             std::string::npos)
       << text;
   EXPECT_EQ(text.find("wait_us["), std::string::npos) << text;
@@ -104,6 +106,7 @@ TEST_F(Report, AHistogramHasOneLine) {
   EXPECT_EQ(json[0]["metric"], "wait_us");
   EXPECT_EQ(json[0]["p50"], 64.0);
   EXPECT_EQ(json[0]["max"], 128);
+  EXPECT_EQ(json[0]["values_before"], 1);
 }
 
 TEST_F(Report, AHistogramShowsValuesAboveItsLastBound) {
@@ -113,6 +116,7 @@ TEST_F(Report, AHistogramShowsValuesAboveItsLastBound) {
                    "0\t0\t0\t0\t0\n1000000\t1\t9\t9000\t10\n");
   const std::string text = named_report(*analysis::summarize(path));
   EXPECT_NE(text.find("> 64 µs\n"), std::string::npos) << text;
+  EXPECT_EQ(text.find("before "), std::string::npos) << "nothing was";
   // Before, p50 was shown as 65 µs, as if it were known.
   EXPECT_NE(text.find("wait_us        10  900 µs  > 64 µs  > 64 µs  > 64 µs  > 64 µs\n"),
             std::string::npos)
