@@ -223,11 +223,12 @@ TEST(Summary, ARecordingOfNothingIsBad) {
 // Before the fix, it said "no problem was found" beside figures that were all 0 or missing.
 TEST(Summary, ARecordingOfOneRowSaysThatNothingCanBeCompared) {
   const tests::TempFolder folder;
-  const auto first_verdict = [&](const char* name, const char* rows) {
-    const std::string path = folder.file(std::string(name) + ".tsv", rows);
-    static_cast<void>(folder.file(
-        std::string(name) + ".meta.json",
-        R"({"format_version":1,"state":"ended","stats":{"ticks_due":1,"rows_written":1}})"));
+  const auto first_verdict = [&](const std::string& name, const char* rows) {
+    const std::string path = folder.file(name + ".tsv", rows);
+    const std::string count = name == "one" ? "1" : "2";
+    static_cast<void>(folder.file(name + ".meta.json",
+                                  R"({"format_version":1,"state":"ended","stats":{"ticks_due":)" +
+                                      count + R"(,"rows_written":)" + count + "}}"));
     return judge(summarize_ok(path))[0].text;
   };
   EXPECT_EQ(first_verdict("one", "Time (ns)\tc\n1000\t5\n"),
