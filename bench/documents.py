@@ -8,6 +8,7 @@ import json
 import re
 
 import figures
+import parts
 from parts import PARTS
 
 RESULTS = "bench/results/published.json"
@@ -147,6 +148,19 @@ EMBEDDING = [
 ]
 
 
+# What a recording costs by its rate (docs/embedding.md), and where this is measured.
+RATES = [(text, f"{{rates:{name}.cores}}", f"{{rates:{name}.hour}}") for name, (text, _) in parts.RATES.items()]
+
+
+def rates_text(results):
+    if "rates" not in results["parts"]:
+        return "Not measured yet: `scripts/bench rates`."
+    rows = [f"| {what} | {filled(cores, results)} | {filled(hour, results)} |" for what, cores, hour in RATES]
+    quiet = results["parts"]["rates"]["load"]["quiet"]
+    note = [] if quiet else ["", "The machine was not quiet while these were measured."]
+    return "\n".join(["| rows a second, 16 counters | CPU | disk for an hour |", "| --- | --- | --- |", *rows, *note])
+
+
 def costs_text(results):
     return cost_table(results, COSTS, "beside")
 
@@ -207,7 +221,7 @@ def generators(root):
     """Returns {name: text}, without the marks."""
     results = json.loads((root / RESULTS).read_text())
     return {"machine": machine_text(results), "parts": parts_text(results), "goals": goals_text(results),
-            "costs": costs_text(results), "embedding": embedding_text(results), "demo": demo_text(root / DEMO)}
+            "costs": costs_text(results), "embedding": embedding_text(results), "rates": rates_text(results), "demo": demo_text(root / DEMO)}
 
 
 def generated(text, made):

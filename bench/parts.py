@@ -209,6 +209,41 @@ RECORDER = Part(
     recorder_samples, list(recorder_figures()))
 
 
+RATES = {
+    "10": ("10 Hz", ["--rate", "10"]),
+    "100": ("100 Hz", ["--rate", "100"]),
+    "1k": ("1 kHz", ["--rate", "1000"]),
+    "1k-zstd": ("1 kHz, `.tsv.zst`", ["--rate", "1000"]),
+    "1k-histograms": ("1 kHz, and two histograms: 108 columns", ["--rate", "1000", "--histograms"]),
+    "1k-histograms-zstd": ("1 kHz, and two histograms, `.tsv.zst`", ["--rate", "1000", "--histograms"]),
+    "10k": ("10 kHz", ["--rate", "10000"]),
+    "100k": ("100 kHz", ["--rate", "100000"]),
+}
+
+
+def rates_samples(context):
+    samples = {}
+    for name, (_, flags) in RATES.items():
+        output = context.disk / ("run.tsv.zst" if name.endswith("zstd") else "run.tsv")
+        samples.update(steps.recorder(context, name, [*flags, "--output", output], 5, 3))
+    return samples
+
+
+def rates_figures():
+    for name, (text, _) in RATES.items():
+        yield Figure(f"{name}.sleeping.cores", f"{text}: a sleeping loop", "cores")
+        yield Figure(f"{name}.cores", f"**{text}**: CPU", "cores", f"{name}.sleeping.cores")
+        yield Figure(f"{name}.hour", f"{text}: disk, an hour", "bytes")
+
+
+RATES_PART = Part(
+    "rates", "What a recording costs, by its rate",
+    "The default pace with 16 counters of 6 to 12 digits, to disk. Another thread adds to all of them, and records to the histograms,\n"
+    "once in a millisecond. The histograms are those of [histograms.md](histograms.md) for times of 1 to 500 ms and for sizes. The disk\n"
+    "for an hour is computed from the bytes of a row. The files are read back and checked.",
+    rates_samples, list(rates_figures()))
+
+
 def busy_samples(context):
     samples = {}
     for load in ("loops", "compilers"):
@@ -448,5 +483,5 @@ DUMP_STACKS = Part(
     builds=("release",))
 
 PARTS = {part.name: part for part in (
-    COUNTER, HISTOGRAM, SAMPLE, SAMPLE_OF_THREADS, RULE, SCOPE, TEXT, RECORDER, BUSY, READING, REPORT, PAGE, DUMP, CONTAINER, WATCH, STREAM, SAFE, OUTSIDE,
+    COUNTER, HISTOGRAM, SAMPLE, SAMPLE_OF_THREADS, RULE, SCOPE, TEXT, RECORDER, RATES_PART, BUSY, READING, REPORT, PAGE, DUMP, CONTAINER, WATCH, STREAM, SAFE, OUTSIDE,
     START, LIVE, STALLED, DEADLINE, STACKS, KEPT_STACKS, DUMP_STACKS)}

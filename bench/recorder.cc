@@ -4,10 +4,11 @@
 // of the machine), and one that sleeps (clock_nanosleep).
 //
 //   bench_recorder --rate 1000000 --counters 16 --seconds 10 --output /var/tmp/run.tsv [--adder]
-//                  [--precise] [--priority 50] [--cpu 0] [--changing 4] [--json]
+//                  [--precise] [--priority 50] [--cpu 0] [--changing 4] [--histograms] [--json]
 //
 // With --changing N, the first N counters grow in every row, and the others when the adding thread
-// adds. An output with the ending .tsv.zst is compressed.
+// adds. With --histograms, there are two more metrics: the histograms of times and of sizes that
+// docs/histograms.md registers. The adding thread records values of all sizes. An output with the ending .tsv.zst is compressed.
 //
 // "on time" is the share of the due ticks whose sample began at most half an interval after its
 // deadline. The file is read again: it must have as many lines as rows were reported, no value may
@@ -47,6 +48,7 @@ struct Settings {
   double seconds = 10;
   std::string output;
   bool adder = false;
+  bool histograms = false;
   bool precise = false;
   int priority = 0;
   int cpu = -1;
@@ -146,8 +148,30 @@ struct Recorded {
   Timing timing;
   kymo::ProfilerStats stats;
   std::vector<std::string> warnings;
+  std::size_t columns = 0;
   std::uint64_t last_value = 0;  // of the last counter, at the stop of the recorder
 };
+
+// The histograms of docs/histograms.md; none unless they are asked for.
+std::vector<kymo::Histogram> make_histograms(const Settings& settings, kymo::Registry& registry) {
+  if (!settings.histograms) return {};
+  using std::chrono::milliseconds;
+  return {registry
+              .histogram({.name = "reply_us", .help = "Times", .unit = kymo::Unit::microseconds},
+                         kymo::buckets_in_us(milliseconds(1), milliseconds(500)))
+              .value(),
+          registry.histogram({.name = "reply_bytes", .help = "Sizes", .unit = kymo::Unit::bytes})
+              .value()};
+}
+
+// Records a value of another size each time.
+void record_next(const std::vector<kymo::Histogram>& histograms, std::uint64_t& value) {
+  constexpr std::uint64_t kLargest = std::uint64_t{1} << 20U;
+  value = value > kLargest ? 50 : value + value / 3;
+  for (const kymo::Histogram& histogram : histograms) {
+    histogram.record(value);
+  }
+}
 
 Recorded record(const Settings& settings) {
   kymo::Registry registry;
@@ -163,6 +187,7 @@ Recorded record(const Settings& settings) {
       std::exit(1);
     }
   }
+  const std::vector<kymo::Histogram> histograms = make_histograms(settings, registry);
   for (int i = settings.changing; i < settings.counters; ++i) {
     counters.push_back(
         registry
@@ -186,10 +211,12 @@ Recorded record(const Settings& settings) {
     std::exit(1);
   }
   std::thread adder([&] {
+    std::uint64_t size = 50;
     while (!done.load(std::memory_order_relaxed)) {
       for (const kymo::Counter& counter : counters) {
         counter.add();
       }
+      record_next(histograms, size);
       if (!settings.adder) {  // stands for a program that counts only now and then
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
       }
@@ -210,6 +237,7 @@ Recorded record(const Settings& settings) {
   Recorded recorded;
   recorded.stats = profiler.stats();
   recorded.warnings = profiler.warnings();
+  recorded.columns = registry.columns().size();
   recorded.last_value = last_value;
   recorded.timing.cores =
       (cpu_seconds(CLOCK_PROCESS_CPUTIME_ID) - cpu - adder_cpu) / settings.seconds;
@@ -245,7 +273,7 @@ std::string check_file(const Settings& settings, const Recorded& recorded) {
   auto reader = kymo::analysis::TsvReader::open(settings.output);
   if (!reader) return reader.error().message;
   kymo::analysis::RowBlock block = reader->make_block();
-  std::vector<std::uint64_t> last(static_cast<std::size_t>(settings.counters) + 1);
+  std::vector<std::uint64_t> last(recorded.columns + 1);
   if (reader->columns().size() + 1 != last.size()) return "it has not the columns it should";
   std::uint64_t rows = 0;
   while (true) {
@@ -292,6 +320,7 @@ int run(const Settings& settings) {
     const nlohmann::json all = {{"rate", settings.rate},
                                 {"counters", settings.counters},
                                 {"changing", settings.changing},
+                                {"columns", recorded.columns},
                                 {"seconds", settings.seconds},
                                 {"adder", settings.adder},
                                 {"kymo", json_of(recorded.timing)},
@@ -344,6 +373,7 @@ int main(int argc, char** argv) {
   app.add_option("--seconds", settings.seconds)->check(CLI::Range(0.1, 3600.0));
   app.add_option("--output", settings.output, "path of a temporary recording");
   app.add_flag("--adder", settings.adder, "let a thread add to all counters");
+  app.add_flag("--histograms", settings.histograms, "record two histograms, too");
   app.add_flag("--precise", settings.precise);
   app.add_option("--priority", settings.priority,
                  "SCHED_FIFO priority of the collector and of the loops");

@@ -101,7 +101,8 @@ def recorder(context, name, flags, seconds, runs):
         values = {f"{who}{key.removesuffix('_ns')}": value
                   for who, loop in (("", run["kymo"]), ("bare.", bare), ("sleeping.", run["sleeping"]))
                   for key, value in loop.items()}
-        values |= {"p99-spin": values["p99"], "beyond": values["cores"] - values["sleeping.cores"], "lost": run["missed_ring_full"] / run["ticks_due"]}
+        values |= {"p99-spin": values["p99"], "beyond": values["cores"] - values["sleeping.cores"], "lost": run["missed_ring_full"] / run["ticks_due"],
+                   "hour": 3600 * run["rate"] * run["bytes"] / max(1, run["rows_written"])}  # of bytes, if no tick is missed
         for key, value in values.items():
             samples.setdefault(f"{name}.{key}", []).append(value)
     return samples

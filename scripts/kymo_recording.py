@@ -212,17 +212,15 @@ def load(path, rows=True):
     notes = []
     stem = _stem(path)
     metadata = _load_metadata(path.with_name(stem + ".meta.json"), notes)
-    notes.extend(_metadata_notes(metadata or {}))
-    data = _load_rows(path, notes) if rows else _no_rows(path, metadata)
-    if rows and len(data) == 1:
-        notes.append("only one row, so nothing can be compared: what was counted before it is in no figure")
+    frame = _load_rows(path, notes) if rows else _no_rows(path, metadata)
+    notes.extend(_metadata_notes(metadata or {}, len(frame) if rows else None))
     gaps = _load_gaps(path.with_name(stem + ".gaps.tsv"), notes)
     if metadata is not None:
         described = {column["name"] for column in metadata.get("columns", [])}
-        unknown = [name for name in data.columns if name not in described]
+        unknown = [name for name in frame.columns if name not in described]
         if unknown:
             notes.append(f"the metadata does not describe {', '.join(unknown)}")
-    return Recording(path, data, metadata, gaps, notes)
+    return Recording(path, frame, metadata, gaps, notes)
 
 
 def _recording_beside(path):
@@ -345,8 +343,13 @@ def _load_metadata(path, notes):
     return metadata
 
 
-def _metadata_notes(metadata):
-    """What the metadata of an unfinished recording, or of one part of a longer one, says about missing rows."""
+def _metadata_notes(metadata, rows):
+    """What the metadata says about missing rows. `rows` is how many the file has, or None if they were not read."""
+    if rows == 1:
+        yield "only one row, so nothing can be compared: what was counted before it is in no figure"
+    stats = metadata.get("stats") if metadata.get("state") in ("ended", "recovered") else None
+    if rows is not None and isinstance(stats, dict) and stats.get("rows_written", rows) != rows:
+        yield f"the metadata count {stats['rows_written']} rows, the file holds {rows}: all figures are of these"
     if metadata.get("state") == "running":
         yield "unfinished: it does not say that it has ended; its last rows and totals may be missing"
     part = metadata.get("part")
@@ -398,11 +401,9 @@ def _load_plain_rows(path, plain, notes):
     return frame.set_index(TIME_COLUMN)
 
 
-def _whole_length(file):
+def _whole_length(file, piece=1 << 20):
     """The number of bytes up to the last line end. A row after it is cut short."""
-    end = file.seek(0, 2)
-    piece = 1 << 20
-    at = end
+    end = at = file.seek(0, 2)
     while at > 0:
         at = max(0, at - piece)
         file.seek(at)
@@ -594,7 +595,6 @@ def _decorate(run, axis):
         axis.axvspan(phase.begin_ns / 1e9, phase.end_ns / 1e9, color=f"C{i % 10}", alpha=0.10, linewidth=0)
         axis.annotate(phase.name, (phase.begin_ns / 1e9, 1), xycoords=("data", "axes fraction"),
                       rotation=90, va="top", ha="left", fontsize=7, color="#444444")
-    lengths = run.gaps["end_ns"] - run.gaps["start_ns"]
-    longest = run.gaps.loc[lengths.sort_values(ascending=False).index[:MOST_GAPS_DRAWN]]
-    for gap in longest.itertuples():
+    lengths = (run.gaps["end_ns"] - run.gaps["start_ns"]).sort_values(ascending=False)
+    for gap in run.gaps.loc[lengths.index[:MOST_GAPS_DRAWN]].itertuples():
         axis.axvspan(gap.start_ns / 1e9, gap.end_ns / 1e9, color="#999999", alpha=0.4, linewidth=0)

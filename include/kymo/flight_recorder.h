@@ -23,7 +23,8 @@ struct FlightRecorderOptions {
   // `directory` is empty.
   std::size_t max_snapshots = 32;
   // Conditions that take a snapshot automatically (docs/flight-recorder.md). A rule sees a row when
-  // the slot of the row is handed over, so up to ProfilerOptions::flush late.
+  // the slot of the row is handed over, so up to ProfilerOptions::flush late. One on the value of a
+  // gauge that is true in the first row fires at once.
   std::vector<std::string> rules{};
   // The time before and after the row at which the rule fired that its snapshot contains.
   std::chrono::nanoseconds before{5'000'000'000};

@@ -132,6 +132,7 @@ std::vector<HistogramSummary> summarize_histograms(const std::vector<ColumnSumma
     for (const std::size_t bucket : found.buckets) {
       counts.push_back(columns[bucket].delta);
       summary.values += counts.back();
+      summary.values_before += columns[bucket].first;
       if (counts.back() == 0) continue;
       summary.above_max = counts.size() > found.bounds.size();
       summary.values_above_max = summary.above_max ? counts.back() : 0;

@@ -35,6 +35,7 @@ struct HistogramSummary {
   std::uint64_t max = 0;   // bound of the highest bucket that has values: no value was higher
   bool above_max = false;  // the highest values are in the bucket without a bound, all above `max`
   std::uint64_t values_above_max = 0;  // values in the bucket without a bound
+  std::uint64_t values_before = 0;     // recorded before the first row, so in no figure
 };
 
 // The quantile of values that are counted in buckets. Within a bucket they count as evenly spread;

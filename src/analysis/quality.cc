@@ -40,17 +40,51 @@ std::string advice_on(std::size_t cause, const Summary& summary) {
   return kAdvice.at(cause);
 }
 
+// Whether the metadata count the rows of the whole recording. A recorder that was cut short, or that
+// could not finish, wrote rows after its last totals.
+bool counts_all_rows(const Metadata& metadata) {
+  return metadata.stats && metadata.stats->rows_written != 0 && metadata.state != "running" &&
+         metadata.state != "failed";
+}
+
+// The rows that are in the file are true, because every figure is made of them.
+void judge_row_count(const Capture& capture, const Summary& summary,
+                     std::vector<Verdict>& verdicts) {
+  const auto text = [&](std::uint64_t counted) {
+    return "its metadata count " + human::with_commas(counted) + (counted == 1 ? " row" : " rows") +
+           ", and the file holds " + human::with_commas(summary.rows);
+  };
+  if (capture.gone != 0) {
+    verdicts.push_back({Verdict::Level::bad,
+                        text(capture.rows + capture.gone) +
+                            ": it was cut off, changed or damaged after it was recorded, and no "
+                            "figure includes the rows that are gone"});
+    return;
+  }
+  const auto& metadata = summary.recording.metadata;
+  if (metadata && counts_all_rows(*metadata) && metadata->stats->rows_written < summary.rows) {
+    verdicts.push_back({Verdict::Level::warning,
+                        text(metadata->stats->rows_written) +
+                            ": the metadata are probably those of another recording; all figures "
+                            "but the captured ticks are of the rows in the file"});
+  }
+}
+
 void judge_capture(const Capture& capture, const Summary& summary, std::vector<Verdict>& verdicts) {
-  if (capture.share() >= kCaptureWarning) {
+  // Of the rows that are gone, judge_row_count() tells.
+  Capture recorded = capture;
+  recorded.rows += capture.gone;
+  if (recorded.share() >= kCaptureWarning) {
     return;
   }
   std::size_t main_cause = 0;
   for (std::size_t cause = 1; cause < capture.missed.size(); ++cause) {
     main_cause = capture.missed[cause] > capture.missed[main_cause] ? cause : main_cause;
   }
-  verdicts.push_back({capture.share() < kCaptureBad ? Verdict::Level::bad : Verdict::Level::warning,
-                      "only " + human::percent(capture.share()) +
-                          " of the ticks left a row: " + advice_on(main_cause, summary)});
+  verdicts.push_back(
+      {recorded.share() < kCaptureBad ? Verdict::Level::bad : Verdict::Level::warning,
+       "only " + human::percent(recorded.share()) +
+           " of the ticks left a row: " + advice_on(main_cause, summary)});
 }
 
 // Warns about a long gap, which hides a part of what happened even if most ticks left a row.
@@ -171,6 +205,10 @@ std::string why_empty(const Summary& summary) {
     return "its disk did not take " + std::to_string(refused) + (refused == 1 ? " row" : " rows") +
            ": see that it has space";
   }
+  if (metadata && counts_all_rows(*metadata)) {
+    return "its metadata count " + human::with_commas(metadata->stats->rows_written) +
+           ", so it was cut off or changed after it was recorded";
+  }
   if (has_failed(summary)) {
     return "its recorder could not write them: see that its disk has space";
   }
@@ -187,7 +225,8 @@ std::optional<Capture> capture_of(const Summary& summary) {
       (metadata->state != "failed" || metadata->stats->ticks_due != 0)) {
     const ProfilerStats& stats = *metadata->stats;
     capture.ticks_due = stats.ticks_due;
-    capture.rows = stats.rows_written;
+    capture.rows = std::min(stats.rows_written, summary.rows);
+    capture.gone = stats.rows_written - capture.rows;
     capture.missed = {stats.missed_late, stats.missed_ring_full, stats.missed_sink_error,
                       stats.missed_frozen};
     capture.exact = true;
@@ -223,6 +262,7 @@ std::vector<Verdict> judge(const Summary& summary) {
                         "see that its disk has space"});
   }
   if (const auto capture = capture_of(summary)) {
+    judge_row_count(*capture, summary, verdicts);
     judge_capture(*capture, summary, verdicts);
   } else {
     verdicts.push_back(

@@ -14,6 +14,7 @@ namespace kymo::analysis {
 struct Capture {
   std::uint64_t ticks_due = 0;
   std::uint64_t rows = 0;
+  std::uint64_t gone = 0;  // rows that the metadata count, and that are not in the file
   std::array<std::uint64_t, 4> missed{};  // indexed by MissCause
   bool exact = false;  // true: the recorder's totals; false: counted from the rows and the gaps
 

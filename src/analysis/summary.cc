@@ -118,7 +118,7 @@ void compare_with_metadata(Summary& summary) {
   const auto& metadata = summary.recording.metadata;
   if (metadata && metadata->stats && metadata->state == "ended" &&
       metadata->stats->rows_written != summary.rows) {
-    notes.push_back("the metadata counts " + std::to_string(metadata->stats->rows_written) +
+    notes.push_back("the metadata count " + std::to_string(metadata->stats->rows_written) +
                     " rows, the file holds " + std::to_string(summary.rows));
   }
 }

@@ -20,8 +20,13 @@ std::uint64_t flame_value(const Weight& weight, bool by_value) {
   return by_value ? weight.value : weight.samples;
 }
 
-std::string flame_file_name(const std::string& path) {
-  return path.substr(path.rfind('/') + 1);
+// The last `names` names of a path.
+std::string flame_path_end(const std::string& path, std::size_t names) {
+  std::size_t at = path.size();
+  for (; names != 0 && at != 0 && at != std::string::npos; --names) {
+    at = path.rfind('/', at - 1);
+  }
+  return names != 0 || at == std::string::npos ? path : path.substr(at + 1);
 }
 
 FlameJson flame_side(const std::string& path, const Comparison::Side& side, bool by_value) {
@@ -52,11 +57,19 @@ FlameJson changes_json(const Comparison& comparison, ShareChange FunctionChange:
 
 }  // namespace
 
+std::string flame_diff_title(const std::string& before, const std::string& after) {
+  for (std::size_t names = 1;; ++names) {
+    const std::string a = flame_path_end(before, names);
+    const std::string b = flame_path_end(after, names);
+    if (a != b || (a == before && b == after)) return a + " → " + b;
+  }
+}
+
 nlohmann::ordered_json flame_diff_json(const ProfileDiff& diff,
                                        const stacks::ComparedTree& compared) {
   const Comparison& comparison = diff.comparison;
   const Comparison::Side& after = comparison.after;
-  FlameJson json = {{"title", flame_file_name(diff.before) + " → " + flame_file_name(diff.after)},
+  FlameJson json = {{"title", flame_diff_title(diff.before, diff.after)},
                     {"duration_ns", after.duration_ns},
                     {"samples", after.sum.samples},
                     {facts_of(comparison.quantity).unit, after.sum.value}};

@@ -8,6 +8,10 @@
 
 namespace kymo::report {
 
+// The names of two files, with as many of their folders as it takes to tell them apart:
+// "old/cpu.pb.gz → new/cpu.pb.gz".
+std::string flame_diff_title(const std::string& before, const std::string& after);
+
 // The flame graph of two profiles, as the scripts of the pages read it.
 nlohmann::ordered_json flame_diff_json(const ProfileDiff& diff,
                                        const stacks::ComparedTree& compared);

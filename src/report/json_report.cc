@@ -68,11 +68,8 @@ Json capture_json(const Summary& summary) {
   for (std::size_t cause = 0; cause < capture->missed.size(); ++cause) {
     missed[analysis::to_string(static_cast<MissCause>(cause))] = capture->missed.at(cause);
   }
-  return {{"ticks_due", capture->ticks_due},
-          {"rows", capture->rows},
-          {"share", capture->share()},
-          {"missed", missed},
-          {"exact", capture->exact}};
+  return {{"ticks_due", capture->ticks_due}, {"rows", capture->rows}, {"rows_gone", capture->gone},
+          {"share", capture->share()},       {"missed", missed},      {"exact", capture->exact}};
 }
 
 Json stats_json(const ProfilerStats& stats) {
@@ -122,7 +119,8 @@ void add_lists(const Summary& summary, Json& json) {
                                   {"p99", one.p99},
                                   {"max", one.max},
                                   {"above_max", one.above_max},
-                                  {"values_above_max", one.values_above_max}});
+                                  {"values_above_max", one.values_above_max},
+                                  {"values_before", one.values_before}});
   }
   json["gaps"] = Json::array();
   if (summary.recording.gaps) {

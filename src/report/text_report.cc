@@ -89,6 +89,10 @@ std::string captured(const Summary& summary) {
   }
   std::string text = fmt::format("{} of {} ticks ({})", with_commas(capture->rows),
                                  with_commas(capture->ticks_due), percent(capture->share()));
+  if (capture->gone != 0) {
+    text +=
+        fmt::format(", {} more were recorded and are not in the file", with_commas(capture->gone));
+  }
   for (std::size_t cause = 0; cause < capture->missed.size(); ++cause) {
     if (capture->missed.at(cause) != 0) {
       text += fmt::format(", {} missed: {}", with_commas(capture->missed.at(cause)),
@@ -312,7 +316,11 @@ std::string idle_columns(const Summary& summary) {
 std::string histogram_table(const Summary& summary, const TextOptions& options) {
   Table table(
       {{"HISTOGRAM", Align::left}, {"values"}, {"mean"}, {"p50"}, {"p90"}, {"p99"}, {"max"}});
+  std::vector<std::string> before;
   for (const analysis::HistogramSummary& one : analysis::summarize_histograms(summary.columns)) {
+    if (one.values_before != 0) {
+      before.push_back(printable(one.metric) + " " + with_commas(one.values_before));
+    }
     if (one.values == 0) {
       table.add({printable(one.metric), "0", "-", "-", "-", "-", "-"});
       continue;
@@ -327,7 +335,13 @@ std::string histogram_table(const Summary& summary, const TextOptions& options) 
                quantile(one.p50), quantile(one.p90), quantile(one.p99),
                (one.above_max ? "> " : "<= ") + figures.whole(one.max)});
   }
-  return table.empty() ? "" : "\n" + table.str(0);
+  if (table.empty()) return {};
+  std::string text = "\n" + table.str(0);
+  if (!before.empty()) {
+    before.front().insert(0, "values that came before the first row, and are in no figure: ");
+    text += wrapped_list("before", before, kLabelWidth, kLineWidth);
+  }
+  return text;
 }
 
 // A column for each bucket would fill the tables, and says little.

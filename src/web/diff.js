@@ -3,7 +3,7 @@
 import uPlot from "uplot";
 import { Board } from "./board.js";
 import { byId, css, element, fold, table as makeTable } from "./dom.js";
-import { TIMES, instant, instants, percent, scaled, written } from "./format.js";
+import { TIMES, instant, instants, percent, scaled, toldApart, written } from "./format.js";
 import { Recording } from "./recording.js";
 
 /** @import { CheckpointDifference, Column, Diff, Difference, Group } from "./types.d.ts" */
@@ -199,9 +199,6 @@ function checkpointTables() {
   if (more.length > 0) place.append(fold(`${more.length} more`, "", makeTable(head, more)));
 }
 
-/** @param {string} path */
-const fileName = (path) => path.replace(/\/+$/, "").split("/").pop() ?? "";
-
 function describe() {
   /** @param {string} name */
   const side = (name) => diff.recordings.filter((run) => run.side === name);
@@ -209,8 +206,8 @@ function describe() {
   /** @type {Record<string, string | undefined>} */
   const checkpoints = { A: diff.checkpoints?.a, B: diff.checkpoints?.b };
   /** @param {string} name */
-  const named = (name) => fileName(checkpoints[name] ?? "") || (side(name).length === 1 ? fileName(side(name)[0].path) : `${side(name).length} recordings`);
-  document.title = `${named("A")} → ${named("B")}`;
+  const named = (name) => checkpoints[name] || (side(name).length === 1 ? side(name)[0].path : `${side(name).length} recordings`);
+  document.title = toldApart(named("A"), named("B")).join(" → ");
   byId("title").textContent = document.title;
   byId("subtitle").textContent = `${diff.test}'s test, a value of each ${diff.values === "runs" ? "run" : "block"}; p corrected (${diff.correction}) for ${diff.tested} metrics` +
     (diff.margin > 0 ? `; changes of up to ${diff.margin * 100} % ignored` : "");

@@ -73,5 +73,20 @@ export const percent = (share) => `${(100 * share).toFixed(1)} %`;
  */
 export const cores = (share) => (share > 1.005 ? `${share.toFixed(1)} cores` : `${(100 * share).toFixed(share < 0.0995 && share > 0 ? 1 : 0)} %`);
 
+/**
+ * The names of two files or folders, with as many of the folders above as it takes to tell them apart:
+ * "old/run.tsv" and "new/run.tsv".
+ * @param {string} a
+ * @param {string} b
+ */
+export function toldApart(a, b) {
+  const both = [a, b].map((path) => path.replace(/\/+$/, "").split("/"));
+  const most = Math.max(...both.map((names) => names.length));
+  for (let count = 1; ; count++) {
+    const ends = both.map((names) => names.slice(-count).join("/"));
+    if (ends[0] !== ends[1] || count >= most) return ends;
+  }
+}
+
 /** @param {unknown} error */
 export const messageOf = (error) => (error instanceof Error ? error.message : String(error));

@@ -147,7 +147,7 @@ TEST(Summary, NamesColumnsThatMetadataAndHeaderDoNotShare) {
   const Summary summary = summarize_ok(path);
   EXPECT_TRUE(has_note(summary, "does not describe \"other\""));
   EXPECT_TRUE(has_note(summary, "describes \"n_bytes\", which the header does not have"));
-  EXPECT_TRUE(has_note(summary, "counts 9 rows, the file holds 1"));
+  EXPECT_TRUE(has_note(summary, "the metadata count 9 rows, the file holds 1"));
   EXPECT_EQ(summary.columns[0].info.kind, Kind::gauge);
 }
 
@@ -223,11 +223,12 @@ TEST(Summary, ARecordingOfNothingIsBad) {
 // Before the fix, it said "no problem was found" beside figures that were all 0 or missing.
 TEST(Summary, ARecordingOfOneRowSaysThatNothingCanBeCompared) {
   const tests::TempFolder folder;
-  const auto first_verdict = [&](const char* name, const char* rows) {
-    const std::string path = folder.file(std::string(name) + ".tsv", rows);
-    static_cast<void>(folder.file(
-        std::string(name) + ".meta.json",
-        R"({"format_version":1,"state":"ended","stats":{"ticks_due":1,"rows_written":1}})"));
+  const auto first_verdict = [&](const std::string& name, const char* rows) {
+    const std::string path = folder.file(name + ".tsv", rows);
+    const std::string count = name == "one" ? "1" : "2";
+    static_cast<void>(folder.file(name + ".meta.json",
+                                  R"({"format_version":1,"state":"ended","stats":{"ticks_due":)" +
+                                      count + R"(,"rows_written":)" + count + "}}"));
     return judge(summarize_ok(path))[0].text;
   };
   EXPECT_EQ(first_verdict("one", "Time (ns)\tc\n1000\t5\n"),
@@ -248,6 +249,11 @@ TEST(Summary, ARecordingWhoseRowsTheDiskRefusedSaysSo) {
       folder.file("a.meta.json", R"({"format_version":1,"state":"failed","stats":{}})"));
   EXPECT_EQ(judge(summarize_ok(path))[0].text,
             "it holds no rows: its recorder could not write them: see that its disk has space");
+  static_cast<void>(folder.file("a.meta.json", R"({"format_version":1,"state":"ended",
+                         "stats":{"ticks_due":1200,"rows_written":1200}})"));
+  EXPECT_EQ(judge(summarize_ok(path))[0].text,
+            "it holds no rows: its metadata count 1,200, so it was cut off or changed after it was "
+            "recorded");
   const std::string rows = folder.file("b.tsv", "Time (ns)\tc\n1000\t1\n9000\t2\n");
   static_cast<void>(folder.file("b.meta.json", R"({"format_version":1,"state":"failed"})"));
   EXPECT_EQ(judge(summarize_ok(rows))[0].level, Verdict::Level::bad);

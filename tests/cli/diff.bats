@@ -78,7 +78,7 @@ setup() {
   run --separate-stderr "$kymo" diff old-0.tsv new-0.tsv --align write --from 0.1 --to 0.5
   [ "$status" -eq 0 ]
   [[ "$output" == *"from write: 400 ms of A, 400 ms of B"* ]]
-  run --separate-stderr "$kymo" diff old-0.tsv new-0.tsv --from -0.05 --to 0.5
+  run --separate-stderr "$kymo" diff old-0.tsv new-0.tsv --from -50ms --to 0.5
   [ "$status" -eq 0 ]
   [[ "$output" == *"from write: 550 ms of A"* ]]
 }

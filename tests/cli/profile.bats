@@ -87,7 +87,7 @@ END
   sleep 600 3>&- &
   sleeper=$!
   until [[ "$(cat "/proc/$sleeper/comm")" == sleep && "$(cut -d' ' -f3 "/proc/$sleeper/stat")" == S ]]; do sleep 0.05; done
-  profiled -p "$sleeper" --duration 500ms
+  profiled -p "$sleeper" --duration 0.5
   code="$status" hint="$stderr"
   [ "$code" -eq 0 ]
   [[ "$output" == *"in 0 samples of"* ]]
@@ -230,7 +230,7 @@ PYTHON
   refused 2 "name one of" profile -a -p 1
   refused 2 "range 19 to 999" profile -a -r 5
   refused 2 "range 19 to 999" profile -a -r 1000
-  refused 2 "10 has no unit: give 10s" profile -a -d 10
+  refused 2 "10 has no unit: give 10s" profile -a --off-cpu --shortest-wait 10
   refused 2 "out.svg: give a file that ends in" profile -a -o "$dir/out.svg"
   refused 2 "it is not the folder of a cgroup" profile --cgroup "$dir"
 }

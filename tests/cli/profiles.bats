@@ -147,7 +147,7 @@ load refused.bash
 }
 
 @test "invalid times, and ranges that end before they begin" {
-  refused 2 "soon is not a time above 0" profiles --from soon
+  refused 2 "soon is not a time: give 30s" profiles --from soon
   refused 2 "2025-13-40 is no instant: give 2h (ago), 15:30" profiles --from 2025-13-40
   refused 2 "25:99 is no instant" profiles --to 25:99
   refused 2 "the range ends before it begins: 2025-03-04 03:10:00 to 2025-03-04 03:00:00" \

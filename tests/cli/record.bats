@@ -66,7 +66,7 @@ while True:
     os.waitpid(child, 0)
     time.sleep(0.002)' 3>&- &
   pid=$!
-  run --separate-stderr "$kymo" record -p "$pid" --duration 1 --output "$dir/run.tsv"
+  run --separate-stderr "$kymo" record -p "$pid" --duration 1s --output "$dir/run.tsv"
   kill -KILL "$pid"
   [ "$status" -eq 0 ]
   /usr/bin/python3 - "$dir/run.tsv" "$dir/run.meta.json" <<'END'
@@ -101,7 +101,7 @@ END
   sleep 60 &
   pid=$!
   kill -STOP "$pid"
-  run --separate-stderr "$kymo" record -p "$pid" --duration 0.3 --output "$dir/run.tsv"
+  run --separate-stderr "$kymo" record -p "$pid" --duration 300ms --output "$dir/run.tsv"
   kill -KILL "$pid"
   [ "$status" -eq 0 ]
   [ -z "$output" ]

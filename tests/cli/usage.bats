@@ -72,13 +72,19 @@ refused() {
   refused 2 "--deadline: 30 has no unit: give 30s, or use the unit ms, m or h" "$kymo" dump process 1 --deadline 30
   refused 2 "fortnights is not a unit of time: give 30s, 500ms, 5m or 1h" "$kymo" dump process 1 --deadline 3fortnights
   refused 2 "not a time above 0" "$kymo" dump process 1 --deadline=-3s
-  refused 2 "not a time above 0" "$kymo" dump process 1 --deadline soon
+  refused 2 "soon is not a time: give 30s" "$kymo" dump process 1 --deadline soon
   refused 2 "too long" "$kymo" dump process 1 --deadline 1e300h
   refused 2 "99999" "$kymo" view x.tsv --port=99999
   refused 2 "range 0 to 65535" "$kymo" view x.tsv --port=99999
   refused 2 "--output needs a value" "$kymo" record -o
   refused 2 "--tail: Value x is not a number of at least 0" "$kymo" attach web --tail x
   refused 2 "range 0 to 3600 (see" "$kymo" snapshot --before 5000
+  refused 2 "range 0 to 3600 (see" "$kymo" snapshot --before 2h
+  refused 2 "weeks is not a unit of time: give 30s, 500ms, 5m or 1h" "$kymo" record -p 1 --duration 2weeks
+  refused 2 "range 0.001 to" "$kymo" record -p 1 --duration 0s
+  refused 2 "--from" "$kymo" report x.tsv --from soon
+  refused 2 "500ms is not a whole number of seconds: give 30s, 5m or 1h" "$kymod" --criu-timeout 500ms
+  refused 2 "range 2 to 3600" "$kymod" --profiles-pull-every 2h
   refused 2 "--rows: Value -1 is not a number of at least 0" "$kymo" diff x.tsv y.tsv --rows -1
   refused 2 "it is a folder" "$kymo" ps --config "$BATS_TEST_TMPDIR"
   refused 2 "kymo: ps: there is no option -x (see kymo ps --help)" "$kymo" ps -x

@@ -76,7 +76,7 @@ class PerformancePageTest(unittest.TestCase):
                     self.assertLessEqual(entry["median"], entry["high"])
 
     def test_the_readmes_table_names_figures_that_are_measured(self):
-        for what, here, beside in documents.COSTS + documents.EMBEDDING:
+        for what, here, beside in documents.COSTS + documents.EMBEDDING + documents.RATES:
             places = documents.PLACE.findall(here + beside)
             self.assertGreater(len(places), 0 if (what, here, beside) in documents.EMBEDDING else 1, what)
             for part, name, how in places:

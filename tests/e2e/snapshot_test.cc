@@ -39,7 +39,7 @@ std::uint64_t bytes_written_by(pid_t pid) {
 
 TEST(SnapshotTest, NothingIsWrittenUntilASnapshotIsAskedForAndThenThePastIsThere) {
   KYMO_NEEDS_CRIU();
-  Kymod kymod({"--profiling-keep", "4"});
+  Kymod kymod({"--profiling-keep", "4s"});
   kymod.start();
   // kymod must write nothing for two seconds. On a busy machine it may write a line to its log, so the test tries again.
   EXPECT_TRUE(eventually([&] {
@@ -51,7 +51,7 @@ TEST(SnapshotTest, NothingIsWrittenUntilASnapshotIsAskedForAndThenThePastIsThere
   ASSERT_TRUE(
       eventually([&] { return kymod.kymo_json({"recorder"})["reach_ns"] > 2'500'000'000; }));
 
-  const nlohmann::json taken = kymod.kymo_json({"snapshot", "--before=2", "--after=0.5"});
+  const nlohmann::json taken = kymod.kymo_json({"snapshot", "--before=2s", "--after=500ms"});
   const std::string recording = taken["recording"];
   EXPECT_EQ(snapshots_of(kymod), std::vector<std::string>{recording});
   const nlohmann::json metadata = ended_metadata(recording);

@@ -28,6 +28,19 @@ case "$way" in
     run_or_show cmake --build "$scratch/build"
     if links_libkymo "$scratch/build/consumer"; then echo "it is linked with libkymo.so"; exit 1; fi
     "$scratch/build/consumer" "$scratch/static.tsv"
+    # What the table in docs/library.md says about the Python module, the project's own installation and the command.
+    modules=$(sed -n 's/^modules=//p' "$scratch/build/modules")
+    run_or_show env PYTHONPATH="$modules" PYTHONDONTWRITEBYTECODE=1 python3 -c 'import importlib.util, sys
+sys.exit(importlib.util.find_spec("kymo_recording") is None)'
+    run_or_show cmake --install "$scratch/build" --prefix "$scratch/prefix"
+    for file in bin/consumer include/kymo/registry.h share/kymo/scripts/kymo_recording.py; do
+      [ -s "$scratch/prefix/$file" ] || { echo "$file is not installed"; exit 1; }
+    done
+    find "$scratch/prefix" -name kymoConfig.cmake | grep -q . || { echo "the package is not installed"; exit 1; }
+    "$scratch/prefix/bin/consumer" "$scratch/installed.tsv"
+    run_or_show cmake "$scratch/build" -DKYMO_BUILD_TOOLS=ON -DKYMO_WEB=OFF
+    run_or_show ninja -C "$scratch/build" -n kymo_reader
+    if grep -q -e -Werror "$scratch/build/build.ninja"; then echo "the command's warnings are errors"; exit 1; fi
     ;;
   static)
     run_or_show cmake -S "$source" -B "$scratch/build" "${quick[@]}" -DKYMO_BUILD_PROGRAMS=OFF \

@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "report/flame_diff.h"
+
 namespace kymo::report {
 namespace {
 
@@ -58,6 +60,17 @@ TEST(ShareCheckTest, WhatWasNotTestedCannotBeToldUnlessSomethingChanged) {
   EXPECT_EQ(checked({undecided}, 0.5).outcome, Outcome::no_change);
   EXPECT_EQ(checked({undecided, function_with("grew", 0.13, ShareVerdict::grew)}, 0.02).outcome,
             Outcome::changed);
+}
+
+// Before, the title of the page was "cpu.pb.gz → cpu.pb.gz".
+TEST(FlameDiffTest, FilesOfTheSameNameAreToldApartByTheirFolders) {
+  EXPECT_EQ(flame_diff_title("/a/before.pb.gz", "/a/after.pb.gz"), "before.pb.gz → after.pb.gz");
+  EXPECT_EQ(flame_diff_title("/p/old/cpu.pb.gz", "/p/new/cpu.pb.gz"),
+            "old/cpu.pb.gz → new/cpu.pb.gz");
+  EXPECT_EQ(flame_diff_title("cpu.pb.gz", "new/cpu.pb.gz"), "cpu.pb.gz → new/cpu.pb.gz");
+  EXPECT_EQ(flame_diff_title("/cpu.pb.gz", "/new/cpu.pb.gz"), "/cpu.pb.gz → new/cpu.pb.gz");
+  EXPECT_EQ(flame_diff_title("/p/cpu.pb.gz", "/p/cpu.pb.gz"), "/p/cpu.pb.gz → /p/cpu.pb.gz");
+  EXPECT_EQ(flame_diff_title("", "x"), " → x");
 }
 
 }  // namespace

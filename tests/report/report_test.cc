@@ -93,7 +93,9 @@ TEST_F(Report, AHistogramHasOneLine) {
       "0\t1\t0\t0\t10\t1\t0\n1000000\t51\t50\t0\t6410\t101\t9\n");
   const std::string text = named_report(*analysis::summarize(path));
   EXPECT_NE(text.find("\nHISTOGRAM  values   mean    p50     p90     p99        max\n"
-                      "wait_us       100  64 µs  64 µs  115 µs  127 µs  <= 128 µs\n"),
+                      "wait_us       100  64 µs  64 µs  115 µs  127 µs  <= 128 µs\n"
+                      "before      values that came before the first row, and are in no figure: "
+                      "wait_us 1\n"),
             std::string::npos)
       << text;
   EXPECT_EQ(text.find("wait_us["), std::string::npos) << text;
@@ -104,6 +106,7 @@ TEST_F(Report, AHistogramHasOneLine) {
   EXPECT_EQ(json[0]["metric"], "wait_us");
   EXPECT_EQ(json[0]["p50"], 64.0);
   EXPECT_EQ(json[0]["max"], 128);
+  EXPECT_EQ(json[0]["values_before"], 1);
 }
 
 TEST_F(Report, AHistogramShowsValuesAboveItsLastBound) {
@@ -113,6 +116,7 @@ TEST_F(Report, AHistogramShowsValuesAboveItsLastBound) {
                    "0\t0\t0\t0\t0\n1000000\t1\t9\t9000\t10\n");
   const std::string text = named_report(*analysis::summarize(path));
   EXPECT_NE(text.find("> 64 µs\n"), std::string::npos) << text;
+  EXPECT_EQ(text.find("before "), std::string::npos) << "nothing was";
   // Before, p50 was shown as 65 µs, as if it were known.
   EXPECT_NE(text.find("wait_us        10  900 µs  > 64 µs  > 64 µs  > 64 µs  > 64 µs\n"),
             std::string::npos)
@@ -154,6 +158,35 @@ TEST_F(Report, TicksThatASlowCallbackCostNeedAnotherAdvice) {
   EXPECT_NE(text.find("left a row: samples took too long, probably because a callback"),
             std::string::npos)
       << text;
+}
+
+// Before the fix, it said "captured 4 of 4 ticks (100.00 %)" and "no problem was found" of two rows.
+TEST_F(Report, RowsThatTheMetadataCountAndTheFileDoesNotHaveAreSaid) {
+  const auto reported = [this](const char* name, const char* rows) {
+    const std::string path = folder_.file(std::string(name) + ".tsv", rows);
+    static_cast<void>(
+        folder_.file(std::string(name) + ".meta.json", R"({"format_version":1,"state":"ended",
+        "interval_ns":1000000,"columns":[{"name":"n","metric":"n","kind":"counter","unit":"count"}],
+        "stats":{"ticks_due":4,"rows_captured":4,"rows_written":4}})"));
+    return named_report(*analysis::summarize(path));
+  };
+  const std::string cut = reported("cut", "Time (ns)\tn\n0\t0\n1000000\t3\n");
+  EXPECT_NE(cut.find("captured    2 of 4 ticks (50.00 %), 2 more were recorded and are not in the "
+                     "file\n"),
+            std::string::npos)
+      << cut;
+  EXPECT_NE(cut.find("quality     bad: its metadata count 4 rows, and the file holds 2: it was cut "
+                     "off, changed or damaged after it was recorded, and no figure includes the "
+                     "rows that are gone\n"),
+            std::string::npos)
+      << cut;
+  EXPECT_EQ(cut.find("lower the rate"), std::string::npos) << "the recorder lost nothing";
+  const std::string other =
+      reported("other", "Time (ns)\tn\n0\t0\n1000000\t3\n2000000\t3\n3000000\t3\n4000000\t3\n");
+  EXPECT_NE(other.find("quality     warning: its metadata count 4 rows, and the file holds 5: the "
+                       "metadata are probably those of another recording"),
+            std::string::npos)
+      << other;
 }
 
 // Before the fix, these figures were in the metadata but in no report.

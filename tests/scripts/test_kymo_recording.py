@@ -201,6 +201,14 @@ class DamagedRecording(unittest.TestCase):
         self.assertEqual(run.counters(), ["up"])
         self.assertTrue(any("a.meta.json" in note for note in run.notes))
 
+    def test_rows_that_the_metadata_count_and_the_file_does_not_have(self):
+        self.load("Time (ns)\tup\n1\t1\n2\t2\n")
+        for state, counted, said in (("ended", 5, True), ("recovered", 1, True), ("ended", 2, False), ("running", 1, False)):
+            self.path.with_name("a.meta.json").write_text(json.dumps(
+                {"format_version": 1, "state": state, "stats": {"rows_written": counted},
+                 "columns": [{"name": "up", "kind": "counter"}]}))
+            notes = kymo_recording.load(self.path).notes
+            self.assertEqual(f"the metadata count {counted} rows, the file holds 2: all figures are of these" in notes, said, notes)
 
     def test_a_part_of_a_longer_recording_is_said(self):
         self.load("Time (ns)\tup\n1\t1\n2\t2\n")

@@ -35,6 +35,15 @@ test("the labels of a time axis have one unit, and digits that distinguish neigh
   assert.deepStrictEqual(format.instants([0, 200, 400], 200), ["0 ns", "200 ns", "400 ns"]);
 });
 
+// Before, the title of a comparison was "run.tsv → run.tsv".
+test("files of the same name are told apart by their folders", () => {
+  const { toldApart } = format;
+  assert.deepStrictEqual(toldApart("/p/old.tsv", "/p/new.tsv"), ["old.tsv", "new.tsv"]);
+  assert.deepStrictEqual(toldApart("/p/old/run.tsv", "/p/new/run.tsv"), ["old/run.tsv", "new/run.tsv"]);
+  assert.deepStrictEqual(toldApart("web-1/", "there/web-1"), ["web-1", "there/web-1"]);
+  assert.deepStrictEqual(toldApart("same.tsv", "same.tsv"), ["same.tsv", "same.tsv"]);
+});
+
 test("a piece of the time axis keeps its lowest and highest value", () => {
   const lines = new Lines(1, 10, []);
   lines.putAll(floats(0, 1, 2, 20), [floats(5, 1, 9, 4)], [floats(5, 1, 9, 4)], 0, 4);

@@ -22,6 +22,7 @@
 #include "report/html_report.h"
 #include "report/human.h"
 #include "report/recording_diff.h"
+#include "seconds_option.h"
 #include "share_option.h"
 #include "verbs.h"
 
@@ -248,11 +249,14 @@ void add_recording_options(CLI::App& diff, const std::shared_ptr<DiffArguments>&
       "--align", arguments->options.align,
       "Compare only this phase, aligned at its beginning (default: from the first to the "
       "last mark that all recordings have)");
-  diff.add_option("--from", arguments->options.from_s,
-                  "Start of the range to compare, in seconds after the beginning of the phase, or "
-                  "after the first common mark");
+  diff.add_option(
+          "--from", arguments->options.from_s,
+          "Start of the range to compare, such as 2s or -100ms, or a number of seconds, after "
+          "the beginning of the phase, or after the first common mark")
+      ->transform(seconds_text());
   diff.add_option("--to", arguments->options.to_s,
-                  "End of the range to compare, in seconds after the same point");
+                  "End of the range to compare, as long after the same point")
+      ->transform(seconds_text());
   diff.add_option(
           "--metric", arguments->options.metrics,
           "Compare only this metric, column, \"phase: NAME\", total of a counter (\"NAME total\"), "

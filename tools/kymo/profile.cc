@@ -321,13 +321,13 @@ void profile(ProfileArguments& arguments, Context& context) {
   profile_a_command(arguments, context);
 }
 
-void add_time(CLI::App& verb, const char* name, const char* help,
+void add_time(CLI::App& verb, const char* name, const char* help, NoUnit no_unit,
               const std::function<void(double ns)>& set) {
   const std::string long_name = std::string(name).substr(std::string(name).find("--"));
   verb.add_option_function<std::string>(
           name,
-          [long_name, set](const std::string& text) {
-            set(nanoseconds_of(long_name, text, "give a shorter one"));
+          [long_name, no_unit, set](const std::string& text) {
+            set(nanoseconds_of(long_name, text, "give a shorter one", no_unit));
           },
           help)
       ->option_text("TIME (us, ms, s, m, h)");
@@ -361,7 +361,7 @@ void add_profile(CLI::App& app, Context& context) {
   add_value_option(*verb, arguments->value);
   add_time(*verb, "-d,--duration",
            "Stop after this time (default: 10s; a command is profiled until it ends)",
-           [arguments](double ns) {
+           NoUnit::is_seconds, [arguments](double ns) {
              arguments->options.duration = std::chrono::milliseconds(std::llround(ns / 1e6) + 1);
            });
   verb->add_option("-r,--rate", sampling.rate, "Samples of each CPU a second")
@@ -371,6 +371,7 @@ void add_profile(CLI::App& app, Context& context) {
   add_time(*verb, "--shortest-wait",
            "With --off-cpu: count waits that are shorter than this, but take no stack of them "
            "(default: 100us)",
+           NoUnit::is_refused,
            [&sampling](double ns) { sampling.shortest_wait_ns = static_cast<std::uint64_t>(ns); });
   verb->add_option("-o,--output", arguments->output,
                    "Also write the stacks to this file: .html for a flame graph, .pb.gz or .pprof "

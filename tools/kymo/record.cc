@@ -17,6 +17,7 @@
 #include "print.h"
 #include "report/json_report.h"
 #include "report/text_report.h"
+#include "seconds_option.h"
 #include "truncated.h"
 #include "verbs.h"
 
@@ -146,8 +147,11 @@ void add_record(CLI::App& app, Context& context) {
       "--no-realtime", arguments->no_realtime,
       "Give the collector no real-time priority; samples may then be late on a busy machine");
   verb->add_option("-d,--duration", arguments->duration_s,
-                   "Stop recording a process (-p) after this many seconds")
-      ->check(CLI::Range(0.001, kMaxSeconds));
+                   "Stop recording a process (-p) after this time: 30s, 500ms, 5m, or a number of "
+                   "seconds")
+      ->transform(seconds_text())
+      ->check(CLI::Range(0.001, kMaxSeconds))
+      ->option_text("TIME");
   verb->add_flag(
       "--bpf", arguments->bpf,
       "With -p, also count system calls and exact times in the kernel; each system call of "

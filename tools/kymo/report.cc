@@ -166,10 +166,11 @@ void add_report(CLI::App& app, Context& context) {
   verb->add_option(
           "--from", arguments->from_s,
           "With --html, for a long recording: beginning of the range of which the page keeps "
-          "every sample, in seconds")
+          "every sample, such as 90s or 1.5h, or a number of seconds")
+      ->transform(seconds_text())
       ->check(CLI::NonNegativeNumber);
-  verb->add_option("--to", arguments->to_s,
-                   "With --html, for a long recording: end of that range, in seconds")
+  verb->add_option("--to", arguments->to_s, "With --html, for a long recording: end of that range")
+      ->transform(seconds_text())
       ->check(CLI::NonNegativeNumber);
   verb->add_option("--most-values", arguments->most_values,
                    "Keep every sample in the page if the recording has at most this many values")

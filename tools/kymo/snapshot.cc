@@ -6,6 +6,7 @@
 #include "client/client.h"
 #include "print.h"
 #include "report/human.h"
+#include "seconds_option.h"
 #include "verbs.h"
 
 namespace kymo::cli {
@@ -36,10 +37,17 @@ void add_snapshot(CLI::App& app, Context& context) {
   auto after = std::make_shared<double>(1);
   auto directory = std::make_shared<std::string>();
   snapshot
-      ->add_option("--before", *before, "Seconds before now (at most what kymod keeps in memory)")
+      ->add_option("--before", *before,
+                   "Time before now, such as 10s or 2m, or a number of seconds (at most what kymod "
+                   "keeps in memory)")
+      ->transform(seconds_text())
       ->check(CLI::Range(0.0, 3600.0))
       ->capture_default_str();
-  snapshot->add_option("--after", *after, "Seconds after now (the command waits for them)")
+  snapshot
+      ->add_option("--after", *after,
+                   "Time after now, for which the command waits, such as 500ms, or a number of "
+                   "seconds")
+      ->transform(seconds_text())
       ->check(CLI::Range(0.0, 600.0))
       ->capture_default_str();
   snapshot->add_option("-d,--dir", *directory,

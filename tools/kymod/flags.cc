@@ -8,6 +8,7 @@
 #include <variant>
 
 #include "daemon/config/flags.h"
+#include "seconds_option.h"
 
 namespace kymo {
 namespace {
@@ -78,6 +79,9 @@ void add_flags(CLI::App& app, Config& config, Result<void>& refused) {
     if (!flag.choices.empty()) {
       option->check(
           CLI::IsMember(std::vector<std::string>(flag.choices.begin(), flag.choices.end())));
+    }
+    if (flag.seconds || std::holds_alternative<std::chrono::seconds Config::*>(flag.target)) {
+      option->transform(cli::seconds_text(cli::Seconds::whole));
     }
     if (flag.range.min != flag.range.max) {
       const bool whole = std::holds_alternative<int Config::*>(flag.target);

@@ -90,8 +90,7 @@ std::vector<Flag> all_flags() {
        "images",
        "KYMO_CRIU_FALLBACK"},
       {"criu-timeout", &Config::criu_timeout,
-       "Kill a CRIU that has not finished its dump or restore after this many seconds (1 to "
-       "86400)"},
+       "Kill a CRIU that has not finished its dump or restore after this time, 1s to 24h"},
       {"runc-root", &Config::runc_root,
        "Directory in which runc keeps the state of its containers"},
       {"podman-flags", Flag::Converted{set_podman_flags, podman_flags_text},
@@ -143,8 +142,9 @@ std::vector<Flag> all_flags() {
        "the system)"},
       {.name = "profiles-pull-every",
        .target = &Config::profiles_pull_every,
-       .help = "Pull the profiles of each program again after this many seconds",
-       .range = {2, 3600}},
+       .help = "Pull the profiles of each program again after this time, 2s to 1h",
+       .range = {2, 3600},
+       .seconds = true},
       {.name = "profiles-keep-days",
        .target = &Config::profiles_keep_days,
        .help = "Remove profiles that are older than this many days (0: no limit)",
@@ -193,13 +193,13 @@ std::vector<Flag> all_flags() {
       {"profiling-log-rotate-bytes", Flag::Bytes{&Config::profiling_log_rotate_bytes},
        "Begin a new part of the daemon-wide recording when a part has this many bytes (0: never)"},
       {"profiling-log-rotate-after", &Config::profiling_log_rotate_after,
-       "Begin a new part when a part is this many seconds old (0: never)"},
+       "Begin a new part when a part is this old, such as 1h (0: never)"},
       {"profiling-log-keep-bytes", Flag::Bytes{&Config::profiling_log_keep_bytes},
        "Remove the oldest parts, also those of earlier starts, if all parts together have more "
        "than "
        "this many bytes (0: never)"},
       {"profiling-keep", &Config::profiling_keep,
-       "How many seconds back a snapshot can reach (kymo snapshot, SIGUSR1)"},
+       "How far back a snapshot can reach (kymo snapshot, SIGUSR1), such as 30s"},
       {"profiling-rule", &Config::profiling_rules,
        "Take a snapshot when this condition becomes true, such as 'frozen_time_us > 500000' (may "
        "be "

@@ -61,6 +61,7 @@ struct Flag {
   std::vector<std::string_view>
       choices{};  // the allowed values; empty: resolve_and_check() decides
   Range range{};
+  bool seconds = false;  // a time, though its type is a mere number
 };
 
 // All flags of kymod, in the order of the help. It never changes.

@@ -69,8 +69,8 @@ LostRows Writer::lost() const {
   if (ring_.memory().lost_file()) {
     lost.text += lost.text.empty() ? "" : "; ";
     lost.text += "the ring file " + ring_.memory().path() +
-                 " was removed or replaced by another program: if this program is killed, the rows "
-                 "that are not in the recording yet are lost";
+                 " was removed, renamed or replaced by another program: if this program is killed, "
+                 "the rows that are not in the recording yet are lost";
   }
   return lost;
 }

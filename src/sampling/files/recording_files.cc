@@ -238,7 +238,8 @@ Result<void> RecordingFiles::replace_metadata(const ProfilerStats& stats, const 
   }
   if (is_cut_ || !part_->is_null()) {
     for (const StatsMember& figure : kStatsMembers) {
-      if (figure.of_part == StatsOfPart::unknown) metadata["stats"].erase(figure.name);
+      const bool of_whole = is_cut_ && figure.of_part == StatsOfPart::newest;
+      if (of_whole || figure.of_part == StatsOfPart::unknown) metadata["stats"].erase(figure.name);
     }
   }
   nlohmann::json& gaps = metadata["longest_gaps"] = nlohmann::json::array();

@@ -22,7 +22,7 @@ enum class StatsKnown : std::uint8_t {
 enum class StatsOfPart : std::uint8_t {
   counted,  // the part counts it itself
   growth,   // the growth between the recorder's reports, twice a second, next to its ends
-  newest,   // the value of the whole recording so far
+  newest,   // the value of the whole recording so far; a recording that is cut out has none
   unknown,  // nothing: which of it belongs to its ticks is not known
 };
 
@@ -66,7 +66,7 @@ inline constexpr auto kStatsMembers = [] {
       {"rows_on_time", &S::rows_on_time, timed, unknown, true, true},
       {"spin_ns", &S::spin_ns, spun, unknown, true, true},
       {"wakeup_latency_ns", &S::wakeup_latency_ns, slept_and_spun, unknown, true, true},
-      {"sample_window_max_ns", &S::sample_window_max_ns, always, newest, true, true},
+      {"sample_window_max_ns", &S::sample_window_max_ns, if_not_zero, newest, true, true},
       {"bytes_written", &S::bytes_written, always, counted, false, true},
   });
 }();

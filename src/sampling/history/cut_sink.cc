@@ -204,8 +204,8 @@ std::optional<CutBatch> CutSink::State::take(Cut& cut) {
   batch.marks.swap(cut.marks);
   batch.about.swap(cut.about);
   batch.describe = std::exchange(cut.describe, false);
-  // The timing errors of its own rows are not known: most were taken before it began.
-  batch.timing.sample_window_max_ns = latest.sample_window_max_ns;
+  // The timing errors of its own rows, and how long their samples took, are not known: most were
+  // taken before it began.
   batch.timing.backoffs = latest.backoffs - cut.stats_at_begin.backoffs;
   batch.timing.backoff_ns = latest.backoff_ns - cut.stats_at_begin.backoff_ns;
   return batch;

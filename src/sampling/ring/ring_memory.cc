@@ -10,8 +10,10 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <mutex>
 #include <new>
+#include <system_error>
 #include <utility>
 
 namespace kymo {
@@ -120,7 +122,12 @@ Result<std::unique_ptr<RingMemory>> RingMemory::create_file(const Shape& shape,
     return fail(errno);
   }
   struct stat status {};
-  ring->counts_names_ = ::fstat(ring->fd_.get(), &status) == 0 && status.st_nlink != 0;
+  // Absolute, so that lost_file() does not depend on the working directory.
+  std::error_code unknown;
+  if (const auto absolute = std::filesystem::absolute(path, unknown); !unknown) {
+    ring->path_ = absolute.string();
+  }
+  ring->knows_file_ = ::stat(ring->path_.c_str(), &status) == 0 && ring->is_own(status);
   return ring;
 }
 
@@ -275,13 +282,24 @@ bool RingMemory::try_lock() const {
   return ::flock(fd_.get(), LOCK_EX | LOCK_NB) == 0;
 }
 
+bool RingMemory::is_own(const struct stat& named) const {
+  struct stat own {};
+  return ::fstat(fd_.get(), &own) == 0 && own.st_dev == named.st_dev && own.st_ino == named.st_ino;
+}
+
 bool RingMemory::lost_file() const {
-  struct stat status {};
-  return counts_names_ && ::fstat(fd_.get(), &status) == 0 && status.st_nlink == 0;
+  struct stat named {};
+  if (!knows_file_) {
+    return false;
+  }
+  if (::stat(path_.c_str(), &named) != 0) {
+    return errno == ENOENT || errno == ENOTDIR;  // otherwise it is not known, as without rights
+  }
+  return !is_own(named);
 }
 
 void RingMemory::remove_file() {
-  if (!path_.empty()) {
+  if (!path_.empty() && !lost_file()) {
     ::unlink(path_.c_str());
   }
 }

@@ -69,9 +69,10 @@ class RingMemory {
 
   // Returns true if no recorder holds the file, and then takes the lock.
   [[nodiscard]] bool try_lock() const;
+  // Removes the file, but not what somebody else has put in its place.
   void remove_file();
-  // Whether the file was removed or replaced. False for private memory, and where the file system
-  // does not count names.
+  // Whether its path names this file no more: it was removed, renamed or replaced. False for private
+  // memory, and where a file does not keep its number.
   [[nodiscard]] bool lost_file() const;
   [[nodiscard]] const std::string& path() const { return path_; }
 
@@ -81,12 +82,13 @@ class RingMemory {
   // In a forked child: gives up the descriptor and the mapping of the file, and with them the lock.
   // Only calls what is safe after a fork of a program with threads.
   void leave_to_parent();
+  [[nodiscard]] bool is_own(const struct stat& named) const;
 
   void* memory_;
   std::size_t bytes_;
   FileDescriptor fd_;
   std::string path_;
-  bool counts_names_ = false;
+  bool knows_file_ = false;
   RingMemory* next_open_ = nullptr;  // in the list of open rings, guarded by its mutex
   friend struct OpenRings;
 };

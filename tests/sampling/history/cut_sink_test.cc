@@ -68,12 +68,13 @@ TEST_F(CutSinkTest, CutsRowsFromBeforeAndAfterTheRequest) {
 }
 
 // Before the fix, a cut said "0 ns late on average, 988 us at most": the sum since its begin, and
-// the maximum since the start of the stream.
+// the maximum since the start of the stream. The longest sample was that of the stream, too.
 TEST_F(CutSinkTest, HasNoTimingThatIsNotItsOwn) {
   feed(0, 100);
   ProfilerStats stats;
   stats.timing_error_ns = 90'000;
   stats.timing_error_max_ns = 988'000;
+  stats.sample_window_max_ns = 70'000;
   cuts_.progress(stats);
   const auto cut = cuts_.begin(in_folder("dump.tsv"), 50 * kMillisecondNs, {}).value();
   cuts_.end(cut, 100 * kMillisecondNs, {});
@@ -82,6 +83,7 @@ TEST_F(CutSinkTest, HasNoTimingThatIsNotItsOwn) {
   const nlohmann::json written = metadata("dump")["stats"];
   EXPECT_FALSE(written.contains("timing_error_ns")) << written;
   EXPECT_FALSE(written.contains("timing_error_max_ns"));
+  EXPECT_FALSE(written.contains("sample_window_max_ns"));
   EXPECT_EQ(written["rows_written"], 50);
 }
 

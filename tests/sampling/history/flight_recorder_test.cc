@@ -110,6 +110,22 @@ TEST_F(FlightRecorderTest, ARuleWritesWhatCameBeforeAndAfterAndRecordingGoesOn) 
   EXPECT_EQ(paths_.size(), 2U) << "armed again";
 }
 
+// docs/flight-recorder.md says so.
+TEST_F(FlightRecorderTest, ARuleThatIsTrueInTheFirstRowTakesASnapshotFromThereOn) {
+  options_.rules = {"steps < 1"};
+  FlightRecorder recorder(options_);
+  ASSERT_TRUE(recorder.open(info_));
+  play(recorder, 200);
+  await(1);
+  ASSERT_EQ(paths_.size(), 1U);
+  const std::vector<std::string> rows = lines(paths_[0]);
+  ASSERT_EQ(rows.size(), 51U) << "nothing is before the first row";
+  EXPECT_EQ(rows[1], "0\t0");
+  play(recorder, 600, 300);
+  await(2);
+  EXPECT_EQ(paths_.size(), 2U) << "it was true again after it was false";
+}
+
 // Before the fix, the exception gave up the snapshot, or ended the program if it was no
 // std::exception.
 TEST_F(FlightRecorderTest, ACallbackThatThrowsCostsNoSnapshotAndIsSaidAtTheEnd) {

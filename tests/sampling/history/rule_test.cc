@@ -52,6 +52,17 @@ TEST(Rule, WhatACounterHadBeforeTheFirstRowIsNoGrowth) {
   EXPECT_EQ(fires("frozen_time_us > 5", 3, {1'000'000, 1'000'000}), At{});
 }
 
+// docs/flight-recorder.md says so: a rule on what is normally true takes a snapshot at each start.
+TEST(Rule, AConditionThatIsTrueInTheFirstRowFiresAtOnceUnlessItNeedsARowBefore) {
+  EXPECT_EQ(fires("phase > 2", 2, {3, 3, 3, 3}), At{0});
+  EXPECT_EQ(fires("phase < 1", 2, {0, 0, 1, 0}), (At{0, 3}));
+  EXPECT_EQ(fires("phase > +0", 2, {3, 3, 3, 3}), At{});
+  EXPECT_EQ(fires("frozen_time_us < 5", 3, {7, 7, 7, 7}), At{1}) << "it does not grow";
+  const std::vector<std::uint64_t> still(200, 7);
+  EXPECT_EQ(fires("rate(frozen_time_us) < 5", 3, still).size(), 1U);
+  EXPECT_EQ(fires("rate(frozen_time_us) < 5", 3, {still.begin(), still.begin() + 99}), At{});
+}
+
 TEST(Rule, AGaugesGrowthIsComparedWhereAPlusSaysSo) {
   EXPECT_EQ(fires("phase > +1", 2, {7, 8, 10, 10, 12}), (At{2, 4}));
 }

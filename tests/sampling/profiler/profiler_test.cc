@@ -8,6 +8,8 @@
 
 #include <atomic>
 #include <filesystem>
+#include <fstream>
+#include <functional>
 #include <future>
 #include <sstream>
 #include <thread>
@@ -190,24 +192,42 @@ TEST_F(ProfilerTest, AForkedChildIsToldThatItRecordsNothing) {
   EXPECT_EQ(status, 0) << "nothing ran when it forked";
 }
 
-// Before, nobody was told until the program was killed and there was no ring.
-TEST_F(ProfilerTest, ARingFileThatIsRemovedIsTold) {
-  ProfilerOptions with_ring = options();
-  with_ring.ring_file = in_folder("run.ring");
-  Profiler profiler(registry_, with_ring);
+// Records with a ring, changes its file meanwhile by `change`, and checks that this is told.
+void ring_file_is_lost_by(ProfilerOptions options, const Registry& registry,
+                          const std::function<void(const std::string& ring)>& change) {
+  Profiler profiler(registry, options);
   TroubleWatch watch(profiler);
   ASSERT_TRUE(profiler.start());
   EXPECT_TRUE(watch.look().empty());
-  std::filesystem::remove(with_ring.ring_file);
+  change(options.ring_file);
   std::vector<Trouble> news;
   while (news.empty()) {
     std::this_thread::sleep_for(milliseconds(5));
     news = watch.look();
   }
   ASSERT_EQ(news.size(), 1U);
-  EXPECT_NE(news[0].text.find("run.ring was removed or replaced"), std::string::npos)
+  EXPECT_NE(news[0].text.find("run.ring was removed, renamed or replaced"), std::string::npos)
       << news[0].text;
   EXPECT_TRUE(profiler.stop()) << "the recording itself is whole";
+}
+
+// Before, nobody was told until the program was killed and there was no ring.
+TEST_F(ProfilerTest, ARingFileThatIsRemovedIsTold) {
+  ProfilerOptions with_ring = options();
+  with_ring.ring_file = in_folder("run.ring");
+  ring_file_is_lost_by(with_ring, registry_,
+                       [](const std::string& ring) { std::filesystem::remove(ring); });
+}
+
+// Before, only a removed file was told, and stop() removed what had taken the name.
+TEST_F(ProfilerTest, ARingFileThatIsRenamedIsTold) {
+  ProfilerOptions with_ring = options();
+  with_ring.ring_file = in_folder("run.ring");
+  ring_file_is_lost_by(with_ring, registry_, [](const std::string& ring) {
+    std::filesystem::rename(ring, ring + ".old");
+    std::ofstream(ring) << "of another program";
+  });
+  EXPECT_TRUE(std::filesystem::exists(with_ring.ring_file));
 }
 
 TEST_F(ProfilerTest, StopIsOnceAndTakesALastSample) {
