@@ -17,6 +17,7 @@
 #include "daemon/request/forecast.h"
 #include "daemon/request/room.h"
 #include "daemon/request/run_record.h"
+#include "daemon/request/stream_choice.h"
 #include "failures/explain.h"
 #include "preflight/planned_dump.h"
 #include "preflight/preflight.h"
@@ -119,10 +120,6 @@ void add_forecast(const Parts& parts, const Target& target, v1::CheckResponse& r
   set(times.total_ns, *forecast.mutable_total_ns());
 }
 
-std::string_view name_of(v1::Compression compression) {
-  return compression == v1::ZSTD ? "zstd" : compression == v1::LZ4 ? "lz4" : "";
-}
-
 // A dump is refused with the same figures.
 Result<void> add_room(const Parts& parts, const Target& target, const v1::CheckRequest& request,
                       preflight::Report& report) {
@@ -133,9 +130,13 @@ Result<void> add_room(const Parts& parts, const Target& target, const v1::CheckR
     if (!allowed) return allowed.error();
     folder = *std::move(allowed);
   }
+  const Result<criu::Compression> compression = compression_of(request.compression());
+  if (!compression) {
+    return Error{compression.error().code, "check: " + compression.error().message};
+  }
   if (report.memory_bytes == 0) return {};
   PlannedImages planned = plan_images(parts.store, history_owner(target), report.memory_bytes,
-                                      name_of(request.compression()));
+                                      compression_name(*compression));
   planned.can_compress = target.kind == runtime::Kind::process;
   const std::optional<NoRoom> none = find_no_room(folder, planned);
   if (!none) return {};

@@ -155,9 +155,9 @@ Result<void> look_before(DumpContext& c) {
 // Runs before anything is made, and before the process is stopped.
 Result<void> look_for_room(DumpContext& c) {
   if (c.asked.force() || c.memory_bytes == 0) return {};
-  const std::string_view compression =
-      is_compressed(c.stream) ? criu::name_of(c.stream->compression) : std::string_view();
-  PlannedImages planned = plan_images(c.parts.store, c.owner, c.memory_bytes, compression);
+  PlannedImages planned =
+      plan_images(c.parts.store, c.owner, c.memory_bytes,
+                  compression_name(c.stream ? c.stream->compression : criu::Compression::none));
   planned.can_compress = c.target.kind == runtime::Kind::process;
   const std::string folder =
       c.asked_directory.empty() ? c.parts.config.state_dir + "/checkpoints" : c.asked_directory;
