@@ -9,6 +9,7 @@
 #include <optional>
 #include <set>
 
+#include "base/inodes.h"
 #include "base/mounts.h"
 #include "criu/checksums.h"
 #include "daemon/config/allowed_path.h"
@@ -207,8 +208,8 @@ Error explain_criu(const DumpContext& c, Error error) {
 Error explain_full_disk(const DumpContext& c, Error error) {
   if (error.code != Code::resource_exhausted || c.memory_bytes == 0) return error;
   const std::string id = failures::of_error(error).id;
-  const bool no_inodes = error.message.find("free inodes") != std::string::npos;
-  if (no_inodes || (id != "no-space" && id != "disk-full")) return error;
+  if (id != "no-space" && id != "disk-full") return error;
+  if (has_advice_on_inodes(error.message)) return error;  // not the space is used up
   error.message +=
       "; about " + report::bytes(c.memory_bytes) +
       (is_compressed(c.stream) ? ", before compression, are needed in " : " are needed in ") +
