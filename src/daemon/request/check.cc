@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/mounts.h"
 #include "base/patience.h"
@@ -23,6 +24,7 @@
 #include "preflight/preflight.h"
 #include "preflight/report_messages.h"
 #include "report/human.h"
+#include "runtimes/host_check.h"
 
 namespace kymo::daemon {
 namespace {
@@ -120,6 +122,11 @@ void add_forecast(const Parts& parts, const Target& target, v1::CheckResponse& r
   set(times.total_ns, *forecast.mutable_total_ns());
 }
 
+std::string with_capital(std::string text) {
+  if (!text.empty()) text[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(text[0])));
+  return text;
+}
+
 // A dump is refused with the same figures.
 Result<void> add_room(const Parts& parts, const Target& target, const v1::CheckRequest& request,
                       preflight::Report& report) {
@@ -140,8 +147,7 @@ Result<void> add_room(const Parts& parts, const Target& target, const v1::CheckR
   planned.can_compress = target.kind == runtime::Kind::process;
   const std::optional<NoRoom> none = find_no_room(folder, planned);
   if (!none) return {};
-  std::string remedy = none->remedy + ".";
-  remedy.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(remedy.front())));
+  const std::string remedy = with_capital(none->remedy) + ".";
   report.findings.insert(report.findings.begin(), {preflight::Grade::refuses,
                                                    std::string(preflight::kNoRoom),
                                                    "there is no room for the images",
@@ -149,6 +155,28 @@ Result<void> add_room(const Parts& parts, const Target& target, const v1::CheckR
                                                    1,
                                                    {{0, "", -1, none->figures}}});
   return {};
+}
+
+// What this machine has, as this program sees it: with its environment and its flags.
+Result<v1::CheckResponse> check_machine(const Parts& parts) {
+  const Look mine;
+  if (!mine.allowed()) {
+    return Error{Code::resource_exhausted,
+                 "check this machine: too many checks are under way: try again in some seconds"};
+  }
+  const std::vector<runtime::CriuProgram>& crius = parts.crius.programs();
+  runtime::RuntimeSettings settings;
+  settings.podman_flags = parts.config.podman_flags;
+  v1::CheckResponse response;
+  for (const runtime::Finding& finding : runtime::check_host(
+           crius.front().path, crius.size() > 1 ? crius.back().path : std::string(), settings)) {
+    v1::HostFinding& out = *response.add_host();
+    out.set_what(finding.what);
+    static_assert(static_cast<int>(runtime::Finding::State::bad) == v1::HostFinding::BAD);
+    out.set_state(static_cast<v1::HostFinding::State>(finding.state));
+    out.set_detail(finding.detail);
+  }
+  return response;
 }
 
 }  // namespace
@@ -187,6 +215,7 @@ Error with_possible_causes(Error error, const std::vector<std::string>& seen_bef
 }
 
 Result<v1::CheckResponse> check_target(const Parts& parts, const v1::CheckRequest& request) {
+  if (request.target().target_case() == v1::Target::TARGET_NOT_SET) return check_machine(parts);
   const Result<Target> target = find_target(parts, "check", request.target());
   if (!target) return target.error();
   Result<preflight::Report> report = look(*target, request.options());
