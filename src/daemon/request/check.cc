@@ -157,6 +157,40 @@ Result<void> add_room(const Parts& parts, const Target& target, const v1::CheckR
   return {};
 }
 
+// What the runtime refuses of a container before its dump, such as one that it would remove. Its error is "TRIED: WHY:
+// WHAT TO DO", or has no last part.
+void add_refusal(const Parts& parts, const Target& target, const v1::CheckRequest& request,
+                 preflight::Report& report) {
+  if (target.id.empty()) return;
+  runtime::DumpSpec spec;
+  spec.process = target.process;
+  spec.container = target.id;
+  spec.container_name = target.name;
+  spec.options = to_options(request.options());
+  spec.leave_running = request.leave_running();
+  spec.frozen = target.frozen;
+  const Result<void> may = parts.runtimes.of(target.kind).may_dump(spec);
+  if (may) return;
+  const std::string& said = may.error().message;
+  const std::size_t tried = said.find(": ");
+  std::string why = tried == std::string::npos ? said : said.substr(tried + 2);
+  std::string remedy = "Change that before the dump";
+  std::size_t last = why.rfind(": ");
+  while (last != std::string::npos && last > 0 && why[last - 1] == '"') {  // "terminal": true
+    last = why.rfind(": ", last - 1);
+  }
+  if (last != std::string::npos) {
+    remedy = with_capital(why.substr(last + 2));
+    why.resize(last);
+  }
+  report.findings.insert(report.findings.begin(), {preflight::Grade::refuses,
+                                                   failures::of_error(may.error()).id,
+                                                   why,
+                                                   remedy + ".",
+                                                   1,
+                                                   {{0, "", -1, target.text()}}});
+}
+
 // What this machine has, as this program sees it: with its environment and its flags.
 Result<v1::CheckResponse> check_machine(const Parts& parts) {
   const Look mine;
@@ -220,6 +254,7 @@ Result<v1::CheckResponse> check_target(const Parts& parts, const v1::CheckReques
   if (!target) return target.error();
   Result<preflight::Report> report = look(*target, request.options());
   if (!report) return report.error();
+  add_refusal(parts, *target, request, *report);
   if (Result<void> room = add_room(parts, *target, request, *report); !room) {
     return room.error();
   }
