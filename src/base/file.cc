@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,8 +11,11 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstdio>
+#include <optional>
 #include <string>
 #include <utility>
+
+#include "base/inodes.h"
 
 namespace kymo {
 namespace {
@@ -63,19 +65,8 @@ void FileDescriptor::reset() {
 
 std::string advice_on_full_disk(const std::string& path, int errno_value) {
   if (errno_value != ENOSPC) return {};
-  struct statvfs disk {};
-  std::string place = path;
-  while (::statvfs(place.c_str(), &disk) != 0) {
-    const std::size_t slash = place.rfind('/');
-    if (slash == std::string::npos || place == "/") return {};
-    place.resize(std::max<std::size_t>(slash, 1));
-  }
-  constexpr fsblkcnt_t kFew = 8;  // others may have removed some files since then
-  const bool few = disk.f_ffree == 0 || (disk.f_ffree < kFew && disk.f_bfree != 0);
-  if (disk.f_files == 0 || !few) return {};  // f_files is 0 if inodes are made as they are needed
-  return "; its disk has " + (disk.f_ffree == 0 ? "no" : "only " + std::to_string(disk.f_ffree)) +
-         " free inodes, and each file needs one (df -i): delete files there, or choose another "
-         "directory";
+  const std::optional<std::uint64_t> few = few_free_inodes(path);
+  return few ? advice_on_few_inodes(*few) : "";
 }
 
 std::string advice_on_creating(const std::string& path, int errno_value) {

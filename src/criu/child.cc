@@ -24,6 +24,7 @@
 #include "criu/connections.h"
 #include "criu/images.h"
 #include "criu/options.h"
+#include "criu/program_names.h"
 #include "probe/process.h"
 
 namespace kymo::criu {
@@ -240,6 +241,7 @@ Result<wire::Response> Child::receive() {
                        response)) {
       return Error{Code::internal, "criu '" + path_ + "' sent an answer that cannot be understood"};
     }
+    if (!std::exchange(named_, true)) note_name_of_criu(pid_);
     return response;
   }
 }

@@ -108,6 +108,7 @@ class Child {
   std::uint64_t major_faults_ = 0;
   pid_t pid_ = -1;        // -1: reaped
   bool lingers_ = false;  // was killed, and has not ended yet
+  bool named_ = false;    // its name is noted (program_names.h)
   bool keeps_group_ = false;
   bool may_lose_processes_ = false;
   int wait_status_ = 0;

@@ -140,6 +140,7 @@ Error refused(const std::string& tried, const Answer& answer, const std::string&
   }
   if (why.find("No space left") != std::string::npos) {
     error.code = Code::resource_exhausted;
+    error.errno_value = ENOSPC;
   }
   return error;
 }

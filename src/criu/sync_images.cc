@@ -49,11 +49,14 @@ Result<void> sync_in_time(const std::string& images_dir,
       std::min<std::chrono::nanoseconds>(until - std::chrono::steady_clock::now(), kLong);
   const auto synced = within(std::chrono::ceil<std::chrono::milliseconds>(left),
                              [images_dir] { return sync_images(images_dir); });
-  const std::string why = "the images are not durable: ";
-  if (!synced) return Error{Code::deadline_exceeded, why + "their disk does not answer in time"};
-  return *synced ? *synced
-                 : Error{synced->error().code, why + synced->error().message,
-                         synced->error().errno_value};
+  if (!synced) {
+    return Error{Code::deadline_exceeded,
+                 "the images are not durable: their disk does not answer in time"};
+  }
+  if (*synced) return {};
+  Error error = synced->error();
+  error.message.insert(0, "the images are not durable: ");
+  return error;
 }
 
 }  // namespace kymo::criu

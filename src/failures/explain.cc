@@ -27,8 +27,7 @@ std::string_view without_place(std::string_view line) {
 bool is_disk_full(const Error& error) {
   const auto says = [&](const char* text) { return error.message.find(text) != std::string::npos; };
   return error.errno_value == ENOSPC || error.errno_value == EDQUOT || says("No space left") ||
-         says("there is no room for its images") || says("no space left") || says(" is full") ||
-         says("free inodes");
+         says("there is no room for its images") || says("no space left") || says(" is full");
 }
 
 // What a code of kymod says of a request that it refused.

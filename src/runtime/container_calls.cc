@@ -2,11 +2,13 @@
 
 #include <cerrno>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/file.h"
+#include "base/inodes.h"
 #include "base/patience.h"
 #include "criu/leftovers.h"
 #include "criu/log.h"
@@ -39,15 +41,19 @@ Error failure(const ContainerCall& call, const CommandOutcome& outcome) {
   }
   Error error{Code::failed_precondition, std::move(message)};
   const bool full = why.find("No space left") != std::string::npos;
-  if (full) error.code = Code::resource_exhausted;
+  const auto disk_is_full = [&error] {
+    error.code = Code::resource_exhausted;
+    error.errno_value = ENOSPC;
+  };
+  if (full) disk_is_full();
+  if (!full && logged) return error;
   // Without an inode, CRIU cannot make its log, and its runtime does not know why CRIU failed.
-  if (full || !logged) {
-    const auto advice =
-        within(kDiskPatience, [path = call.log_path] { return advice_on_full_disk(path, ENOSPC); });
-    if (advice && advice->find(full ? "free inodes" : "no free inodes") != std::string::npos) {
-      error.code = Code::resource_exhausted;
-      error.message += *advice;
-    }
+  const auto looked =
+      within(kDiskPatience, [path = call.log_path] { return few_free_inodes(path); });
+  const std::optional<std::uint64_t> few = looked.value_or(std::nullopt);
+  if (few && (full || *few == 0)) {
+    disk_is_full();
+    error.message += advice_on_few_inodes(*few);
   }
   return error;
 }

@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "criu/images.h"
+#include "criu/program_names.h"
 #include "kymo/scope.h"
 #include "probe/terminals.h"
 #include "runtime/aftermath.h"
@@ -397,19 +398,9 @@ pid_t held_by(pid_t pid) {
   return tracer_cannot_end(tracer) ? tracer : 0;
 }
 
-namespace {
-
-// Also a CRIU that a loader runs by its path, as that of scripts/setup, whose name it then has. A process that ends
-// has no arguments any more that would tell it.
-bool is_criu(const probe::Process& seen) {
-  return seen.name.starts_with("criu") || seen.name.starts_with("ld-linux");
-}
-
-}  // namespace
-
 std::string held_text(pid_t holder) {
   const Result<probe::Process> seen = probe::read_process(holder);
-  const bool criu = !seen || is_criu(*seen);
+  const bool criu = !seen || criu::is_name_of_criu(seen->name);
   std::string text = "held by process " + std::to_string(holder) + ", ";
   text += criu ? "a CRIU" : "its tracer (" + seen->name + ")";
   text += " that was killed but cannot end ";

@@ -154,26 +154,26 @@ std::string how_it_uses_criu(const std::string& runtime) {
   return ", if " + runtime + " knows checkpoints at all";
 }
 
-void add_container_runtime(const std::string& name, const OciRuntime& oci,
-                           const FoundCriu& by_kymod, const FoundCriu& by_path,
+void add_container_runtime(const std::string& name, const OciRuntime& oci, const FoundCriu& criu,
                            std::vector<Finding>& findings) {
-  const State state = by_kymod.works ? State::good : State::absent;
-  std::error_code ignored;
-  const bool same =
-      by_kymod.path == by_path.path || fs::equivalent(by_kymod.path, by_path.path, ignored);
-  std::string detail = by_kymod.text + how_it_uses_criu(oci.name);
+  const State state = criu.works ? State::good : State::absent;
+  std::string detail = criu.text + how_it_uses_criu(oci.name);
   if (!oci.path.empty()) detail += " through " + oci.name + " at " + oci.path;
-  if (!same) detail += "; without kymod " + by_path.text;
   findings.push_back({"criu of " + name, state, std::move(detail)});
 }
 
+// The path of this criu. Empty if it cannot be started.
+std::string startable(const std::string& criu) {
+  std::string path = path_of(criu);
+  return !path.empty() && ::access(path.c_str(), X_OK) == 0 ? path : std::string();
+}
+
 // Container runtimes look for criu on PATH. kymod puts the folder of its own criu first on their
-// PATH. If a user starts them, they find the criu on the user's PATH.
-void check_container_runtimes(const std::string& criu, std::vector<Finding>& findings) {
-  const std::string ours = path_of(criu);
-  const FoundCriu by_path = criu_at(on_path("criu"));
-  const bool there = !ours.empty() && ::access(ours.c_str(), X_OK) == 0;
-  const FoundCriu by_kymod = there && ours != by_path.path ? criu_at(ours) : by_path;
+// PATH.
+void check_container_runtimes(const std::string& criu, const RuntimeSettings& settings,
+                              std::vector<Finding>& findings) {
+  const std::string ours = startable(criu);
+  const FoundCriu by_kymod = criu_at(ours.empty() ? on_path("criu") : ours);
   for (const RuntimeRow& row : runtime_table()) {
     if (row.oci_runtime == nullptr) continue;
     const std::string name(row.name);
@@ -182,12 +182,11 @@ void check_container_runtimes(const std::string& criu, std::vector<Finding>& fin
                         path.empty() ? "not on PATH: install it to dump its containers"
                                      : first_line_of({name, "--version"}) + " at " + path});
     if (path.empty()) continue;
-    const Result<OciRuntime> oci = row.oci_runtime();
+    const Result<OciRuntime> oci = row.oci_runtime(settings);
     if (oci && !oci->search_path.empty()) {  // kymod does not set this PATH
-      const FoundCriu own = criu_at(on_path("criu", oci->search_path));
-      add_container_runtime(name, *oci, own, own, findings);
+      add_container_runtime(name, *oci, criu_at(on_path("criu", oci->search_path)), findings);
     } else if (oci) {
-      add_container_runtime(name, *oci, by_kymod, by_path, findings);
+      add_container_runtime(name, *oci, by_kymod, findings);
     } else {
       findings.push_back({"criu of " + name, State::absent, oci.error().message});
     }
@@ -196,7 +195,8 @@ void check_container_runtimes(const std::string& criu, std::vector<Finding>& fin
 
 }  // namespace
 
-std::vector<Finding> check_host(const std::string& criu, const std::string& criu_fallback) {
+std::vector<Finding> check_host(const std::string& criu, const std::string& criu_fallback,
+                                const RuntimeSettings& settings) {
   std::vector<Finding> findings;
   const bool root = ::geteuid() == 0;
   findings.push_back(
@@ -204,8 +204,18 @@ std::vector<Finding> check_host(const std::string& criu, const std::string& criu
        root ? "running as root" : "CRIU needs root, or the capabilities it asks for: use sudo"});
   const std::string used = check_criu(criu, criu_fallback, findings);
   check_kernel(findings);
-  check_container_runtimes(used.empty() ? criu : used, findings);
+  check_container_runtimes(used.empty() ? criu : used, settings, findings);
   return findings;
+}
+
+std::optional<Finding> check_criu_by_hand(const std::string& criu) {
+  const std::string ours = startable(criu);
+  const std::string theirs = on_path("criu");
+  std::error_code ignored;
+  if (ours.empty() || ours == theirs || fs::equivalent(ours, theirs, ignored)) return {};
+  const FoundCriu found = criu_at(theirs);
+  return Finding{"criu by hand", found.works ? State::good : State::absent,
+                 "runc and podman that kymod does not start find " + found.text};
 }
 
 }  // namespace kymo::runtime

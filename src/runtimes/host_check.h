@@ -1,8 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
+
+#include "runtimes/table.h"
 
 namespace kymo::runtime {
 
@@ -26,9 +29,19 @@ struct Finding {
 // - the kernel features that pre-dump and lazy restore need,
 // - whether /run is a tmpfs, in which CRIU can keep what it found out about the kernel,
 // - cgroups,
-// - each container runtime: which criu it finds if kymod starts it, and which one otherwise.
+// - each container runtime: which criu it finds if kymod starts it.
 //
+// Of the settings, it uses podman's flags. PATH, CONTAINERD_ADDRESS and DOCKER_HOST are those of
+// this program. kymod may have others, so a kymod that runs is asked instead.
+//
+// Threads: any; each call starts its own programs.
 // Cost: starts each of those programs; about a second.
-std::vector<Finding> check_host(const std::string& criu, const std::string& criu_fallback = {});
+std::vector<Finding> check_host(const std::string& criu, const std::string& criu_fallback = {},
+                                const RuntimeSettings& settings = {});
+
+// Checks which criu runc and podman find if somebody starts them with the PATH of this program.
+// Nothing if it is `criu`, which kymod gives them.
+// Cost: starts that criu.
+std::optional<Finding> check_criu_by_hand(const std::string& criu);
 
 }  // namespace kymo::runtime

@@ -24,8 +24,20 @@ std::unique_ptr<Runtime> make_runc(const RuntimeSettings& all) {
                             .memory = all.state_dir.empty() ? "" : all.state_dir + "/runc-left"});
 }
 
-Result<OciRuntime> oci_runtime_of_runc() {
+Result<OciRuntime> oci_of_runc(const RuntimeSettings& /*all*/) {
   return OciRuntime{"runc", ""};
+}
+
+Result<OciRuntime> oci_of_podman(const RuntimeSettings& all) {
+  return oci_runtime_of_podman(all.podman_flags);
+}
+
+Result<OciRuntime> oci_of_containerd(const RuntimeSettings& /*all*/) {
+  return oci_runtime_of_containerd();
+}
+
+Result<OciRuntime> oci_of_docker(const RuntimeSettings& /*all*/) {
+  return oci_runtime_of_docker();
 }
 
 std::unique_ptr<Runtime> make_podman(const RuntimeSettings& all) {
@@ -43,11 +55,11 @@ std::unique_ptr<Runtime> make_docker(const RuntimeSettings& all) {
 
 constexpr std::array<RuntimeRow, 5> kTable{{
     {"process", make_process},
-    {"runc", make_runc, oci_runtime_of_runc, kHasBundles},
-    {"podman", make_podman, oci_runtime_of_podman, !kHasBundles, "the arguments of podman run -d"},
-    {"containerd", make_containerd, oci_runtime_of_containerd, !kHasBundles,
+    {"runc", make_runc, oci_of_runc, kHasBundles},
+    {"podman", make_podman, oci_of_podman, !kHasBundles, "the arguments of podman run -d"},
+    {"containerd", make_containerd, oci_of_containerd, !kHasBundles,
      "the image, then the command and its arguments"},
-    {"docker", make_docker, oci_runtime_of_docker, !kHasBundles, "the arguments of docker run -d"},
+    {"docker", make_docker, oci_of_docker, !kHasBundles, "the arguments of docker run -d"},
 }};
 
 }  // namespace

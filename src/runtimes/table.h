@@ -38,7 +38,7 @@ struct RuntimeRow {
   std::string_view name;
   std::unique_ptr<Runtime> (*make)(const RuntimeSettings& settings) = nullptr;
   // The members below are only for container runtimes.
-  Result<OciRuntime> (*oci_runtime)() = nullptr;
+  Result<OciRuntime> (*oci_runtime)(const RuntimeSettings& settings) = nullptr;
   // Whether containers are started and restored from a bundle, with an id that the user chooses.
   bool has_bundles = false;
   // If there are no bundles: what follows `kymo run NAME --`, for the help.

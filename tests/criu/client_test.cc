@@ -7,6 +7,7 @@
 
 #include <filesystem>
 
+#include "criu/program_names.h"
 #include "support/real_criu.h"
 #include "support/temporary_directory.h"
 
@@ -50,6 +51,17 @@ TEST_F(ClientTest, TellsTheVersionAndChecks) {
   EXPECT_TRUE(calls_[1].ok);
   const Result<Features> features = real.features();
   EXPECT_TRUE(features.ok()) << features.error().message;
+}
+
+// Before the fix, a CRIU that waits for its disk was called "its tracer" unless its name began with "criu" or "ld-linux".
+TEST_F(ClientTest, ACriuOfAnyNameIsKnownByItsNameOnceItHasAnswered) {
+  KYMO_NEEDS_CRIU();
+  EXPECT_FALSE(is_name_of_criu("my-dumper"));
+  const std::string words = "#!/bin/sh\n'" + test::criu_path() + "' \"$@\"\n";
+  const Result<Version> version = client(folder_.file("my-dumper", words, 0755)).version();
+  ASSERT_TRUE(version.ok()) << version.error().message;
+  EXPECT_TRUE(is_name_of_criu("my-dumper"));
+  EXPECT_FALSE(is_name_of_criu("gdb"));
 }
 
 TEST_F(ClientTest, CarriesWhatCriuSaysOfAProcessThatIsGone) {

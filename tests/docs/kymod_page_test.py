@@ -10,7 +10,8 @@ import subprocess
 import sys
 import unittest
 
-PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs/kymod.md"
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs/kymod.md"
 BEGIN = "<!-- generated: kymod --help -->\n"
 END = "<!-- end -->\n"
 
@@ -56,6 +57,14 @@ class KymodPageTest(unittest.TestCase):
         self.assertGreater(made.count("\n"), 20)
         self.assertEqual(text[begin:end], "\n" + made + "\n",
                          "docs/kymod.md is stale: run KYMOD=... tests/docs/kymod_page_test.py --write")
+
+    def test_it_lists_each_variable_that_the_code_reads(self):
+        read = re.compile(r'(?:getenv|variable_or)\("(\w+)"')
+        files = [*(ROOT / "src").rglob("*.cc"), *(ROOT / "tools/kymod").rglob("*.cc")]
+        names = {name for file in files for name in read.findall(file.read_text())}
+        self.assertTrue({"CONTAINERD_ADDRESS", "DOCKER_HOST", "HOME", "NO_COLOR", "PATH"} <= names, names)
+        text = PAGE.read_text()
+        self.assertEqual([name for name in sorted(names) if f"| `{name}` |" not in text], [])
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@
 #include "base/file.h"
 #include "programs.h"
 #include "support/containers.h"
+#include "support/docker.h"
 #include "support/real_criu.h"
 
 namespace kymo::test {
@@ -160,6 +161,51 @@ TEST(ContainerCheckTest, APodmanContainerIsChecked) {
   const Outcome none = kymod.kymo({"check", "podman", "kymo-none"});
   EXPECT_EQ(none.exit_code, 1);
   EXPECT_NE(none.err.find("kymo-none"), std::string::npos) << none.err;
+}
+
+// Before the fix, only the dump said it.
+void expect_that_removal_is_foreseen(const Kymod& kymod, const std::string& runtime) {
+  for (const std::vector<std::string>& way :
+       {std::vector<std::string>{"check", runtime, "kymo-gone"},
+        {"dump", runtime, "kymo-gone", "--dry-run"}}) {
+    const Outcome looked = kymod.kymo(way);
+    EXPECT_EQ(looked.exit_code, 1) << looked.out << looked.err;
+    EXPECT_NE(looked.out.find("refuses: it was started with --rm, so "), std::string::npos)
+        << looked.out;
+    EXPECT_NE(looked.out.find("would remove it and it could not be restored (" + runtime +
+                              " container kymo-gone). Use --leave-running, or start it without "
+                              "--rm. (failure not-now)"),
+              std::string::npos)
+        << looked.out;
+    std::vector<std::string> with = way;
+    with.emplace_back("--leave-running");
+    expect_nothing_refuses(kymod.kymo(with));
+  }
+  const Outcome refused = kymod.kymo({"dump", runtime, "kymo-gone"});
+  EXPECT_NE(refused.err.find(": it was started with --rm, so "), std::string::npos) << refused.err;
+}
+
+TEST(ContainerCheckTest, APodmanContainerThatPodmanWouldRemoveIsForeseen) {
+  KYMO_NEEDS_PODMAN();
+  PodmanContainers podman;
+  std::string words = "run --rm -d --replace --name kymo-gone";
+  for (const std::string& word : podman.arguments("kymo-gone")) words += " '" + word + "'";
+  static_cast<void>(podman.podman(words));
+  Kymod kymod({"--podman-flags=" + PodmanContainers::flags()});
+  kymod.start();
+  expect_that_removal_is_foreseen(kymod, "podman");
+}
+
+TEST(ContainerCheckTest, ADockerContainerThatDockerWouldRemoveIsForeseen) {
+  KYMO_NEEDS_DOCKER();
+  const BreakableCriu criu;
+  const Docker docker(criu.folder());
+  std::string words = "run -d --rm --name kymo-gone";
+  for (const std::string& word : Docker::arguments()) words += " '" + word + "'";
+  static_cast<void>(docker.docker(words));
+  Kymod kymod;
+  kymod.start();
+  expect_that_removal_is_foreseen(kymod, "docker");
 }
 
 }  // namespace

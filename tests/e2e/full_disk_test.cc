@@ -56,6 +56,8 @@ TEST(FullDiskTest, ADiskWithoutFreeInodesIsNamedByWhatItRefuses) {
     EXPECT_EQ(failed.exit_code, 1);
     EXPECT_NE(failed.err.find(" free inodes, and each file needs one"), std::string::npos)
         << failed.err;
+    EXPECT_EQ(failed.err.find(" needed in "), std::string::npos)
+        << "space helps not: " << failed.err;
   }
   EXPECT_TRUE(kymod.goes_on(job));
 }

@@ -2,10 +2,16 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <stdlib.h>
+
+#include <cstdlib>
+#include <optional>
+#include <string>
 
 #include "kymo/version.h"
 #include "programs.h"
 #include "support/real_criu.h"
+#include "support/temporary_directory.h"
 
 namespace kymo::test {
 namespace {
@@ -51,6 +57,53 @@ TEST(StatusTest, ACheckAsksTheKymodThatRuns) {
   EXPECT_EQ(findings[0]["what"], "kymod");
   const Outcome named = kymod.kymo({"check", "--json", "--criu", "/nonexistent/criu"});
   EXPECT_EQ(named.exit_code, 1) << "the user named a criu that does not work";
+}
+
+// Sets a variable of this program, and of those that it starts, as long as this object exists.
+class VariableIs {
+ public:
+  VariableIs(const char* name, const std::string& value) : name_(name) {
+    if (const char* const now = std::getenv(name); now != nullptr) before_ = now;
+    ::setenv(name, value.c_str(), 1);
+  }
+  ~VariableIs() {
+    if (before_) {
+      ::setenv(name_, before_->c_str(), 1);
+    } else {
+      ::unsetenv(name_);
+    }
+  }
+  VariableIs(const VariableIs&) = delete;
+  VariableIs& operator=(const VariableIs&) = delete;
+
+ private:
+  const char* name_;
+  std::optional<std::string> before_;
+};
+
+// Before the fix, kymo looked for runtimes on its own PATH, and asked the containerd that its own environment named.
+TEST(StatusTest, ACheckIsMadeWithTheEnvironmentOfTheKymodThatRuns) {
+  KYMO_NEEDS_CRIU();
+  Kymod kymod({"--criu", criu_path()});
+  const TemporaryDirectory programs;
+  for (const std::string name : {"runc", "containerd"}) {
+    programs.file(name, "#!/bin/sh\necho " + name + " 9.9 of kymod\n", 0755);
+  }
+  {
+    const VariableIs path("PATH", programs.path() + ":" + std::getenv("PATH"));
+    const VariableIs address("CONTAINERD_ADDRESS", "/nowhere/of-kymod.sock");
+    kymod.start();
+  }
+  const VariableIs address("CONTAINERD_ADDRESS", "/nowhere/of-shell.sock");
+  std::string found;
+  for (const nlohmann::json& finding : nlohmann::json::parse(kymod.kymo({"check", "--json"}).out)) {
+    found +=
+        finding["what"].get<std::string>() + ": " + finding["detail"].get<std::string>() + "\n";
+  }
+  EXPECT_NE(found.find("runc: runc 9.9 of kymod at " + programs.path()), std::string::npos)
+      << found;
+  EXPECT_NE(found.find("no program listens on /nowhere/of-kymod.sock"), std::string::npos) << found;
+  EXPECT_EQ(found.find("of-shell"), std::string::npos) << found;
 }
 
 }  // namespace

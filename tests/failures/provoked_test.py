@@ -203,22 +203,32 @@ def mnt_chroot(p):
     p.dump(p.start("unshare", "-m", "--propagation", "private", "chroot", root, "/busybox", "sh", "-c", f"echo ready; {loop}"))
 
 
-def with_part_mounted(p):
-    """A process in a mount namespace that has a part of a file system, but not the root of that file system. Also
-    returns the path."""
-    part = p.mount_tmpfs("1m") / "part"
-    part.mkdir()
-    bound = p.path("bound")
-    bound.mkdir()
+def with_own_mounts(p, source="", kind="", flags=0):
+    """A process in a mount namespace of its own, in which only / and /proc are mounted, and, with a source, that. Also
+    returns the path at which that is mounted."""
+    where = p.path("mounted")
+    where.mkdir()
+    mount = f"assert libc.mount(b'{source}', b'{where}', b'{kind}', {flags}, None) == 0\n" if source else ""
     return p.start("unshare", "-m", "--propagation", "private", PYTHON, "-uc",
-                   "import ctypes, os, time\nlibc = ctypes.CDLL(None)\n"
-                   f"assert libc.mount(b'{part}', b'{bound}', None, 4096, None) == 0\n"
+                   "import ctypes, os, time\nlibc = ctypes.CDLL(None)\n" + mount +
                    "points = [line.split()[4] for line in open('/proc/self/mountinfo')]\n"
                    "for point in sorted(points, key=len, reverse=True):\n"
-                   f"    if point not in ('/', '/proc', '{bound}'): libc.umount2(point.encode(), 2)\n"
+                   f"    if point not in ('/', '/proc', '{where}'): libc.umount2(point.encode(), 2)\n"
                    "os.chdir('/')\nos.write(1, b'ready\\n')\n"
                    "for fd in range(3): os.close(fd)\n"
-                   "while True: time.sleep(0.05)"), bound
+                   "while True: time.sleep(0.05)"), where
+
+
+def with_part_mounted(p):
+    """The same, with a part of a file system, but not the root of that file system."""
+    bind = 4096
+    part = p.mount_tmpfs("1m") / "part"
+    part.mkdir()
+    return with_own_mounts(p, part, flags=bind)
+
+
+def fs_unsupported(p):
+    p.dump(with_own_mounts(p, "none", "ramfs")[0])
 
 
 def mnt_root(p):
@@ -389,6 +399,12 @@ def pid_taken(p):
     p.restore()
 
 
+def root_missing(p):
+    """A service with PrivateTmp=yes has such a mount namespace."""
+    p.checkpoint(with_own_mounts(p)[0])
+    p.restore()
+
+
 def remap_gone(p):
     pid = p.python(f"import os\nf = open('{p.path('first')}', 'w')\nos.link('{p.path('first')}', '{p.path('second')}')\n"
                    f"os.unlink('{p.path('first')}')")
@@ -430,7 +446,8 @@ FAILURES = [
     ("bpf", held("bpf"), "warns"), ("cannot-attach", cannot_attach, "refuses"), ("criu-died", criu_died, "unseen"),
     ("criu-in-tree", criu_in_tree, "unseen"), ("fd-unsupported", held("fd-unsupported"), "refuses"),
     ("file-locks", file_locks, "unseen"), ("freeze-timeout", of_target("traced-child", "--timeout", "3"), "refuses"),
-    ("freezer-missing", freezer_missing, "unseen"), ("fsnotify", held("fsnotify"), "warns"), ("ghost-big", held("ghost-big"), "refuses"),
+    ("freezer-missing", freezer_missing, "unseen"), ("fs-unsupported", fs_unsupported, "refuses"),
+    ("fsnotify", held("fsnotify"), "warns"), ("ghost-big", held("ghost-big"), "refuses"),
     ("io-uring-fd", held("io-uring-fd"), "refuses"), ("link-remap", held("link-remap"), "refuses"), ("map-files", map_files, "unseen"),
     ("mapping-unsupported", held("mapping-unsupported"), "refuses"), ("mnt-chroot", mnt_chroot, "warns"),
     ("mnt-root", mnt_root, "warns"), ("mnt-sharing", of_target("slave-mount"), "warns"),
@@ -450,7 +467,8 @@ FAILURES = [
     ("file-size", with_file(lambda file: file.write_text("longer content")), "refuses"),
     ("images-broken", without_image("inventory.img"), "refuses"), ("lock-wait", lock_wait, "refuses"), ("mnt-restore", mnt_restore, "unseen"),
     ("pages-cut", pages_cut, "refuses"), ("pages-missing", without_image("pages-*.img"), "refuses"), ("pid-taken", pid_taken, "refuses"),
-    ("remap-gone", remap_gone, "another"), ("restore-nofile", restore_nofile, "unseen"), ("tty-restore", tty_restore, "unseen"),
+    ("remap-gone", remap_gone, "another"), ("root-missing", root_missing, "unseen"),
+    ("restore-nofile", restore_nofile, "unseen"), ("tty-restore", tty_restore, "unseen"),
     ("images-dir", images_dir, "unseen"), ("kerndat", kerndat, "unseen"), ("need-caps", need_caps, "unseen"),
 ]
 # CRIU prints nothing about these failures, so the log alone gives a more general one.

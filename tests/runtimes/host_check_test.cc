@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
+#include <optional>
+
 #include "support/real_criu.h"
 #include "support/temporary_directory.h"
 
@@ -73,14 +75,17 @@ TEST(HostCheckTest, SaysOfEachRuntimeWhichCriuItWillFind) {
     const Finding& found = finding(findings, name);
     EXPECT_EQ(found.state, Finding::State::good) << found.detail;
     EXPECT_NE(found.detail.find(" at " + own), std::string::npos) << found.detail;
-    EXPECT_NE(found.detail.find("; without kymod " + folder.path() + "/criu does not start"),
-              std::string::npos)
-        << found.detail;
   }
+  const std::optional<Finding> by_hand = check_criu_by_hand(own);
+  ASSERT_TRUE(by_hand.has_value());
+  EXPECT_EQ(by_hand->state, Finding::State::absent);
+  EXPECT_NE(by_hand->detail.find(folder.path() + "/criu does not start"), std::string::npos)
+      << by_hand->detail;
   EXPECT_NE(
       finding(findings, "criu of podman").detail.find(", by its libcriu through crun at /opt/crun"),
       std::string::npos);
   // kymod has no criu of its own, so all runtimes use the one on PATH.
+  EXPECT_FALSE(check_criu_by_hand("criu").has_value());
   findings = check_host("criu");
   EXPECT_EQ(finding(findings, "criu of runc").state, Finding::State::absent);
   EXPECT_EQ(
@@ -94,6 +99,23 @@ TEST(HostCheckTest, ARuntimeThatIsNotThereFindsNothing) {
   for (const Finding& one : check_host("/nowhere/criu")) {
     EXPECT_FALSE(one.what.starts_with("criu of ")) << one.detail;
   }
+}
+
+// Before the fix, podman was asked without them, and named another runtime than that of the dumps.
+TEST(HostCheckTest, PodmanIsAskedWithTheFlagsThatKymodGivesIt) {
+  const test::TemporaryDirectory folder;
+  folder.file(
+      "podman",
+      "#!/bin/sh\ncase \"$*\" in\n--version) echo podman version 8.8;;\n"
+      "'--runtime crun info'*Name*) echo crun;;\n*Name*) echo runc;;\n*Path*) echo /opt/x;;\n"
+      "esac\n",
+      0755);
+  const PathIs path(folder.path() + ":/usr/bin:/bin");
+  RuntimeSettings settings;
+  settings.podman_flags = {"--runtime", "crun"};
+  const std::string asked =
+      finding(check_host("/nowhere/criu", "", settings), "criu of podman").detail;
+  EXPECT_NE(asked.find(" through crun at /opt/x"), std::string::npos) << asked;
 }
 
 TEST(HostCheckTest, APodmanThatTellsNoRuntimeIsSaid) {

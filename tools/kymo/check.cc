@@ -35,6 +35,45 @@ struct Crius {
   std::optional<v1::HealthResponse> of_kymod;
 };
 
+std::string kymod_text(const v1::HealthResponse& kymod) {
+  return kymod.version() + " runs, pid " + std::to_string(kymod.pid());
+}
+
+// Asks the kymod that runs: it does the work, and may have another environment.
+Result<std::vector<runtime::Finding>> checked_by_kymod(const Context& context,
+                                                       const v1::HealthResponse& kymod) {
+  Result<client::Client> client = client::Client::connect(context.socket);
+  const Result<v1::CheckResponse> seen =
+      client ? client->check({}) : Result<v1::CheckResponse>(client.error());
+  client::end_threads();  // some checks fork
+  if (!seen) return seen.error();
+  using State = runtime::Finding::State;
+  std::vector<runtime::Finding> findings{
+      {"kymod", State::good, kymod_text(kymod) + "; it has checked what follows"}};
+  for (const v1::HostFinding& finding : seen->host()) {
+    const State state = finding.state() == v1::HostFinding::GOOD     ? State::good
+                        : finding.state() == v1::HostFinding::ABSENT ? State::absent
+                                                                     : State::bad;
+    findings.push_back({finding.what(), state, finding.detail()});
+  }
+  return findings;
+}
+
+std::vector<runtime::Finding> check_machine(const Context& context, const Crius& crius) {
+  std::string not_asked;
+  if (crius.of_kymod) {
+    Result<std::vector<runtime::Finding>> seen = checked_by_kymod(context, *crius.of_kymod);
+    if (seen) return *std::move(seen);
+    not_asked = kymod_text(*crius.of_kymod) +
+                "; its CRIU is checked, but not with its environment: " + seen.error().message;
+  }
+  std::vector<runtime::Finding> findings = runtime::check_host(crius.first, crius.fallback);
+  if (!not_asked.empty()) {
+    findings.insert(findings.begin(), {"kymod", runtime::Finding::State::good, not_asked});
+  }
+  return findings;
+}
+
 Result<v1::HealthResponse> health_of(const std::string& socket) {
   Result<client::Client> client = client::Client::connect(socket);
   return client ? client->health() : client.error();
@@ -55,12 +94,9 @@ Crius choose_crius(const Context& context, const CLI::App& verb, const std::stri
 }
 
 void check(Context& context, const Crius& crius) {
-  std::vector<runtime::Finding> findings = runtime::check_host(crius.first, crius.fallback);
-  if (crius.of_kymod) {
-    findings.insert(findings.begin(),
-                    {"kymod", runtime::Finding::State::good,
-                     crius.of_kymod->version() + " runs, pid " +
-                         std::to_string(crius.of_kymod->pid()) + "; its CRIU is checked"});
+  std::vector<runtime::Finding> findings = check_machine(context, crius);
+  if (auto by_hand = runtime::check_criu_by_hand(crius.first)) {
+    findings.push_back(*std::move(by_hand));
   }
   nlohmann::json json = nlohmann::json::array();
   std::vector<std::vector<std::string>> rows;

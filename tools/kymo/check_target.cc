@@ -143,6 +143,9 @@ void add_check_kind(CLI::App& check, Context& context, const TargetKind& kind) {
   add_checkpoint_options(*verb, options);
   add_dump_only_options(*verb, options);
   if (kind.runtime != v1::PROCESS) hide_options_of_processes(*verb);
+  verb->add_flag_callback(
+      "--leave-running", [planned] { planned->set_leave_running(true); },
+      "The dump that is planned lets it run on");
   verb->add_flag("--json", context.json, "Print JSON");
   add_quiet_option(*verb, context);
   verb->callback([&context, text, planned, &kind] {

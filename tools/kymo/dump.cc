@@ -207,6 +207,7 @@ void add_kind(CLI::App& dump_verb, Context& context, const TargetKind& kind) {
       *planned.mutable_options() = flags->options;
       planned.set_directory(request.directory());
       planned.set_compression(request.compression());
+      planned.set_leave_running(request.leave_running());
       return check_target(context, planned);
     }
     dump(context, request, flags->target, flags->print_stats);

@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/mounts.h"
 #include "base/patience.h"
@@ -17,11 +18,13 @@
 #include "daemon/request/forecast.h"
 #include "daemon/request/room.h"
 #include "daemon/request/run_record.h"
+#include "daemon/request/stream_choice.h"
 #include "failures/explain.h"
 #include "preflight/planned_dump.h"
 #include "preflight/preflight.h"
 #include "preflight/report_messages.h"
 #include "report/human.h"
+#include "runtimes/host_check.h"
 
 namespace kymo::daemon {
 namespace {
@@ -119,8 +122,9 @@ void add_forecast(const Parts& parts, const Target& target, v1::CheckResponse& r
   set(times.total_ns, *forecast.mutable_total_ns());
 }
 
-std::string_view name_of(v1::Compression compression) {
-  return compression == v1::ZSTD ? "zstd" : compression == v1::LZ4 ? "lz4" : "";
+std::string with_capital(std::string text) {
+  if (!text.empty()) text[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(text[0])));
+  return text;
 }
 
 // A dump is refused with the same figures.
@@ -133,14 +137,17 @@ Result<void> add_room(const Parts& parts, const Target& target, const v1::CheckR
     if (!allowed) return allowed.error();
     folder = *std::move(allowed);
   }
+  const Result<criu::Compression> compression = compression_of(request.compression());
+  if (!compression) {
+    return Error{compression.error().code, "check: " + compression.error().message};
+  }
   if (report.memory_bytes == 0) return {};
   PlannedImages planned = plan_images(parts.store, history_owner(target), report.memory_bytes,
-                                      name_of(request.compression()));
+                                      compression_name(*compression));
   planned.can_compress = target.kind == runtime::Kind::process;
   const std::optional<NoRoom> none = find_no_room(folder, planned);
   if (!none) return {};
-  std::string remedy = none->remedy + ".";
-  remedy.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(remedy.front())));
+  const std::string remedy = with_capital(none->remedy) + ".";
   report.findings.insert(report.findings.begin(), {preflight::Grade::refuses,
                                                    std::string(preflight::kNoRoom),
                                                    "there is no room for the images",
@@ -148,6 +155,62 @@ Result<void> add_room(const Parts& parts, const Target& target, const v1::CheckR
                                                    1,
                                                    {{0, "", -1, none->figures}}});
   return {};
+}
+
+// What the runtime refuses of a container before its dump, such as one that it would remove. Its error is "TRIED: WHY:
+// WHAT TO DO", or has no last part.
+void add_refusal(const Parts& parts, const Target& target, const v1::CheckRequest& request,
+                 preflight::Report& report) {
+  if (target.id.empty()) return;
+  runtime::DumpSpec spec;
+  spec.process = target.process;
+  spec.container = target.id;
+  spec.container_name = target.name;
+  spec.options = to_options(request.options());
+  spec.leave_running = request.leave_running();
+  spec.frozen = target.frozen;
+  const Result<void> may = parts.runtimes.of(target.kind).may_dump(spec);
+  if (may) return;
+  const std::string& said = may.error().message;
+  const std::size_t tried = said.find(": ");
+  std::string why = tried == std::string::npos ? said : said.substr(tried + 2);
+  std::string remedy = "Change that before the dump";
+  std::size_t last = why.rfind(": ");
+  while (last != std::string::npos && last > 0 && why[last - 1] == '"') {  // "terminal": true
+    last = why.rfind(": ", last - 1);
+  }
+  if (last != std::string::npos) {
+    remedy = with_capital(why.substr(last + 2));
+    why.resize(last);
+  }
+  report.findings.insert(report.findings.begin(), {preflight::Grade::refuses,
+                                                   failures::of_error(may.error()).id,
+                                                   why,
+                                                   remedy + ".",
+                                                   1,
+                                                   {{0, "", -1, target.text()}}});
+}
+
+// What this machine has, as this program sees it: with its environment and its flags.
+Result<v1::CheckResponse> check_machine(const Parts& parts) {
+  const Look mine;
+  if (!mine.allowed()) {
+    return Error{Code::resource_exhausted,
+                 "check this machine: too many checks are under way: try again in some seconds"};
+  }
+  const std::vector<runtime::CriuProgram>& crius = parts.crius.programs();
+  runtime::RuntimeSettings settings;
+  settings.podman_flags = parts.config.podman_flags;
+  v1::CheckResponse response;
+  for (const runtime::Finding& finding : runtime::check_host(
+           crius.front().path, crius.size() > 1 ? crius.back().path : std::string(), settings)) {
+    v1::HostFinding& out = *response.add_host();
+    out.set_what(finding.what);
+    static_assert(static_cast<int>(runtime::Finding::State::bad) == v1::HostFinding::BAD);
+    out.set_state(static_cast<v1::HostFinding::State>(finding.state));
+    out.set_detail(finding.detail);
+  }
+  return response;
 }
 
 }  // namespace
@@ -186,10 +249,12 @@ Error with_possible_causes(Error error, const std::vector<std::string>& seen_bef
 }
 
 Result<v1::CheckResponse> check_target(const Parts& parts, const v1::CheckRequest& request) {
+  if (request.target().target_case() == v1::Target::TARGET_NOT_SET) return check_machine(parts);
   const Result<Target> target = find_target(parts, "check", request.target());
   if (!target) return target.error();
   Result<preflight::Report> report = look(*target, request.options());
   if (!report) return report.error();
+  add_refusal(parts, *target, request, *report);
   if (Result<void> room = add_room(parts, *target, request, *report); !room) {
     return room.error();
   }

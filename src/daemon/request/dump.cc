@@ -9,6 +9,7 @@
 #include <optional>
 #include <set>
 
+#include "base/inodes.h"
 #include "base/mounts.h"
 #include "criu/checksums.h"
 #include "daemon/config/allowed_path.h"
@@ -155,9 +156,9 @@ Result<void> look_before(DumpContext& c) {
 // Runs before anything is made, and before the process is stopped.
 Result<void> look_for_room(DumpContext& c) {
   if (c.asked.force() || c.memory_bytes == 0) return {};
-  const std::string_view compression =
-      is_compressed(c.stream) ? criu::name_of(c.stream->compression) : std::string_view();
-  PlannedImages planned = plan_images(c.parts.store, c.owner, c.memory_bytes, compression);
+  PlannedImages planned =
+      plan_images(c.parts.store, c.owner, c.memory_bytes,
+                  compression_name(c.stream ? c.stream->compression : criu::Compression::none));
   planned.can_compress = c.target.kind == runtime::Kind::process;
   const std::string folder =
       c.asked_directory.empty() ? c.parts.config.state_dir + "/checkpoints" : c.asked_directory;
@@ -207,8 +208,8 @@ Error explain_criu(const DumpContext& c, Error error) {
 Error explain_full_disk(const DumpContext& c, Error error) {
   if (error.code != Code::resource_exhausted || c.memory_bytes == 0) return error;
   const std::string id = failures::of_error(error).id;
-  const bool no_inodes = error.message.find("free inodes") != std::string::npos;
-  if (no_inodes || (id != "no-space" && id != "disk-full")) return error;
+  if (id != "no-space" && id != "disk-full") return error;
+  if (has_advice_on_inodes(error.message)) return error;  // not the space is used up
   error.message +=
       "; about " + report::bytes(c.memory_bytes) +
       (is_compressed(c.stream) ? ", before compression, are needed in " : " are needed in ") +

@@ -1,8 +1,27 @@
 #include "daemon/request/stream_choice.h"
 
 #include <string>
+#include <string_view>
 
 namespace kymo::daemon {
+
+Result<criu::Compression> compression_of(v1::Compression asked) {
+  switch (asked) {
+    case v1::NONE:
+      return criu::Compression::none;
+    case v1::ZSTD:
+      return criu::Compression::zstd;
+    case v1::LZ4:
+      return criu::Compression::lz4;
+    default:
+      return Error{Code::invalid_argument,
+                   "unknown compression " + std::to_string(asked) + ": choose NONE, ZSTD or LZ4"};
+  }
+}
+
+std::string_view compression_name(criu::Compression compression) {
+  return compression == criu::Compression::none ? std::string_view() : criu::name_of(compression);
+}
 
 Result<std::optional<criu::Encoding>> encoding_of(const v1::DumpRequest& request) {
   const bool compressed = request.compression() != v1::NONE || request.compression_level() != 0;
@@ -16,20 +35,9 @@ Result<std::optional<criu::Encoding>> encoding_of(const v1::DumpRequest& request
   }
   if (!request.stream() && !compressed) return std::optional<criu::Encoding>();
   criu::Encoding encoding;
-  switch (request.compression()) {
-    case v1::NONE:
-      break;
-    case v1::ZSTD:
-      encoding.compression = criu::Compression::zstd;
-      break;
-    case v1::LZ4:
-      encoding.compression = criu::Compression::lz4;
-      break;
-    default:
-      return Error{Code::invalid_argument, "dump: unknown compression " +
-                                               std::to_string(request.compression()) +
-                                               ": choose NONE, ZSTD or LZ4"};
-  }
+  const Result<criu::Compression> asked = compression_of(request.compression());
+  if (!asked) return Error{asked.error().code, "dump: " + asked.error().message};
+  encoding.compression = *asked;
   encoding.level = request.compression_level();
   if (Result<void> good = criu::check_encoding(encoding); !good) return good.error();
   if (request.pre_dumps() != 0) {

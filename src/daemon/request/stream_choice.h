@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "api/kymo/v1/kymo.pb.h"
 #include "criu/image_codec.h"
@@ -15,6 +16,13 @@ namespace kymo::daemon {
 // Errors: invalid_argument: the options contradict each other, or there is no such compression;
 //         unimplemented: with rounds of pre-dump.
 Result<std::optional<criu::Encoding>> encoding_of(const v1::DumpRequest& request);
+
+// The compression that a request asks for.
+// Errors: invalid_argument: there is no such compression.
+Result<criu::Compression> compression_of(v1::Compression asked);
+
+// "zstd". Empty: the images are not compressed.
+std::string_view compression_name(criu::Compression compression);
 
 bool is_compressed(const std::optional<criu::Encoding>& stream);
 

@@ -511,9 +511,12 @@ std::unique_ptr<Runtime> make_podman_runtime(PodmanRuntimeOptions options) {
   return std::make_unique<PodmanRuntime>(std::move(options));
 }
 
-Result<OciRuntime> oci_runtime_of_podman() {
-  const auto say = [](const std::string& what) {
-    return first_line_of({"podman", "info", "--format", "{{.Host.OCIRuntime." + what + "}}"});
+Result<OciRuntime> oci_runtime_of_podman(const std::vector<std::string>& flags) {
+  const auto say = [&flags](const std::string& what) {
+    std::vector<std::string> words{"podman"};
+    words.insert(words.end(), flags.begin(), flags.end());
+    words.insert(words.end(), {"info", "--format", "{{.Host.OCIRuntime." + what + "}}"});
+    return first_line_of(std::move(words));
   };
   OciRuntime oci{say("Name"), say("Path")};
   if (oci.name.empty()) {

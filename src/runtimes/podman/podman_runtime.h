@@ -31,6 +31,6 @@ std::unique_ptr<Runtime> make_podman_runtime(PodmanRuntimeOptions options);
 // Asks podman which OCI runtime it uses.
 // Errors: unavailable if podman does not say.
 // Cost:   starts podman twice.
-Result<OciRuntime> oci_runtime_of_podman();
+Result<OciRuntime> oci_runtime_of_podman(const std::vector<std::string>& flags);
 
 }  // namespace kymo::runtime

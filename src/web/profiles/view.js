@@ -30,6 +30,8 @@ class View {
     /** @type {KeptProfiles | null} of the range of `loaded` */
     this.kept = null;
     this.loads = 0;
+    /** @type {Promise<unknown>} ends when kymod has answered all that was asked for a range */
+    this.reading = Promise.resolve();
     /** @type {ProfileOthers} */
     this.others = { checkpoints: [], files: [] };
     this.services = new Services(byId("profiles-services"), (service) => this.go({ service, zoom: [], around: "" }));
@@ -142,16 +144,30 @@ class View {
     other.value = fieldTime(otherFrom(place));
   }
 
+  /**
+   * Asks kymod for all that is shown of a place.
+   * @param {Place} place
+   * @returns {Promise<[PromiseSettledResult<KeptProfiles>, PromiseSettledResult<ProfileTotals>, PromiseSettledResult<KeptProfile>, PromiseSettledResult<ProfileOthers>]>}
+   */
+  read(place) {
+    const known = sameRange(place, this.loaded) ? this.kept : null;
+    const query = queryOf(place);
+    return Promise.allSettled([known ?? kymod.get("/api/profiles", rangeOf(place)),
+      kymod.get("/api/profile_totals", { ...query, points: MOST_POINTS }), place.compared ? kymod.get("/api/profile_comparison", comparisonOf(place)) : kymod.get("/api/profile", query),
+      kymod.get("/api/profile_others")]);
+  }
+
   /** @param {Place} place */
   async load(place) {
     const own = ++this.loads;
-    const known = sameRange(place, this.loaded) ? this.kept : null;
-    const query = queryOf(place);
     byId("profiles").setAttribute("aria-busy", "true");
-    /** @type {[PromiseSettledResult<KeptProfiles>, PromiseSettledResult<ProfileTotals>, PromiseSettledResult<KeptProfile>, PromiseSettledResult<ProfileOthers>]} */
-    const [kept, totals, profile, others] = await Promise.allSettled([known ?? kymod.get("/api/profiles", rangeOf(place)),
-      kymod.get("/api/profile_totals", { ...query, points: MOST_POINTS }), place.compared ? kymod.get("/api/profile_comparison", comparisonOf(place)) : kymod.get("/api/profile", query),
-      kymod.get("/api/profile_others")]);
+    // kymod lets eight reads work or wait, refuses one that waits for ten seconds, and carries out what a page has given
+    // up. So a move waits for the reads of the one before, and of those that wait only the last is asked for.
+    await this.reading;
+    if (own !== this.loads) return;
+    const reading = this.read(place);
+    this.reading = reading;
+    const [kept, totals, profile, others] = await reading;
     if (own !== this.loads) return;
     if (others.status === "fulfilled") this.others = others.value;
     byId("profiles").removeAttribute("aria-busy");
