@@ -60,8 +60,8 @@ struct Thread {
   int policy = 0;  // of the scheduler, as in sched_getscheduler(2)
   // What it does not share with the first thread of its process.
   std::string own_namespace{};  // "net:[4026532200]"; empty: none
-  bool own_files = false;     // a table of descriptors
-  bool own_folders = false;   // root, working directory and umask
+  bool own_files = false;       // a table of descriptors
+  bool own_folders = false;     // root, working directory and umask
 };
 
 struct Member {
