@@ -98,8 +98,15 @@ void look_at_pids(const PlannedRestore& planned, Findings& found,
   }
 }
 
+// The reader of the images, which has no rights, answers in JSON, where bytes that are not UTF-8 become this character.
+constexpr std::string_view kNotUtf8 = "\xEF\xBF\xBD";
+
 void look_at_file(const criu::NeededFile& file, Findings& found,
                   std::vector<std::string>& not_seen) {
+  if (file.path.find(kNotUtf8) != std::string::npos) {
+    not_seen.push_back(file.path + ": its name is not UTF-8");
+    return;
+  }
   if (const std::string link = link_of_another_user(file.path); !link.empty()) {
     found.add(Grade::refuses, "file-link",
               object_place(file.path + (link == file.path ? "" : ", at " + link)));

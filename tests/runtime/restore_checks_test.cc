@@ -53,6 +53,23 @@ TEST(RestoreChecks, APidInUseIsRefusedUnlessItIsOfAContainer) {
   EXPECT_EQ(finding_in(look(planned), "pid-taken"), "");
 }
 
+TEST(RestoreChecks, ThePidsOfAPidNamespaceAreNotThoseOfThisMachine) {
+  PlannedRestore planned;
+  planned.ids = {1, getpid()};
+  const std::string found = finding_in(look(planned), "pid-taken");
+  EXPECT_NE(found.find("have a pid namespace of their own"), std::string::npos) << found;
+}
+
+// Such a file was called missing, and the restore found it.
+TEST(RestoreChecks, AFileWhoseNameIsNotUtf8IsNotSeen) {
+  PlannedRestore planned;
+  planned.needs.files = {{"/tmp/\xEF\xBF\xBD"}};
+  const Report report = look(planned);
+  EXPECT_EQ(finding_in(report, "file-missing"), "");
+  ASSERT_EQ(report.not_seen.size(), 1U);
+  EXPECT_NE(report.not_seen[0].find("is not UTF-8"), std::string::npos);
+}
+
 TEST(RestoreChecks, AFileThatIsGoneOrChangedIsRefused) {
   const test::TemporaryDirectory folder;
   const std::string path = folder.path() + "/file";
