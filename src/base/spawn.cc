@@ -136,7 +136,7 @@ class LastingThreads {
 
   // As start(). Sets errno. Precondition: this thread has all signals blocked, which the new thread inherits.
   pid_t start(const Image& image) {
-    Order order{&image};
+    Order order{&image, spawn_listener};
     std::unique_lock lock(mutex_);
     if (idle_ <= orders_.size()) {
       try {
@@ -159,6 +159,7 @@ class LastingThreads {
  private:
   struct Order {
     const Image* image;
+    SpawnListener* listener;  // of the thread that waits; may be null
     pid_t pid = -1;
     int error = 0;
     bool done = false;
@@ -173,8 +174,10 @@ class LastingThreads {
       --idle_;
       ++busy_;
       lock.unlock();
+      if (order.listener != nullptr) order.listener->starts_on(::gettid(), true);
       const pid_t pid = kymo::start(*order.image);
       const int error = pid < 0 ? errno : 0;
+      if (order.listener != nullptr) order.listener->starts_on(::gettid(), false);
       lock.lock();
       order.pid = pid;
       order.error = error;
