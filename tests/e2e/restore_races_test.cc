@@ -39,10 +39,11 @@ class RestoreRacesTest : public ::testing::Test {
   [[nodiscard]] std::string dir(int number) const {
     return kymod_->path("c" + std::to_string(number));
   }
-  // Restores this directory, and calls kymo with these words while the restore runs.
+  // Restores this directory, and calls kymo with these words while the restore runs, when CRIU is `at` this notification.
   [[nodiscard]] Outcome call_during_a_restore(const std::string& directory,
-                                              const std::vector<std::string>& words) const {
-    criu_.break_at("post-restore", SIGSTOP);
+                                              const std::vector<std::string>& words,
+                                              const std::string& at = "post-restore") const {
+    criu_.break_at(at, SIGSTOP);
     auto restored = std::async(std::launch::async, [&] {
       return kymod_->kymo({"restore", directory});
     });
@@ -83,10 +84,16 @@ TEST_F(RestoreRacesTest, WhileOneIsMadeEachOtherOfTheSameCheckpointIsRefusedInOn
   fs::copy(dir(1), dir(2), fs::copy_options::recursive);
   const std::string link = kymod_->path("link");
   fs::create_directory_symlink(dir(1), link);
-  for (const std::string& other : {dir(1), link, dir(2)}) {
+  // Before its processes are there, only kymod's claims can refuse the others.
+  const std::vector<std::pair<std::string, std::string>> others{
+      {dir(1), "restore " + dir(1) + ": another request uses it"},
+      {link, "restore " + link + ": another request uses it"},
+      {dir(2), "/images: another restore that is running needs the same pids"}};
+  for (const auto& [other, why] : others) {
     SCOPED_TRACE(other);
-    const Outcome refused = call_during_a_restore(dir(1), {"restore", other});
+    const Outcome refused = call_during_a_restore(dir(1), {"restore", other}, "pre-restore");
     EXPECT_EQ(refused.exit_code, 1) << refused.out;
+    EXPECT_NE(refused.err.find(why), std::string::npos) << refused.err;
     EXPECT_EQ(std::count(refused.err.begin(), refused.err.end(), '\n'), 1) << refused.err;
     expect_all_is_there();
     ASSERT_EQ(kymod_->kymo({"delete", dir(1)}).exit_code, 0);

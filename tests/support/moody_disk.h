@@ -19,8 +19,8 @@ class MoodyDisk {
 
   // Sets the mood: "well", "stalls" (writes wait), "is-silent" (reads wait, too), "fails"
   // (writes fail with EIO), "is-over-quota" (EDQUOT), "is-read-only" (EROFS),
-  // "stalls-at-pages" (only writes of memory images wait), "stalls-at-sync" (only fsync(2) waits) or
-  // "forgets" (only fsync(2) fails).
+  // "stalls-at-pages" (only writes of memory images wait), "stalls-at-sync" (only fsync(2) waits),
+  // "forgets" (only fsync(2) fails) or "lists-a-removed-file" (once, in a folder named recordings).
   void be(const std::string& mood) const;
   // Whether a write of memory images has begun to wait since the mood became "stalls-at-pages".
   [[nodiscard]] bool holds_pages() const;

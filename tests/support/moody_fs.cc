@@ -8,6 +8,7 @@
 //   "stalls-at-pages": only writes of memory images wait.
 //   "stalls-at-sync": only fsync(2) waits.
 //   "forgets": only fsync(2) fails.
+//   "lists-a-removed-file": the first list of a folder named recordings has a file that is gone.
 // The paths that were synced are listed in DIRECTORY.synced, one per line. DIRECTORY.held exists once
 // a write of memory images has begun to wait.
 //
@@ -25,6 +26,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <cstdio>
 #include <fstream>
@@ -201,6 +203,11 @@ int list(const char* path, void* buffer, fuse_fill_dir_t fill, off_t, fuse_file_
     fill(buffer, entry->d_name, nullptr, 0, static_cast<fuse_fill_dir_flags>(0));
   }
   ::closedir(directory);
+  static std::atomic<bool> listed = false;
+  if (mood() == "lists-a-removed-file" && std::string_view(path).ends_with("/recordings") &&
+      !listed.exchange(true)) {
+    fill(buffer, ".fuse_hidden1", nullptr, 0, static_cast<fuse_fill_dir_flags>(0));
+  }
   return 0;
 }
 
