@@ -20,6 +20,7 @@
 #include "report/human.h"
 #include "report/json_report.h"
 #include "report/text_report.h"
+#include "seconds_option.h"
 #include "verbs.h"
 
 namespace kymo::cli {
