@@ -68,6 +68,13 @@ struct WriteRates {
   double fast = 0;   // nine in ten were slower
 };
 
+// What gives kymod, and CRIU that it starts, more CPU time than others have (sched(7)).
+enum class Priority {
+  nice,       // the nice value
+  autogroup,  // that of the session; that of a thread counts only within its session
+  cgroup,     // the weight of the cgroup
+};
+
 // What is known of a dump or restore.
 struct Facts {
   bool restore = false;
@@ -83,9 +90,10 @@ struct Facts {
   bool kernel_known = false;  // /run is a tmpfs, so CRIU keeps there what it learned of the kernel
   bool recorded = true;  // by kymod, which answered CRIU's notifications if it was a plain process
   std::optional<SleepingThread> sleeper;
-  std::string log{};                  // the path of CRIU's log; empty: not known
-  std::optional<WriteRates> earlier;  // nothing: too few dumps
-  Signals signals;                    // of window_of(phases, restore)
+  std::string log{};                   // the path of CRIU's log; empty: not known
+  std::optional<WriteRates> earlier;   // nothing: too few dumps
+  std::optional<Priority> priority{};  // nothing: not known
+  Signals signals;                   // of window_of(phases, restore)
 };
 
 // The time that is explained: of a dump the time in which the processes stood still, of a restore

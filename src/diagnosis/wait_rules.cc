@@ -64,6 +64,29 @@ std::string starved_names(double criu, double target, double kymod) {
   return text;
 }
 
+// How CRIU gets more CPU time than others. CRIU has the priority of the program that starts it.
+std::string higher_priority(const Facts& facts) {
+  const char* how = ", or give kymod, which starts CRIU, a higher priority";
+  if (facts.priority == Priority::autogroup) {
+    how =
+        ", or give CRIU a higher priority, which is that of kymod: "
+        "echo -20 > /proc/$(pidof kymod)/autogroup (while kernel.sched_autogroup_enabled is 1, "
+        "Nice= counts only within a session)";
+  } else if (facts.priority == Priority::nice) {
+    how =
+        ", or give CRIU a higher priority, which is that of kymod: set Nice=-20 in kymod's systemd "
+        "unit";
+  } else if (facts.priority == Priority::cgroup) {
+    how =
+        ", or give CRIU a higher priority, which is that of kymod's cgroup: set CPUWeight=10000 in "
+        "kymod's systemd unit and for its slice";
+  }
+  return facts.container ? std::string(how) +
+                               "; for a container of containerd or Docker, do that "
+                               "with containerd."
+                         : std::string(how) + ".";
+}
+
 // Processes that are restored side by side wait for each other, and add up their waiting. That is
 // no starvation by others.
 std::optional<Finding> waits_for_cpu(const Known& known) {
@@ -77,18 +100,15 @@ std::optional<Finding> waits_for_cpu(const Known& known) {
   if (share < kMinShare) return {};
   const std::string who =
       restore ? "CRIU or the processes that it restored" : starved_names(waited, target, kymod);
-  return Finding{
-      "cpu-wait",
-      "waited for a CPU",
-      share,
-      "For " + whole_percent(share) + " " + base_of(known.facts) + " no CPU was free for " + who +
-          ".",
-      "15 % " + base_of(known.facts),
-      std::string("Other programs used the CPUs: pause them during the ") +
-          (restore ? "restore" : "dump") +
-          ", or give CRIU a higher priority. It has that of kymod (Nice=-20 in its systemd "
-          "unit), and for a container of containerd or Docker that of containerd.",
-      without(known, share)};
+  return Finding{"cpu-wait",
+                 "waited for a CPU",
+                 share,
+                 "For " + whole_percent(share) + " " + base_of(known.facts) +
+                     " no CPU was free for " + who + ".",
+                 "15 % " + base_of(known.facts),
+                 std::string("Other programs used the CPUs: pause them during the ") +
+                     (restore ? "restore" : "dump") + higher_priority(known.facts),
+                 without(known, share)};
 }
 
 // In a streamed dump, kymod writes the images, and CRIU does not.

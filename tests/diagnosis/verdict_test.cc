@@ -101,6 +101,26 @@ TEST(Verdict, SaysThatCriuWaitedForACpu) {
   EXPECT_EQ(first_rule(facts), "cpu-wait");
 }
 
+// "Nice=-20" gained nothing where the busy programs were in other sessions, and autogroups were on.
+TEST(Verdict, TheAdviceOnPriorityIsThatOfTheMachine) {
+  Facts facts = healthy_dump();
+  facts.signals.cpu_wait_ns = 600 * kOneMs;
+  const auto advice = [&facts] { return explain(facts).findings.at(0).advice; };
+  EXPECT_EQ(advice(),
+            "Other programs used the CPUs: pause them during the dump, or give kymod, which starts "
+            "CRIU, a higher priority.");
+  facts.priority = Priority::nice;
+  EXPECT_NE(advice().find("set Nice=-20 in kymod's systemd unit."), std::string::npos);
+  facts.priority = Priority::autogroup;
+  EXPECT_NE(advice().find("echo -20 > /proc/$(pidof kymod)/autogroup"), std::string::npos);
+  facts.priority = Priority::cgroup;
+  EXPECT_NE(advice().find("set CPUWeight=10000 in kymod's systemd unit"), std::string::npos);
+  EXPECT_EQ(advice().find("containerd"), std::string::npos);
+  facts.container = true;
+  EXPECT_NE(advice().find("for a container of containerd or Docker, do that with containerd."),
+            std::string::npos);
+}
+
 // On a machine with busy loops CRIU waited for 76 % of the time in a call on a socket: the target, whose memory it asked for,
 // had no CPU.
 TEST(Verdict, SaysThatTheTargetOrKymodWaitedForACpu) {

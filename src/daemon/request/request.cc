@@ -8,6 +8,7 @@
 #include <string_view>
 #include <thread>
 
+#include "daemon/request/cpu_priority.h"
 #include "daemon/state/checkpoint_dir.h"
 #include "failures/explain.h"
 #include "probe/process.h"
@@ -209,6 +210,7 @@ void Request::explain(diagnosis::Facts facts) {
   struct statfs run {};
   facts.kernel_known = ::statfs("/run", &run) == 0 && run.f_type == TMPFS_MAGIC;
   if (!facts.restore) facts.earlier = write_rates_of(parts.store.checkpoints());
+  facts.priority = priority_here();
   verdict = diagnosis::explain(facts);
 }
 
