@@ -93,6 +93,8 @@ struct Facts {
   std::string log{};                   // the path of CRIU's log; empty: not known
   std::optional<WriteRates> earlier;   // nothing: too few dumps
   std::optional<Priority> priority{};  // nothing: not known
+  std::uint64_t image_bytes = 0;       // of a dump, as they are stored; 0: not known
+  std::optional<double> zstd_share{};  // the part of its memory that an earlier dump took with zstd
   Signals signals;                   // of window_of(phases, restore)
 };
 
@@ -119,6 +121,8 @@ struct Finding {
   std::string advice;     // one sentence; empty: nothing is known that helps
   // How long the processes would stand still, or the restore would take, if the advice is followed.
   std::optional<Range> estimate_ns{};
+  // What else helps, or does not. Nobody knows how much time that would take. Empty: nothing.
+  std::string also{};
 };
 
 struct Verdict {

@@ -11,6 +11,7 @@
 #include "base/patience.h"
 #include "daemon/request/dump_record.h"
 #include "daemon/request/refusal.h"
+#include "daemon/request/room.h"
 #include "daemon/request/run_record.h"
 #include "daemon/request/stream_choice.h"
 #include "daemon/state/jobs.h"
@@ -133,6 +134,11 @@ diagnosis::Facts facts_of(const DumpContext& c) {
     facts.streaming = {is_compressed(c.stream), work_ns,
                        work_ns == 0 ? 0 : streamed->busy_ns - work_ns, streamed->starved_ns,
                        codec_of(c.stream)};
+  }
+  facts.image_bytes = c.outcome.image_bytes;
+  if (c.target.kind == runtime::Kind::process && !is_compressed(c.stream)) {
+    const double share = plan_images(c.parts.store, c.owner, 0, "zstd").least_share;
+    if (share > 0) facts.zstd_share = share;
   }
   return facts;
 }
