@@ -57,11 +57,13 @@ std::string starved_names(double criu, double target, double kymod) {
   add("the target", target);
   add("kymod", kymod);
   if (target < kWorthTelling && kymod < kWorthTelling) return "CRIU";
+  // Each has its own time, and they run side by side.
+  const bool overlap = criu + target + kymod > 1;
   std::string text = names.front();
   for (std::size_t i = 1; i < names.size(); ++i) {
     text += (i + 1 == names.size() ? " or " : ", ") + names[i];
   }
-  return text;
+  return overlap ? text + ", partly at the same time" : text;
 }
 
 // How CRIU gets more CPU time than others. CRIU has the priority of the program that starts it.

@@ -173,6 +173,10 @@ TEST(Verdict, SaysThatTheTargetOrKymodWaitedForACpu) {
   ASSERT_FALSE(verdict.findings.empty());
   EXPECT_EQ(verdict.findings[0].evidence,
             "For 62 % of the standstill no CPU was free for CRIU (2 %) or the target (60 %).");
+  facts.signals.cpu_wait_ns = 950 * kOneMs;
+  EXPECT_EQ(explain(facts).findings[0].evidence,
+            "For 100 % of the standstill no CPU was free for CRIU (95 %) or the target (60 %), "
+            "partly at the same time.");
 }
 
 // The shares said "disk_wait": 0 while the lines said that kymod waited for the disk.
