@@ -157,6 +157,12 @@ std::string phase_line(const Known& known) {
 }
 
 std::string before_criu(const Known& known, const std::string& took) {
+  const Facts& facts = known.facts;
+  if (facts.stacks_wait_ns > time_in(facts.phases, kPreparePhase) / 2) {
+    return "Before CRIU was started, kymod needed " + took + ": it waited " +
+           human::duration(facts.stacks_wait_ns) +
+           " of that for the processes that take stacks (--profiling-stacks, --inside=offcpu).";
+  }
   const std::string line = "Before CRIU was started, kymod needed " + took;
   if (known.facts.restore) {
     return line +

@@ -95,6 +95,7 @@ struct Facts {
   std::optional<Priority> priority{};  // nothing: not known
   std::uint64_t image_bytes = 0;       // of a dump, as they are stored; 0: not known
   std::optional<double> zstd_share{};  // the part of its memory that an earlier dump took with zstd
+  std::uint64_t stacks_wait_ns = 0;  // before CRIU was started, for the processes that take stacks
   Signals signals;                   // of window_of(phases, restore)
 };
 

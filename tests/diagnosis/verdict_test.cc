@@ -50,6 +50,18 @@ TEST(Verdict, SaysWhatKymodDidIfItNeededMuchOfTheTimeBeforeCriuStarted) {
             "step.");
 }
 
+// "kymod needed 3.41 s to check and record it": for 3.01 s it had waited.
+TEST(Verdict, SaysThatItWaitedForWhatTakesStacks) {
+  Facts facts = healthy_dump();
+  facts.duration_ns = 390 * kOneMs;
+  facts.stacks_wait_ns = 50 * kOneMs;
+  EXPECT_NE(explain(facts).lines[2].find("to check and record it"), std::string::npos);
+  facts.stacks_wait_ns = 88 * kOneMs;
+  EXPECT_EQ(explain(facts).lines[2],
+            "Before CRIU was started, kymod needed 100 ms, 26 % of the dump: it waited 88 ms of "
+            "that for the processes that take stacks (--profiling-stacks, --inside=offcpu).");
+}
+
 TEST(Verdict, SaysWhatTookMuchOfTheTimeAfterCriu) {
   Facts facts = healthy_dump();
   facts.duration_ns = 390 * kOneMs;
