@@ -41,6 +41,7 @@ json record_of(const DumpContext& c, const Result<void>& result, std::uint64_t d
     if (c.stream) {
       record["stream"] = {{"compression", criu::name_of(c.stream->compression)},
                           {"streamed_bytes", c.streamed_bytes}};
+      if (is_compressed(c.stream)) record["stream"]["level"] = level_of(*c.stream);
     }
     record["criu_time_ns"] = c.outcome.criu_time_ns;
     if (c.outcome.criu_major_faults) record["criu_major_faults"] = *c.outcome.criu_major_faults;
@@ -57,9 +58,7 @@ store::Run run_of(const DumpContext& c, const Result<void>& result) {
   run.checkpoint_id = c.checkpoint.id;
   run.duration_ns = c.checkpoint.duration_ns;
   run.image_bytes = c.checkpoint.image_bytes;
-  run.conditions =
-      conditions_of(c.asked, is_compressed(c.stream) ? criu::name_of(c.stream->compression) : "",
-                    !c.memory_images.empty(), !c.stacks.empty());
+  run.conditions = conditions_of(c.asked, c.stream, !c.memory_images.empty(), !c.stacks.empty());
   run.stood_still_ns = c.stood_still_ns;
   run.disk = c.disk;
   return run;
