@@ -157,6 +157,12 @@ std::string phase_line(const Known& known) {
 }
 
 std::string before_criu(const Known& known, const std::string& took) {
+  const Facts& facts = known.facts;
+  if (facts.stacks_wait_ns > time_in(facts.phases, kPreparePhase) / 2) {
+    return "Before CRIU was started, kymod needed " + took + ": it waited " +
+           human::duration(facts.stacks_wait_ns) +
+           " of that for the processes that take stacks (--profiling-stacks, --inside=offcpu).";
+  }
   const std::string line = "Before CRIU was started, kymod needed " + took;
   if (known.facts.restore) {
     return line +
@@ -204,12 +210,13 @@ std::string range_text(Range range) {
 
 std::string advice_line(const Known& known, const Finding& finding) {
   if (finding.advice.empty()) return "Nothing is known that would shorten this.";
-  if (!finding.estimate_ns) return finding.advice;
+  const std::string also = finding.also.empty() ? "" : " " + finding.also;
+  if (!finding.estimate_ns) return finding.advice + also;
   std::string line = finding.advice;
   if (line.ends_with('.')) line.pop_back();
   const char* const then = known.facts.restore ? " (estimate of the restore then: "
                                                : " (estimate of the standstill then: ";
-  return line + then + range_text(*finding.estimate_ns) + ").";
+  return line + then + range_text(*finding.estimate_ns) + ")." + also;
 }
 
 }  // namespace
@@ -292,6 +299,7 @@ nlohmann::json to_json(const Verdict& verdict) {
                         {"threshold", finding.threshold},
                         {"advice", finding.advice}});
     if (finding.estimate_ns) findings.back()["estimate_ns"] = *finding.estimate_ns;
+    if (!finding.also.empty()) findings.back()["also"] = finding.also;
   }
   nlohmann::json shares = nlohmann::json::object();
   for (const auto& [name, share] : verdict.shares) shares[name] = share;

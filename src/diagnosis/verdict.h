@@ -68,6 +68,13 @@ struct WriteRates {
   double fast = 0;   // nine in ten were slower
 };
 
+// What gives kymod, and CRIU that it starts, more CPU time than others have (sched(7)).
+enum class Priority {
+  nice,       // the nice value
+  autogroup,  // that of the session; that of a thread counts only within its session
+  cgroup,     // the weight of the cgroup
+};
+
 // What is known of a dump or restore.
 struct Facts {
   bool restore = false;
@@ -83,9 +90,13 @@ struct Facts {
   bool kernel_known = false;  // /run is a tmpfs, so CRIU keeps there what it learned of the kernel
   bool recorded = true;  // by kymod, which answered CRIU's notifications if it was a plain process
   std::optional<SleepingThread> sleeper;
-  std::string log{};                  // the path of CRIU's log; empty: not known
-  std::optional<WriteRates> earlier;  // nothing: too few dumps
-  Signals signals;                    // of window_of(phases, restore)
+  std::string log{};                   // the path of CRIU's log; empty: not known
+  std::optional<WriteRates> earlier;   // nothing: too few dumps
+  std::optional<Priority> priority{};  // nothing: not known
+  std::uint64_t image_bytes = 0;       // of a dump, as they are stored; 0: not known
+  std::optional<double> zstd_share{};  // the part of its memory that an earlier dump took with zstd
+  std::uint64_t stacks_wait_ns = 0;  // before CRIU was started, for the processes that take stacks
+  Signals signals;                   // of window_of(phases, restore)
 };
 
 // The time that is explained: of a dump the time in which the processes stood still, of a restore
@@ -111,6 +122,8 @@ struct Finding {
   std::string advice;     // one sentence; empty: nothing is known that helps
   // How long the processes would stand still, or the restore would take, if the advice is followed.
   std::optional<Range> estimate_ns{};
+  // What else helps, or does not. Nobody knows how much time that would take. Empty: nothing.
+  std::string also{};
 };
 
 struct Verdict {

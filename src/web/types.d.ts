@@ -27,6 +27,7 @@ export interface Finding {
   threshold?: string;
   advice?: string;
   estimate_ns?: [number, number]; // the frozen time if one follows the advice
+  also?: string; // what else helps, or does not
 }
 
 export interface Verdict {

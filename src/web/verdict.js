@@ -42,8 +42,10 @@ function advices(findings, was) {
   const rows = advised.flatMap((finding) => {
     const range = finding.estimate_ns;
     const known = Array.isArray(range) && range.length === 2 && range.every(isNumber) && was > 0;
+    const also = typeof finding.also === "string" && finding.also !== ""
+      ? [element("span", {}, finding.also), element("span", { class: "figure" }, ""), element("span", { class: "no-estimate" })] : [];
     return [element("span", {}, String(finding.advice)), element("span", { class: "figure" }, known ? `≈ ${rangeText(range)}` : ""),
-      known ? bar(range[0], range[1], Math.max(was, range[1]), "better") : element("span", { class: "no-estimate" })];
+      known ? bar(range[0], range[1], Math.max(was, range[1]), "better") : element("span", { class: "no-estimate" }), ...also];
   });
   if (was > 0) rows.push(element("span", { class: "quiet" }, "As it was"), element("span", { class: "figure quiet" }, duration(was)), bar(was, was, was, "was"));
   return [element("div", { class: "advices" }, ...rows)];

@@ -50,6 +50,18 @@ TEST(Verdict, SaysWhatKymodDidIfItNeededMuchOfTheTimeBeforeCriuStarted) {
             "step.");
 }
 
+// "kymod needed 3.41 s to check and record it": for 3.01 s it had waited.
+TEST(Verdict, SaysThatItWaitedForWhatTakesStacks) {
+  Facts facts = healthy_dump();
+  facts.duration_ns = 390 * kOneMs;
+  facts.stacks_wait_ns = 50 * kOneMs;
+  EXPECT_NE(explain(facts).lines[2].find("to check and record it"), std::string::npos);
+  facts.stacks_wait_ns = 88 * kOneMs;
+  EXPECT_EQ(explain(facts).lines[2],
+            "Before CRIU was started, kymod needed 100 ms, 26 % of the dump: it waited 88 ms of "
+            "that for the processes that take stacks (--profiling-stacks, --inside=offcpu).");
+}
+
 TEST(Verdict, SaysWhatTookMuchOfTheTimeAfterCriu) {
   Facts facts = healthy_dump();
   facts.duration_ns = 390 * kOneMs;
@@ -85,12 +97,43 @@ TEST(Verdict, SaysThatCriuWaitedForTheDisk) {
   EXPECT_EQ(first_rule(facts), "disk-wait");
   const Verdict verdict = explain(facts);
   EXPECT_EQ(verdict.lines[2], "CRIU waited for the disk for 81 % of the standstill.");
-  EXPECT_NE(
-      verdict.lines[3].find("write less: --compression zstd (estimate of the standstill then: "),
-      std::string::npos);
+  EXPECT_EQ(verdict.findings[0].advice, "Write the images to a faster disk or to a tmpfs.");
   facts.container = true;
   EXPECT_EQ(explain(facts).lines[3].find("--compression"), std::string::npos)
       << "--compression is only for plain processes";
+}
+
+// Memory that does not compress was promised the times of a faster disk: 0.7 to 1.6 s, and took 5.5 s.
+TEST(Verdict, PromisesNoTimeOfCompression) {
+  Facts facts = healthy_dump();
+  facts.signals.disk_wait_ns = 810 * kOneMs;
+  EXPECT_EQ(explain(facts).lines[3],
+            "Write the images to a faster disk or to a tmpfs (estimate of the standstill then: 190 "
+            "ms at best, 595 ms at worst). If the memory compresses well, --compression zstd "
+            "writes less, too.");
+  facts.zstd_share = 0.48;
+  const Verdict verdict = explain(facts);
+  EXPECT_EQ(verdict.findings[0].also,
+            "Or write less: with --compression zstd, the images of an earlier dump took 48 % of "
+            "the memory.");
+  EXPECT_EQ(to_json(verdict)["findings"][0]["also"], verdict.findings[0].also);
+  facts.zstd_share = 0.97;
+  EXPECT_EQ(explain(facts).findings[0].also,
+            "--compression zstd would not help: it saved 3 % of the memory in an earlier dump.");
+  facts.zstd_share = 1.01;
+  EXPECT_TRUE(explain(facts).findings[0].also.find("it saved nothing of the memory") !=
+              std::string::npos);
+  facts.restore = true;
+  EXPECT_EQ(explain(facts).findings[0].also, "");
+}
+
+TEST(Verdict, SaysHowLittleCompressionSaved) {
+  Facts facts = healthy_dump();  // of 256 MiB
+  facts.streaming = {true, 100 * kOneMs, 600 * kOneMs};
+  facts.image_bytes = 200U << 20U;
+  EXPECT_EQ(explain(facts).findings.at(0).also, "");
+  facts.image_bytes = 246U << 20U;
+  EXPECT_EQ(explain(facts).findings.at(0).also, "Compression saved 4 % of the memory.");
 }
 
 TEST(Verdict, SaysThatCriuWaitedForACpu) {
@@ -99,6 +142,26 @@ TEST(Verdict, SaysThatCriuWaitedForACpu) {
   EXPECT_EQ(first_rule(facts), "");
   facts.signals.cpu_wait_ns = 151 * kOneMs;
   EXPECT_EQ(first_rule(facts), "cpu-wait");
+}
+
+// "Nice=-20" gained nothing where the busy programs were in other sessions, and autogroups were on.
+TEST(Verdict, TheAdviceOnPriorityIsThatOfTheMachine) {
+  Facts facts = healthy_dump();
+  facts.signals.cpu_wait_ns = 600 * kOneMs;
+  const auto advice = [&facts] { return explain(facts).findings.at(0).advice; };
+  EXPECT_EQ(advice(),
+            "Other programs used the CPUs: pause them during the dump, or give kymod, which starts "
+            "CRIU, a higher priority.");
+  facts.priority = Priority::nice;
+  EXPECT_NE(advice().find("set Nice=-20 in kymod's systemd unit."), std::string::npos);
+  facts.priority = Priority::autogroup;
+  EXPECT_NE(advice().find("echo -20 > /proc/$(pidof kymod)/autogroup"), std::string::npos);
+  facts.priority = Priority::cgroup;
+  EXPECT_NE(advice().find("set CPUWeight=10000 in kymod's systemd unit"), std::string::npos);
+  EXPECT_EQ(advice().find("containerd"), std::string::npos);
+  facts.container = true;
+  EXPECT_NE(advice().find("for a container of containerd or Docker, do that with containerd."),
+            std::string::npos);
 }
 
 // On a machine with busy loops CRIU waited for 76 % of the time in a call on a socket: the target, whose memory it asked for,
@@ -122,6 +185,10 @@ TEST(Verdict, SaysThatTheTargetOrKymodWaitedForACpu) {
   ASSERT_FALSE(verdict.findings.empty());
   EXPECT_EQ(verdict.findings[0].evidence,
             "For 62 % of the standstill no CPU was free for CRIU (2 %) or the target (60 %).");
+  facts.signals.cpu_wait_ns = 950 * kOneMs;
+  EXPECT_EQ(explain(facts).findings[0].evidence,
+            "For 100 % of the standstill no CPU was free for CRIU (95 %) or the target (60 %), "
+            "partly at the same time.");
 }
 
 // The shares said "disk_wait": 0 while the lines said that kymod waited for the disk.

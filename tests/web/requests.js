@@ -23,7 +23,7 @@ exports.VERDICT = {
     "To stand still for less: images on a faster disk or tmpfs (about 0.4 s here), or --compression zstd (about 0.9 s)."],
   short: "waited for the disk", frozen_ns: 2570 * MS, downtime_ns: 2575 * MS,
   findings: [
-    { rule: "disk-wait", share: 0.81, evidence: "CRIU was blocked in write for 2.08 s", threshold: "half of the frozen time", advice: "Write the images to a faster disk or a tmpfs", estimate_ns: [350 * MS, 500 * MS] },
+    { rule: "disk-wait", share: 0.81, evidence: "CRIU was blocked in write for 2.08 s", threshold: "half of the frozen time", advice: "Write the images to a faster disk or a tmpfs", estimate_ns: [350 * MS, 500 * MS], also: "The memory may compress well." },
     { rule: "disk-wait", share: 0.81, evidence: "256 MiB at 117 MB/s", threshold: "half of the frozen time", advice: "Compress while writing: --compression zstd", estimate_ns: [800 * MS, 1100 * MS] },
   ],
 };

@@ -11,6 +11,7 @@
 #include "base/patience.h"
 #include "daemon/request/dump_record.h"
 #include "daemon/request/refusal.h"
+#include "daemon/request/room.h"
 #include "daemon/request/run_record.h"
 #include "daemon/request/stream_choice.h"
 #include "daemon/state/jobs.h"
@@ -40,6 +41,7 @@ json record_of(const DumpContext& c, const Result<void>& result, std::uint64_t d
     if (c.stream) {
       record["stream"] = {{"compression", criu::name_of(c.stream->compression)},
                           {"streamed_bytes", c.streamed_bytes}};
+      if (is_compressed(c.stream)) record["stream"]["level"] = level_of(*c.stream);
     }
     record["criu_time_ns"] = c.outcome.criu_time_ns;
     if (c.outcome.criu_major_faults) record["criu_major_faults"] = *c.outcome.criu_major_faults;
@@ -56,9 +58,7 @@ store::Run run_of(const DumpContext& c, const Result<void>& result) {
   run.checkpoint_id = c.checkpoint.id;
   run.duration_ns = c.checkpoint.duration_ns;
   run.image_bytes = c.checkpoint.image_bytes;
-  run.conditions =
-      conditions_of(c.asked, is_compressed(c.stream) ? criu::name_of(c.stream->compression) : "",
-                    !c.memory_images.empty(), !c.stacks.empty());
+  run.conditions = conditions_of(c.asked, c.stream, !c.memory_images.empty(), !c.stacks.empty());
   run.stood_still_ns = c.stood_still_ns;
   run.disk = c.disk;
   return run;
@@ -133,6 +133,11 @@ diagnosis::Facts facts_of(const DumpContext& c) {
     facts.streaming = {is_compressed(c.stream), work_ns,
                        work_ns == 0 ? 0 : streamed->busy_ns - work_ns, streamed->starved_ns,
                        codec_of(c.stream)};
+  }
+  facts.image_bytes = c.outcome.image_bytes;
+  if (c.target.kind == runtime::Kind::process && !is_compressed(c.stream)) {
+    const double share = plan_images(c.parts.store, c.owner, 0, "zstd").least_share;
+    if (share > 0) facts.zstd_share = share;
   }
   return facts;
 }

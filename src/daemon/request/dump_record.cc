@@ -1,5 +1,6 @@
 #include "daemon/request/dump_record.h"
 
+#include "daemon/request/stream_choice.h"
 #include "daemon/state/kinds.h"
 #include "daemon/state/stats_json.h"
 #include "runtime/restore_checks.h"
@@ -26,14 +27,19 @@ json options_json(const v1::CheckpointOptions& options) {
           {"cgroups", criu::name_of(to_options(options).cgroups)}};
 }
 
-std::string conditions_of(const v1::DumpRequest& asked, std::string_view compression,
+std::string conditions_of(const v1::DumpRequest& asked, const std::optional<criu::Encoding>& stream,
                           bool memory_first, bool stacks) {
   std::string text;
   const auto add = [&text](bool given, const std::string& name) {
     if (given) text += (text.empty() ? "" : ", ") + name;
   };
   add(asked.leave_running(), "leave running");
-  add(!compression.empty(), "stream " + std::string(compression));
+  if (stream && is_compressed(stream)) {
+    // Level 1 is the default. Before, no entry had a level.
+    const int level = level_of(*stream);
+    add(true, "stream " + std::string(criu::name_of(stream->compression)) +
+                  (level == 1 ? "" : " level " + std::to_string(level)));
+  }
   add(memory_first, "memory first");
   add(asked.no_stream(), "no stream");
   add(asked.pre_dumps() != 0, "pre-dump");

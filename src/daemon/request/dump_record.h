@@ -1,9 +1,10 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
-#include <string_view>
 
+#include "criu/image_codec.h"
 #include "daemon/request/target.h"
 
 namespace kymo::daemon {
@@ -18,8 +19,8 @@ nlohmann::json options_json(const v1::CheckpointOptions& options);
 const nlohmann::json& machine_json();
 
 // The options that change how long a dump takes, for store::Run::conditions. Only runs with the same ones
-// are compared. `compression`: its name; empty: the images are stored as they are.
-std::string conditions_of(const v1::DumpRequest& asked, std::string_view compression,
+// are compared. `stream`: how the images were streamed; nothing: they were not.
+std::string conditions_of(const v1::DumpRequest& asked, const std::optional<criu::Encoding>& stream,
                           bool memory_first, bool stacks);
 
 }  // namespace kymo::daemon

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <thread>
 
+#include "daemon/request/cpu_priority.h"
 #include "daemon/state/checkpoint_dir.h"
 #include "failures/explain.h"
 #include "probe/process.h"
@@ -69,6 +70,7 @@ void Request::start_stacks(const std::string& recording_path, const inside::Targ
 void Request::wait_for_stacks() {
   if (!stacks.empty()) {
     const Scope scope("wait for stacks", {.category = "recording"});
+    const std::uint64_t from_ns = monotonic_ns();
     std::vector<StackCollectors::Running> ready;
     for (StackCollectors::Running& one : stacks) {
       if (const Result<void> is = one.wait_until_ready(); is) {
@@ -78,6 +80,7 @@ void Request::wait_for_stacks() {
       }
     }
     stacks = std::move(ready);
+    stacks_wait_ns = monotonic_ns() - from_ns;
   }
   if (no_stacks.empty()) return;
   warnings.push_back(std::string(kind == store::RunKind::dump ? "the dump" : "the restore") +
@@ -209,6 +212,8 @@ void Request::explain(diagnosis::Facts facts) {
   struct statfs run {};
   facts.kernel_known = ::statfs("/run", &run) == 0 && run.f_type == TMPFS_MAGIC;
   if (!facts.restore) facts.earlier = write_rates_of(parts.store.checkpoints());
+  facts.priority = priority_here();
+  facts.stacks_wait_ns = stacks_wait_ns;
   verdict = diagnosis::explain(facts);
 }
 

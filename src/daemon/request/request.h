@@ -62,10 +62,11 @@ struct Request {
   InsideView inside;
   RequestRecording recording;
   std::vector<StackCollectors::Running>
-      stacks;              // of CPU time, and of waits, if they were asked for
-  std::string no_stacks;   // why, if they were asked for and are not taken
-  bool begun = false;      // the runtime was called
-  bool first_run = false;  // the first of its kind since kymod started
+      stacks;                        // of CPU time, and of waits, if they were asked for
+  std::string no_stacks;             // why, if they were asked for and are not taken
+  std::uint64_t stacks_wait_ns = 0;  // how long the request waited for them
+  bool begun = false;                // the runtime was called
+  bool first_run = false;            // the first of its kind since kymod started
   std::vector<std::string> warnings;
   diagnosis::Verdict verdict;  // no lines: the request failed, or is not over
   // phases() when the outcome was known, which is saved from then on. Empty: it is not known yet.

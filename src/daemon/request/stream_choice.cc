@@ -53,11 +53,14 @@ bool is_compressed(const std::optional<criu::Encoding>& stream) {
   return stream && stream->compression != criu::Compression::none;
 }
 
-// "zstd, level 3". Empty: the stream is not compressed.
+int level_of(const criu::Encoding& encoding) {
+  return encoding.level == 0 ? 1 : encoding.level;
+}
+
 std::string codec_of(const std::optional<criu::Encoding>& stream) {
   if (!stream || !is_compressed(stream)) return {};
   return std::string(criu::name_of(stream->compression)) + ", level " +
-         std::to_string(stream->level == 0 ? 1 : stream->level);
+         std::to_string(level_of(*stream));
 }
 
 bool streams_by_default(const v1::DumpRequest& request, runtime::Kind kind) {

@@ -26,6 +26,9 @@ std::string_view compression_name(criu::Compression compression);
 
 bool is_compressed(const std::optional<criu::Encoding>& stream);
 
+// The level of a compression; 1 if the request has none.
+int level_of(const criu::Encoding& encoding);
+
 // "zstd, level 3". Empty: the stream is not compressed.
 std::string codec_of(const std::optional<criu::Encoding>& stream);
 
