@@ -14,6 +14,9 @@
 #include <new>
 #include <utility>
 
+#include "base/absolute_path.h"
+#include "base/quiet_thread.h"
+
 namespace kymo {
 namespace {
 
@@ -102,6 +105,7 @@ Result<std::unique_ptr<RingMemory>> RingMemory::create_file(const Shape& shape,
   if (bytes > INT64_MAX) {
     return fail(EFBIG);
   }
+  const WriteSignalsBlocked no_signals;  // of a limit that the ring exceeds
   if (const int error = ::posix_fallocate(fd.get(), 0, static_cast<off_t>(bytes)); error != 0) {
     return fail(error);
   }
@@ -110,7 +114,8 @@ Result<std::unique_ptr<RingMemory>> RingMemory::create_file(const Shape& shape,
   if (memory == MAP_FAILED) {
     return fail(errno);
   }
-  std::unique_ptr<RingMemory> ring(new RingMemory(memory, bytes, std::move(fd), path));
+  std::unique_ptr<RingMemory> ring(
+      new RingMemory(memory, bytes, std::move(fd), absolute_path(path)));
   ring->format(shape, description);
   // The lock belongs to the open file, so it is held before the name appears. RENAME_NOREPLACE
   // refuses to replace a ring that another recorder has made meanwhile; rename(2) would replace it.
@@ -228,6 +233,10 @@ RingMemory::RingMemory(void* memory, std::size_t bytes, FileDescriptor fd, std::
 
 RingMemory::~RingMemory() {
   g_open.remove(this);
+  struct stat status {};
+  if (fd_.valid() && !is_own(&status)) {
+    static_cast<void>(fd_.release());
+  }
   ::munmap(memory_, bytes_);
 }
 
@@ -277,7 +286,12 @@ bool RingMemory::try_lock() const {
 
 bool RingMemory::lost_file() const {
   struct stat status {};
-  return counts_names_ && ::fstat(fd_.get(), &status) == 0 && status.st_nlink == 0;
+  return counts_names_ && is_own(&status) && status.st_nlink == 0;
+}
+
+bool RingMemory::is_own(struct stat* status) const {
+  return ::fstat(fd_.get(), status) == 0 && S_ISREG(status->st_mode) &&
+         static_cast<std::size_t>(status->st_size) == bytes_;
 }
 
 void RingMemory::remove_file() {

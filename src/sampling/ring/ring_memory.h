@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/stat.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -77,6 +79,10 @@ class RingMemory {
 
  private:
   RingMemory(void* memory, std::size_t bytes, FileDescriptor fd, std::string path);
+  // Whether fd_ is that of the ring: a program may close descriptors that it does not know, and its
+  // next file then gets the number. Sets `status` to that of fd_. The size is compared and not the
+  // inode, which a restore on another disk changes.
+  bool is_own(struct stat* status) const;
   void format(const Shape& shape, std::string_view description);
   // In a forked child: gives up the descriptor and the mapping of the file, and with them the lock.
   // Only calls what is safe after a fork of a program with threads.
