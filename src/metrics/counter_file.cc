@@ -17,6 +17,7 @@
 
 #include "base/file.h"
 #include "base/mappings.h"
+#include "base/quiet_thread.h"
 #include "metrics/cells.h"
 #include "metrics/counter_file_layout.h"
 #include "metrics/counter_list.h"
@@ -161,6 +162,7 @@ void* map_new_file(const std::string& path, unsigned mode, std::size_t bytes) {
     return nullptr;
   }
   const FileDescriptor& fd = *created;
+  const WriteSignalsBlocked no_signals;  // of a limit that the file exceeds
   if (const int error = ::posix_fallocate(fd.get(), 0, static_cast<off_t>(bytes)); error != 0) {
     errno = error;
     return nullptr;

@@ -6,6 +6,7 @@
 #include <variant>
 
 #include "base/file.h"
+#include "base/quiet_thread.h"
 #include "kymo/sink.h"
 #include "sampling/files/annotated_format.h"
 #include "sampling/files/append_file.h"
@@ -51,6 +52,7 @@ class AnnotatedSink final : public Sink {
     if (open_.exchange(true, std::memory_order_acquire)) {  // pairs with the store of closed()
       return sink_in_use("cannot record to " + name());
     }
+    const WriteSignalsBlocked no_signals;
     Result<void> opened = begin(info);
     return opened ? opened : closed(std::move(opened));
   }
@@ -80,6 +82,7 @@ class AnnotatedSink final : public Sink {
     if (Result<void> there = still_there(); !there) {
       return closed(std::move(there));
     }
+    const WriteSignalsBlocked no_signals;
     Result<void> written = put(annotated_stats(info_, stats));
     if (written && format_ == AnnotatedFormat::lossy) {
       written = append(lossy_.closing());

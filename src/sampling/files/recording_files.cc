@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/absolute_path.h"
 #include "base/file.h"
 #include "base/json_object.h"
 #include "base/json_text.h"
@@ -83,9 +84,9 @@ Result<RecordingFiles> RecordingFiles::create(const std::string& path, const Rec
   return files;
 }
 
-RecordingFiles::RecordingFiles(std::string path, RecordingInfo info, nlohmann::json about,
+RecordingFiles::RecordingFiles(const std::string& path, RecordingInfo info, nlohmann::json about,
                                OutputFile rows, AppendFile gaps)
-    : path_(std::move(path)),
+    : path_(absolute_path(path)),
       metadata_path_(recording_stem(path_) + ".meta.json"),
       info_(std::move(info)),
       about_(std::make_shared<nlohmann::json>(std::move(about))),
@@ -170,7 +171,11 @@ Result<void> RecordingFiles::write_metadata(const ProfilerStats& stats, const ch
     if (!unwritten_gaps_.empty()) {
       return Error{Code::data_loss,
                    "cannot finish " + path_ + ": " + std::to_string(unwritten_gaps_.size()) +
-                       " of its gaps could not be written: is the disk full?",
+                       " of its gaps could not be written: " +
+                       (gaps_.change() == FileChange::closed
+                            ? "the program has closed the descriptor of " + recording_stem(path_) +
+                                  ".gaps.tsv, and the file was moved or removed"
+                            : std::string("is the disk full?")),
                    0};
     }
     rows_.close();

@@ -40,7 +40,8 @@ Result<void> check_recording_name(const std::string& path);
 class RecordingFiles {
  public:
   // Creates the files. `path` ends in ".tsv" or ".tsv.zst". `part`: the number and the neighbours
-  // of this part, if the recording has several (sampling/files/recording_parts.h).
+  // of this part, if the recording has several (sampling/files/recording_parts.h). A relative path
+  // is that of the working directory of this call, also for what is written later.
   // Errors: already_exists; not_found (no such folder); invalid_argument (another ending);
   //         permission_denied; unimplemented (no zstd).
   static Result<RecordingFiles> create(const std::string& path, const RecordingInfo& info,
@@ -88,7 +89,7 @@ class RecordingFiles {
   [[nodiscard]] const std::string& path() const { return path_; }
 
  private:
-  RecordingFiles(std::string path, RecordingInfo info, nlohmann::json about, OutputFile rows,
+  RecordingFiles(const std::string& path, RecordingInfo info, nlohmann::json about, OutputFile rows,
                  AppendFile gaps);
   void keep_unwritten(const Gap& gap);
   void flush_gaps();

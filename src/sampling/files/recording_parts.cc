@@ -9,6 +9,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/absolute_path.h"
 #include "base/recording_name.h"
 #include "sampling/files/stats_members.h"
 
@@ -74,14 +75,17 @@ Result<RecordingParts> RecordingParts::create(const std::string& path, TsvOption
   }
   RecordingParts parts(path, options, info, *std::move(files));
   for (const std::string& part : earlier) {
-    parts.add_closed(part);
+    parts.add_closed(absolute_path(part));
   }
   return parts;
 }
 
-RecordingParts::RecordingParts(std::string path, const TsvOptions& options, RecordingInfo info,
-                               RecordingFiles files)
-    : path_(std::move(path)), options_(options), info_(std::move(info)), files_(std::move(files)) {}
+RecordingParts::RecordingParts(const std::string& path, const TsvOptions& options,
+                               RecordingInfo info, RecordingFiles files)
+    : path_(absolute_path(path)),
+      options_(options),
+      info_(std::move(info)),
+      files_(std::move(files)) {}
 
 void RecordingParts::add_closed(const std::string& path) {
   const std::string stem = recording_stem(path);
@@ -158,7 +162,7 @@ void RecordingParts::end_part(const std::string& next_path) {
   nlohmann::json part = describe_part(number_, previous_);
   part["next"] = name_in_folder(next_path);
   files_.set_part(std::move(part));
-  if (change == FileChange::none) {
+  if (change == FileChange::none || change == FileChange::closed) {
     static_cast<void>(files_.write_metadata(stats_of_part(), "ended"));
   } else if (loss_of(change) != nullptr) {
     counted_.missed_sink_error += std::exchange(counted_.rows_written, 0);  // as in lost_rows()
@@ -231,7 +235,8 @@ ProfilerStats RecordingParts::stats_of_part() const {
 
 Result<void> RecordingParts::write_metadata(const ProfilerStats& stats, const char* state) {
   latest_ = stats;
-  if (const FileChange change = files_.change(); change != FileChange::none) {
+  if (const FileChange change = files_.change();
+      change != FileChange::none && change != FileChange::closed) {
     // Begin the new part at once if rows are gone, so that what is said about it does not change.
     // Otherwise, or if this fails, it begins with the next rows.
     if (loss_of(change) != nullptr && std::string_view(state) == "running") {

@@ -59,7 +59,7 @@ class RecordingParts {
     std::uint64_t bytes = 0;  // of all three files
   };
 
-  RecordingParts(std::string path, const TsvOptions& options, RecordingInfo info,
+  RecordingParts(const std::string& path, const TsvOptions& options, RecordingInfo info,
                  RecordingFiles files);
   void add_closed(const std::string& path);
   [[nodiscard]] bool is_full() const;

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "base/quiet_thread.h"
 #include "sampling/files/recording_parts.h"
 #include "sampling/files/sink_in_use.h"
 
@@ -20,6 +21,7 @@ class TsvSink final : public Sink {
     if (open_.exchange(true, std::memory_order_acquire)) {  // pairs with the store in close()
       return sink_in_use("cannot record to " + path_);
     }
+    const WriteSignalsBlocked no_signals;
     Result<RecordingParts> parts = RecordingParts::create(path_, options_, info, earlier_);
     if (!parts) {
       open_.store(false, std::memory_order_release);
@@ -40,6 +42,7 @@ class TsvSink final : public Sink {
   }
 
   Result<void> close(const ProfilerStats& stats) override {
+    const WriteSignalsBlocked no_signals;
     Result<void> ended = parts_->write_metadata(stats, "ended");
     LostRows lost = parts_->lost_rows("ends");
     open_.store(false, std::memory_order_release);
@@ -64,7 +67,8 @@ class TsvSink final : public Sink {
  private:
   [[nodiscard]] Error unfinished(Error cause, const ProfilerStats& stats) const {
     cause.message = "the recording was not finished: " + cause.message + "; the " +
-                    std::to_string(stats.rows_written) + " rows written so far are in " + path_ +
+                    std::to_string(stats.rows_written) + " rows written so far are in " +
+                    parts_->place().path +
                     (parts_->place().file == 0 ? "" : " and the parts after it");
     if (cause.code == Code::resource_exhausted) {
       cause.message += ": free space on its disk before you record again";

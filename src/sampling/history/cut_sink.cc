@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "base/human.h"
+#include "base/quiet_thread.h"
 #include "sampling/files/sink_in_use.h"
 #include "sampling/history/cut_files.h"
 #include "sampling/history/row_history.h"
@@ -314,7 +315,8 @@ Result<CutSink::CutId> CutSink::begin(std::string path, std::uint64_t from_ns, n
     }
   }
   try {
-    cut.thread = std::thread(&State::keep_files, state_.get(), id, std::ref(cut), std::move(about));
+    cut.thread =
+        quiet_thread(&State::keep_files, state_.get(), id, std::ref(cut), std::move(about));
   } catch (const std::system_error& error) {
     Error no_thread{Code::resource_exhausted,
                     "cannot record to " + cut.path + ": no thread for it: " + error.what(),

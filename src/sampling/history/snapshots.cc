@@ -13,6 +13,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/absolute_path.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/foreign_call.h"
@@ -53,12 +54,16 @@ bool is_snapshot(const fs::path& path) {
 struct Snapshots::Folder {
   FlightRecorderOptions options;
   std::mutex mutex;  // held while the oldest snapshots are removed
+  std::mutex place_mutex;
+  std::string place;  // the absolute path of the folder since open(); guarded by place_mutex
   std::mutex fired_mutex;
   std::optional<Error> fired_error;  // the first exception of `fired`; guarded by fired_mutex
   std::mutex failed_mutex;           // guards the next two
   std::uint64_t failed = 0;          // snapshots that could not be written, or not whole
   std::string first_failure;
 
+  void settle();
+  std::string directory();
   void tell(const std::string& rule, const Result<std::string>& path);
   void count_failure(const Error& why);
   void forget_failures();
@@ -66,6 +71,22 @@ struct Snapshots::Folder {
   Result<void> prepare();
   void remove_oldest(std::size_t most);
 };
+
+// The program may change its working directory after the start.
+void Snapshots::Folder::settle() {
+  const std::lock_guard lock(place_mutex);
+  if (place.empty()) {
+    const std::string& asked = options.directory;
+    std::error_code ignored;
+    place = asked.empty() ? fs::current_path(ignored).string() : absolute_path(asked);
+  }
+}
+
+// The folder; empty: the working directory.
+std::string Snapshots::Folder::directory() {
+  const std::lock_guard lock(place_mutex);
+  return place.empty() ? options.directory : place;
+}
 
 void Snapshots::Folder::tell(const std::string& rule, const Result<std::string>& path) {
   if (!options.fired) {
@@ -109,8 +130,9 @@ LostRows Snapshots::Folder::losses() {
 }
 
 Result<void> Snapshots::Folder::prepare() {
-  if (const int error = make_folders(options.directory); error != 0) {
-    return system_error("cannot make the snapshots' folder " + options.directory, error);
+  const std::string folder = directory();
+  if (const int error = make_folders(folder); error != 0) {
+    return system_error("cannot make the snapshots' folder " + folder, error);
   }
   remove_oldest(std::max<std::size_t>(1, options.max_snapshots) - 1);
   return {};
@@ -121,7 +143,7 @@ void Snapshots::Folder::remove_oldest(std::size_t most) {
   const std::lock_guard lock(mutex);
   std::vector<fs::path> there;
   std::error_code error;
-  for (const auto& entry : fs::directory_iterator(options.directory, error)) {
+  for (const auto& entry : fs::directory_iterator(directory(), error)) {
     if (is_snapshot(entry.path())) {
       there.push_back(entry.path());
     }
@@ -157,6 +179,7 @@ Result<void> Snapshots::open(const RecordingInfo& info) {
     return opened;
   }
   folder_->forget_failures();  // of the recording before
+  folder_->settle();
   rules_ = std::move(rules);
   start_monotonic_ns_ = info.start_monotonic_ns;
   return {};
@@ -204,7 +227,7 @@ void Snapshots::check_rules(const Rows& rows) {
 
 void Snapshots::fire(const Rule& rule, std::uint64_t at_ns) {
   const FlightRecorderOptions& options = folder_->options;
-  const std::string path = new_path(options.directory);
+  const std::string path = new_path(folder_->directory());
   const Span span{at_ns - std::min(at_ns, to_nanos(options.before)), at_ns,
                   at_ns + to_nanos(options.after)};
   const auto tell = [folder = folder_, text = rule.text(), path](const Result<void>& outcome) {
@@ -227,7 +250,7 @@ Result<std::string> Snapshots::snapshot(const SnapshotRequest& request, bool wai
                  0};
   }
   std::string path =
-      new_path(request.directory.empty() ? folder_->options.directory : request.directory);
+      new_path(request.directory.empty() ? folder_->directory() : absolute_path(request.directory));
   // Now, on the clock of the rows. If the start of this clock has moved (after a restore), the time
   // of the newest row is closer to the truth.
   const std::uint64_t at_ns =
@@ -278,8 +301,9 @@ Result<CutSink::CutId> Snapshots::begin(const std::string& path, const Span& spa
       told(kept);
     }
   };
-  if (const std::string& own = folder_->options.directory;
-      !own.empty() && path.starts_with(own + '/' + std::string(kNamePrefix))) {
+  if (const std::string own = folder_->directory();
+      !folder_->options.directory.empty() &&
+      path.starts_with(own + '/' + std::string(kNamePrefix))) {
     options.prepare = [folder = folder_] { return folder->prepare(); };
     options.created = [folder = folder_, tell = options.created](const Result<void>& created) {
       // Remove again, because several snapshots may have begun at once.

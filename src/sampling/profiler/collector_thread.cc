@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/quiet_thread.h"
 #include "metrics/registry_access.h"
 
 namespace kymo {
@@ -68,7 +69,7 @@ std::optional<std::string> wait_for_callbacks(const std::atomic<bool>& done,
 }
 
 CollectorThread::CollectorThread(std::shared_ptr<const Sampler> sampler) {
-  thread_ = std::thread(
+  thread_ = quiet_thread(
       [sampler = std::move(sampler), measured = measured_, next = next_.get_future()]() mutable {
         ::pthread_setname_np(::pthread_self(), "kymo-collector");
         measured->sample_ns = measure_sample_ns(*sampler);

@@ -57,6 +57,7 @@ Result<void> with_losses(Result<void> closed, const ProfilerStats& stats,
       continue;
     }
     if (error) {
+      error->code = Code::data_loss;  // whatever closing has returned: rows are missing
       error->message += "; " + loss;
     } else {
       error = Error{Code::data_loss, loss, 0};

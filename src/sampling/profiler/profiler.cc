@@ -25,6 +25,7 @@
 #include "base/foreign_call.h"
 #include "base/human.h"
 #include "base/json_text.h"
+#include "base/quiet_thread.h"
 #include "kymo/recover.h"
 #include "metrics/exposition_name.h"
 #include "metrics/registry_access.h"
@@ -359,7 +360,7 @@ void Profiler::State::warn_of_short_interval(std::uint64_t sample_ns, double spi
 
 void Profiler::State::start_threads(CollectorThread& collector_thread,
                                     std::uint64_t clock_start_ns) {
-  run->writer_thread = std::thread([this] {
+  run->writer_thread = quiet_thread([this] {
     ::pthread_setname_np(::pthread_self(), "kymo-writer");
     run->writer.run();
   });

@@ -21,6 +21,7 @@
 #include "base/file.h"
 #include "base/json_object.h"
 #include "base/json_text.h"
+#include "base/quiet_thread.h"
 #include "base/recording_name.h"
 #include "base/text_file.h"
 #include "base/zstd_frames.h"
@@ -507,6 +508,7 @@ Result<Recovery> recover_into_new(const OpenedRing& left, const std::string& out
 
 Result<Recovery> recover_ring(const std::string& ring_path,
                               const std::optional<std::string>& output) {
+  const WriteSignalsBlocked no_signals;
   Result<OpenedRing> left = open_left(ring_path);
   if (!left) {
     return left.error();

@@ -10,11 +10,12 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <filesystem>
 #include <mutex>
 #include <new>
-#include <system_error>
 #include <utility>
+
+#include "base/absolute_path.h"
+#include "base/quiet_thread.h"
 
 namespace kymo {
 namespace {
@@ -104,6 +105,7 @@ Result<std::unique_ptr<RingMemory>> RingMemory::create_file(const Shape& shape,
   if (bytes > INT64_MAX) {
     return fail(EFBIG);
   }
+  const WriteSignalsBlocked no_signals;  // of a limit that the ring exceeds
   if (const int error = ::posix_fallocate(fd.get(), 0, static_cast<off_t>(bytes)); error != 0) {
     return fail(error);
   }
@@ -112,7 +114,8 @@ Result<std::unique_ptr<RingMemory>> RingMemory::create_file(const Shape& shape,
   if (memory == MAP_FAILED) {
     return fail(errno);
   }
-  std::unique_ptr<RingMemory> ring(new RingMemory(memory, bytes, std::move(fd), path));
+  std::unique_ptr<RingMemory> ring(
+      new RingMemory(memory, bytes, std::move(fd), absolute_path(path)));
   ring->format(shape, description);
   // The lock belongs to the open file, so it is held before the name appears. RENAME_NOREPLACE
   // refuses to replace a ring that another recorder has made meanwhile; rename(2) would replace it.
@@ -121,13 +124,9 @@ Result<std::unique_ptr<RingMemory>> RingMemory::create_file(const Shape& shape,
       ::renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, path.c_str(), RENAME_NOREPLACE) != 0) {
     return fail(errno);
   }
-  struct stat status {};
-  // Absolute, so that lost_file() does not depend on the working directory.
-  std::error_code unknown;
-  if (const auto absolute = std::filesystem::absolute(path, unknown); !unknown) {
-    ring->path_ = absolute.string();
-  }
-  ring->knows_file_ = ::stat(ring->path_.c_str(), &status) == 0 && ring->is_own(status);
+  ring->path_ = absolute_path(path);
+  ring->knows_file_ = true;
+  ring->knows_file_ = !ring->lost_file();
   return ring;
 }
 
@@ -235,6 +234,10 @@ RingMemory::RingMemory(void* memory, std::size_t bytes, FileDescriptor fd, std::
 
 RingMemory::~RingMemory() {
   g_open.remove(this);
+  struct stat status {};
+  if (fd_.valid() && !has_descriptor(&status)) {
+    static_cast<void>(fd_.release());
+  }
   ::munmap(memory_, bytes_);
 }
 
@@ -282,20 +285,21 @@ bool RingMemory::try_lock() const {
   return ::flock(fd_.get(), LOCK_EX | LOCK_NB) == 0;
 }
 
-bool RingMemory::is_own(const struct stat& named) const {
-  struct stat own {};
-  return ::fstat(fd_.get(), &own) == 0 && own.st_dev == named.st_dev && own.st_ino == named.st_ino;
+bool RingMemory::has_descriptor(struct stat* status) const {
+  return ::fstat(fd_.get(), status) == 0 && S_ISREG(status->st_mode) &&
+         static_cast<std::size_t>(status->st_size) == bytes_;
 }
 
 bool RingMemory::lost_file() const {
+  struct stat own {};
   struct stat named {};
-  if (!knows_file_) {
+  if (!knows_file_ || !has_descriptor(&own)) {
     return false;
   }
   if (::stat(path_.c_str(), &named) != 0) {
     return errno == ENOENT || errno == ENOTDIR;  // otherwise it is not known, as without rights
   }
-  return !is_own(named);
+  return own.st_dev != named.st_dev || own.st_ino != named.st_ino;
 }
 
 void RingMemory::remove_file() {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/stat.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -78,17 +80,20 @@ class RingMemory {
 
  private:
   RingMemory(void* memory, std::size_t bytes, FileDescriptor fd, std::string path);
+  // Whether fd_ is that of the ring: a program may close descriptors that it does not know, and its
+  // next file then gets the number. Sets `status` to that of fd_. The size is compared and not the
+  // inode, which a restore on another disk changes.
+  bool has_descriptor(struct stat* status) const;
   void format(const Shape& shape, std::string_view description);
   // In a forked child: gives up the descriptor and the mapping of the file, and with them the lock.
   // Only calls what is safe after a fork of a program with threads.
   void leave_to_parent();
-  [[nodiscard]] bool is_own(const struct stat& named) const;
 
   void* memory_;
   std::size_t bytes_;
   FileDescriptor fd_;
   std::string path_;
-  bool knows_file_ = false;
+  bool knows_file_ = false;          // its path had the number of the open file when it was made
   RingMemory* next_open_ = nullptr;  // in the list of open rings, guarded by its mutex
   friend struct OpenRings;
 };

@@ -491,6 +491,8 @@ TEST_F(ProfilerTest, StopDidNotSayHowManyRowsAFullDiskCost) {
   const Result<void> stopped = profiler.stop();
   ASSERT_FALSE(stopped);
   const ProfilerStats stats = profiler.stats();
+  // Before the fix, it was resource_exhausted, as if only the metadata were missing.
+  EXPECT_EQ(stopped.error().code, Code::data_loss);
   EXPECT_EQ(stopped.error().message,
             "the recording was not finished: cannot write " + disk +
                 "/run.meta.json: No space left on device; the " +
