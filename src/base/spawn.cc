@@ -136,7 +136,7 @@ class LastingThreads {
 
   // As start(). Sets errno. Precondition: this thread has all signals blocked, which the new thread inherits.
   pid_t start(const Image& image) {
-    Order order{&image, spawn_listener};
+    Order order{&image};
     std::unique_lock lock(mutex_);
     if (idle_ <= orders_.size()) {
       try {
@@ -159,7 +159,6 @@ class LastingThreads {
  private:
   struct Order {
     const Image* image;
-    SpawnListener* listener;  // of the thread that waits; may be null
     pid_t pid = -1;
     int error = 0;
     bool done = false;
@@ -174,10 +173,8 @@ class LastingThreads {
       --idle_;
       ++busy_;
       lock.unlock();
-      if (order.listener != nullptr) order.listener->starts_on(::gettid(), true);
       const pid_t pid = kymo::start(*order.image);
       const int error = pid < 0 ? errno : 0;
-      if (order.listener != nullptr) order.listener->starts_on(::gettid(), false);
       lock.lock();
       order.pid = pid;
       order.error = error;

@@ -47,12 +47,6 @@ class SpawnListener {
   SpawnListener(const SpawnListener&) = delete;
   SpawnListener& operator=(const SpawnListener&) = delete;
   virtual void spawned(pid_t pid) = 0;
-  // A thread starts the program in place of the one that listens (Program::parent_lasts). It calls this before it does
-  // so, with `begins`, and afterwards. The listening thread waits meanwhile.
-  virtual void starts_on(pid_t thread, bool begins) {
-    static_cast<void>(thread);
-    static_cast<void>(begins);
-  }
 };
 inline thread_local SpawnListener* spawn_listener = nullptr;
 

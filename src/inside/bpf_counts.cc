@@ -228,16 +228,6 @@ void BpfCounts::View::follow(pid_t thread) {
   bpf_map_update_elem(counts_->loaded_->starters(), &thread, &view, BPF_ANY);
 }
 
-void BpfCounts::View::follow_meanwhile(pid_t thread, bool begins) {
-  const std::lock_guard lock(counts_->loaded_->mutex);
-  const auto view = static_cast<std::uint32_t>(index_);
-  if (begins) {
-    bpf_map_update_elem(counts_->loaded_->starters(), &thread, &view, BPF_ANY);
-  } else {
-    bpf_map_delete_elem(counts_->loaded_->starters(), &thread);
-  }
-}
-
 void BpfCounts::View::expect(const std::vector<pid_t>& processes) {
   const std::lock_guard lock(counts_->loaded_->mutex);
   const auto value = static_cast<std::uint32_t>(index_ | KYMO_TARGET << kRoleShift);

@@ -51,8 +51,6 @@ class BpfCounts : public std::enable_shared_from_this<BpfCounts> {
     // From now on, what this thread of this program starts is CRIU or the container runtime, with all
     // descendants.
     void follow(pid_t thread);
-    // The same of another thread, from `begins` on until it is called again without.
-    void follow_meanwhile(pid_t thread, bool begins);
     // Looks at the threads that these processes have now, and at what those start. Processes that are
     // looked at already stay what they are.
     void look_at(const std::vector<pid_t>& processes, kymo_role role);

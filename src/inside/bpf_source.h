@@ -20,7 +20,6 @@ class BpfSource : public Source {
 
   // Counts what this thread starts as CRIU. To be called before CRIU starts.
   void follow(pid_t thread) { view_->follow(thread); }
-  void follow_meanwhile(pid_t thread, bool begins) { view_->follow_meanwhile(thread, begins); }
   // To be called before a restore, with the processes that it will make.
   void expect(const std::vector<pid_t>& restored) { view_->expect(restored); }
   [[nodiscard]] const std::vector<Metric>& columns() const override { return columns_; }

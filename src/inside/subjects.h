@@ -2,7 +2,6 @@
 
 #include <sys/types.h>
 
-#include <functional>
 #include <mutex>
 #include <set>
 #include <utility>
@@ -21,13 +20,6 @@ class Subjects : public SpawnListener {
   void spawned(pid_t pid) override {
     const std::lock_guard lock(mutex_);
     started_.push_back(pid);
-  }
-  void starts_on(pid_t thread, bool begins) override {
-    if (starts_on_) starts_on_(thread, begins);
-  }
-  // What starts_on() calls. To be set by the thread that listens. Null: nothing.
-  void set_starts_on(std::function<void(pid_t thread, bool begins)> call) {
-    starts_on_ = std::move(call);
   }
   // The programs that were started since the last call.
   [[nodiscard]] std::vector<pid_t> take_started() {
@@ -56,8 +48,7 @@ class Subjects : public SpawnListener {
   }
 
  private:
-  std::function<void(pid_t, bool)> starts_on_;
-  mutable std::mutex mutex_;  // guards what follows
+  mutable std::mutex mutex_;
   pid_t target_ = 0;
   std::vector<pid_t> started_;
   std::vector<pid_t> found_criu_;

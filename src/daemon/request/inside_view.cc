@@ -44,16 +44,12 @@ void InsideView::start(std::chrono::nanoseconds interval) {
 }
 
 void InsideView::runtime_called() {
-  if (!runs_ || bpf_ == nullptr) return;
-  bpf_->follow(::gettid());
-  subjects_->set_starts_on(
-      [bpf = bpf_](pid_t thread, bool begins) { bpf->follow_meanwhile(thread, begins); });
+  if (runs_ && bpf_ != nullptr) bpf_->follow(::gettid());
 }
 
 void InsideView::stop() {
   if (!std::exchange(runs_, false)) return;
   spawn_listener = nullptr;
-  subjects_->set_starts_on(nullptr);
   sampler_->stop();
 }
 
