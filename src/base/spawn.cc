@@ -9,10 +9,12 @@
 #include <cerrno>
 #include <condition_variable>
 #include <cstdlib>
-#include <deque>
 #include <mutex>
+#include <optional>
 #include <system_error>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "base/file.h"
 #include "base/file_limit.h"
@@ -125,73 +127,6 @@ int execute(const Image& image, int& failure) {
   ::_exit(kNotBegun);
 }
 
-// The threads for Program::parent_lasts. Each starts one program at a time, because a program on a disk that does not
-// answer must not hold up the others. There are as many as programs were started at the same time, and they never end.
-class LastingThreads {
- public:
-  static LastingThreads& all() {
-    static auto* const kOnly = new LastingThreads;
-    return *kOnly;
-  }
-
-  // As start(). Sets errno. Precondition: this thread has all signals blocked, which the new thread inherits.
-  pid_t start(const Image& image) {
-    Order order{&image};
-    std::unique_lock lock(mutex_);
-    if (idle_ <= orders_.size()) {
-      try {
-        std::thread([this] { work(); }).detach();
-        ++idle_;
-      } catch (const std::system_error&) {  // an idle one takes it later
-        if (idle_ + busy_ == 0) {
-          errno = EAGAIN;
-          return -1;
-        }
-      }
-    }
-    orders_.push_back(&order);
-    changed_.notify_all();
-    changed_.wait(lock, [&] { return order.done; });
-    errno = order.error;
-    return order.pid;
-  }
-
- private:
-  struct Order {
-    const Image* image;
-    pid_t pid = -1;
-    int error = 0;
-    bool done = false;
-  };
-
-  [[noreturn]] void work() {
-    std::unique_lock lock(mutex_);
-    for (;;) {
-      changed_.wait(lock, [this] { return !orders_.empty(); });
-      Order& order = *orders_.front();
-      orders_.pop_front();
-      --idle_;
-      ++busy_;
-      lock.unlock();
-      const pid_t pid = kymo::start(*order.image);
-      const int error = pid < 0 ? errno : 0;
-      lock.lock();
-      order.pid = pid;
-      order.error = error;
-      order.done = true;
-      --busy_;
-      ++idle_;
-      changed_.notify_all();
-    }
-  }
-
-  std::mutex mutex_;  // guards what follows
-  std::condition_variable changed_;
-  std::deque<Order*> orders_;
-  std::size_t idle_ = 0;
-  std::size_t busy_ = 0;
-};
-
 // What the child has written: errno, or 0 if the program runs, because exec closes the pipe.
 int failure_in(const FileDescriptor& pipe) {
   int error = 0;
@@ -203,7 +138,120 @@ int failure_in(const FileDescriptor& pipe) {
 
 }  // namespace
 
+// A thread that never ends. It starts one program after the other.
+class LastingStarter::Worker {
+ public:
+  // One that nobody uses. There are as many as were used at the same time. Null if there can be no thread.
+  static Worker* take() {
+    Idle& all = idle();
+    {
+      const std::lock_guard lock(all.mutex);
+      if (!all.workers.empty()) {
+        Worker* const worker = all.workers.back();
+        all.workers.pop_back();
+        return worker;
+      }
+    }
+    try {
+      return new Worker;
+    } catch (const std::system_error&) {
+      return nullptr;
+    }
+  }
+  static void give_back(Worker* worker) {
+    Idle& all = idle();
+    const std::lock_guard lock(all.mutex);
+    all.workers.push_back(worker);
+  }
+
+  // As kymo::start(). Sets errno.
+  pid_t start(const Image& image) {
+    std::unique_lock lock(mutex_);
+    order_ = &image;
+    changed_.notify_all();
+    changed_.wait(lock, [this] { return order_ == nullptr; });
+    errno = error_;
+    return pid_;
+  }
+
+  [[nodiscard]] pid_t id() const { return id_; }
+
+ private:
+  struct Idle {
+    std::mutex mutex;
+    std::vector<Worker*> workers;
+  };
+
+  static Idle& idle() {
+    static auto* const kOnly = new Idle;  // never destroyed: threads may outlive main()
+    return *kOnly;
+  }
+
+  Worker() {
+    // A new thread inherits the mask. No signal handler may run where programs are started.
+    sigset_t all;
+    sigset_t before;
+    sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before);
+    try {
+      std::thread([this] { work(); }).detach();
+    } catch (...) {
+      ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+      throw;
+    }
+    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return id_ != 0; });
+  }
+
+  [[noreturn]] void work() {
+    std::unique_lock lock(mutex_);
+    id_ = ::gettid();
+    changed_.notify_all();
+    for (;;) {
+      changed_.wait(lock, [this] { return order_ != nullptr; });
+      pid_ = kymo::start(*order_);
+      error_ = pid_ < 0 ? errno : 0;
+      order_ = nullptr;
+      changed_.notify_all();
+    }
+  }
+
+  std::mutex mutex_;  // guards what follows
+  std::condition_variable changed_;
+  const Image* order_ = nullptr;
+  pid_t id_ = 0;  // set before the constructor returns
+  pid_t pid_ = -1;
+  int error_ = 0;
+};
+
+namespace {
+
+thread_local LastingStarter* current_starter = nullptr;
+
+}  // namespace
+
+LastingStarter::LastingStarter()
+    : outer_(std::exchange(current_starter, this)),
+      worker_(outer_ != nullptr ? outer_->worker_ : Worker::take()) {}
+
+LastingStarter::~LastingStarter() {
+  current_starter = outer_;
+  if (outer_ == nullptr && worker_ != nullptr) Worker::give_back(worker_);
+}
+
+pid_t LastingStarter::thread() const {
+  return worker_ != nullptr ? worker_->id() : ::gettid();
+}
+
+pid_t LastingStarter::start(const void* image) const {
+  const Image& program = *static_cast<const Image*>(image);
+  return worker_ != nullptr ? worker_->start(program) : kymo::start(program);
+}
+
 Result<pid_t> spawn(const Program& program) {
+  std::optional<LastingStarter> lasting;
+  if (program.parent_lasts) lasting.emplace();
   // The descriptors are put in their places one after the other. If one would be overwritten before
   // its turn, a copy above all places is used.
   Image image{.program = program, .sources = program.descriptors};
@@ -232,7 +280,7 @@ Result<pid_t> spawn(const Program& program) {
   sigset_t before;
   sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);
-  const pid_t pid = program.parent_lasts ? LastingThreads::all().start(image) : start(image);
+  const pid_t pid = lasting ? lasting->start(&image) : start(image);
   const int no_child = pid < 0 ? errno : 0;
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   told.reset();

@@ -50,6 +50,31 @@ class SpawnListener {
 };
 inline thread_local SpawnListener* spawn_listener = nullptr;
 
+// While it exists, one thread that lasts as long as this program starts the programs with Program::parent_lasts of the
+// thread that has made it, and none of another thread. Without it, spawn() takes any such thread. Several of one thread
+// use the same one.
+//
+// Threads: made and destroyed by the same thread, the inner ones first.
+// Cost:    a thread, which the next one uses again.
+class LastingStarter {
+ public:
+  LastingStarter();
+  ~LastingStarter();
+  LastingStarter(const LastingStarter&) = delete;
+  LastingStarter& operator=(const LastingStarter&) = delete;
+
+  // The id of that thread. If there can be no thread: of the calling one, which then starts the programs.
+  [[nodiscard]] pid_t thread() const;
+
+ private:
+  friend Result<pid_t> spawn(const Program& program);
+  class Worker;
+  pid_t start(const void* image) const;
+
+  LastingStarter* const outer_;
+  Worker* const worker_;  // null: there is no thread
+};
+
 // Starts a program and returns its pid. The caller must reap the process.
 // Threads: any.
 // Errors:  "cannot run FILE: ...", with errno, also if exec fails. Then nothing runs, and no zombie

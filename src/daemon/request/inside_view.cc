@@ -44,7 +44,7 @@ void InsideView::start(std::chrono::nanoseconds interval) {
 }
 
 void InsideView::runtime_called() {
-  if (runs_ && bpf_ != nullptr) bpf_->follow(::gettid());
+  if (runs_ && bpf_ != nullptr) bpf_->follow(LastingStarter().thread());
 }
 
 void InsideView::stop() {

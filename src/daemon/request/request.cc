@@ -36,7 +36,7 @@ void Request::start_stacks(const std::string& recording_path, const inside::Targ
   const bool waits = parts.config.inside && parts.config.inside_off_cpu;
   if (rate == 0 && !waits) return;
   stacks::CollectorOrder order;
-  order.starter = ::gettid();
+  order.starter = LastingStarter().thread();  // that of this request
   if (kind == store::RunKind::dump) {
     order.target = probe::process_tree(target.pid);
   } else {

@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/json_text.h"
+#include "base/spawn.h"
 #include "daemon/request/deadline.h"
 #include "daemon/request/handover.h"
 #include "daemon/request/inside_view.h"
@@ -218,6 +219,7 @@ auto run_request(const Parts& parts, const Asked& asked, std::shared_ptr<ScopeTr
   shared->progress = *std::move(progress);
   const DiskWait time(&shared->progress->cancellation(), deadline_from_now(asked.deadline_ns()));
   Result<void> started = parts.progress.run_thread([shared, &steps] {
+    const LastingStarter starter;  // of all programs of this request
     std::optional<EnterScope> here;
     if (shared->timing != nullptr) here.emplace(*shared->timing);
     try {
