@@ -40,6 +40,10 @@ Error failure(const ContainerCall& call, const CommandOutcome& outcome) {
     message += why.empty() ? "it " + outcome.ended + " and does not say why" : why;
   }
   Error error{Code::failed_precondition, std::move(message)};
+  if (!call.says_taken.empty() && why.find(call.says_taken) != std::string::npos) {
+    error.code = Code::already_exists;
+    return error;
+  }
   const bool full = why.find("No space left") != std::string::npos;
   const auto disk_is_full = [&error] {
     error.code = Code::resource_exhausted;
@@ -250,8 +254,10 @@ Result<RestoreOutcome> restore_container(const RestoreSpec& spec, ContainerCall 
     return call_command(call, observer, clock);
   }();
   if (!done) {
-    if (!others) kill_half_restored_container(call.cgroups);
-    criu::remove_leftover_mounts(std::filesystem::path(growing_log(call)).parent_path());
+    if (done.error().code != Code::already_exists) {
+      if (!others) kill_half_restored_container(call.cgroups);
+      criu::remove_leftover_mounts(std::filesystem::path(growing_log(call)).parent_path());
+    }
     add_restore_phases(call.log_path, {}, clock, observer);
     return done.error();
   }

@@ -37,6 +37,9 @@ struct ContainerCall {
   // null if the command did not start or was ended early. Like `reason`, it must own what it uses: it may outlive the
   // call if a disk does not answer.
   std::function<void(const CommandOutcome* outcome)> collect{};
+  // What the reason of a failed restore says if somebody else has made, or restores, a container of that name: then
+  // nothing of it is this restore's, and nothing is removed. The error is already_exists. Empty: not known.
+  std::string says_taken{};
   // Returns the reason that a failed command gave.
   std::function<std::string(const CommandOutcome& outcome)> reason;
 };

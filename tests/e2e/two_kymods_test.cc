@@ -3,15 +3,24 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <thread>
+#include <utility>
+#include <vector>
 
+#include "counted_job.h"
 #include "counting.h"
 #include "programs.h"
+#include "runtime/command.h"
 #include "support/breakable_criu.h"
+#include "support/containers.h"
 #include "support/real_criu.h"
+#include "support/temporary_directory.h"
 
 namespace kymo::test {
 namespace {
@@ -50,6 +59,66 @@ TEST(TwoKymodsTest, TheSecondOneChangesNothingInAProcessThatTheFirstOneDumps) {
   ASSERT_EQ(restored.exit_code, 0) << restored.err;
   EXPECT_TRUE(counting->counts());
   EXPECT_EQ(counting->connections(), 1);
+}
+
+// Before the fix, the second restore took the container for what its own restore had left half made: it killed the
+// processes, and the removal of runc's folder deleted the files of the container's root, which was mounted there.
+TEST(ContainersOfTwoTest, ASecondRestoreChangesNothingOfAContainerThatIsBeingRestored) {
+  KYMO_NEEDS(Kind::runc);
+  CountedJob job(Kind::runc);
+  Kymod second(job.counting->flags());
+  second.start();
+  const std::string checkpoint = job.dir();
+  const std::string copy = job.kymod->path("copy");
+  ASSERT_NO_FATAL_FAILURE(job.dump());
+  std::filesystem::copy(checkpoint, copy, std::filesystem::copy_options::recursive);
+  job.criu.break_at("Running pre-restore scripts", SIGSTOP);
+  Outcome restored;
+  std::thread client([&] { restored = job.kymod->kymo({"restore", checkpoint}); });
+  const pid_t stopped = job.criu.stopped();
+  EXPECT_NE(stopped, 0) << job.kymod->log();
+  job.criu.mend();
+  const std::vector<std::pair<Kymod*, std::string>> others{
+      {&second, checkpoint}, {&second, copy}, {job.kymod.get(), copy}};
+  for (const auto& [kymod, from] : others) {
+    const Outcome refused = kymod->kymo({"restore", from});
+    EXPECT_EQ(refused.exit_code, 1) << refused.out;
+    EXPECT_NE(refused.err.find("is under way, here or by another kymod"), std::string::npos)
+        << refused.err;
+  }
+  if (stopped != 0) kill(stopped, SIGCONT);
+  client.join();
+  EXPECT_EQ(restored.exit_code, 0) << restored.err;
+  EXPECT_TRUE(eventually([&] { return job.counting->counts(); }));
+}
+
+// Before the fix, the restore killed and removed the container that somebody else had made at the same instant.
+TEST(ContainersOfTwoTest, AContainerThatSomebodyElseStartsDuringARestoreRunsOn) {
+  KYMO_NEEDS_RUNC();
+  const RuncFolder runc;
+  const std::string bundle = runc.start("kymo-web");
+  const std::string real = runtime::on_path("runc");
+  ASSERT_NE(real, "");
+  // A runc that is overtaken: before it restores, somebody starts the same container.
+  const TemporaryDirectory programs;
+  std::ofstream(programs.path() + "/runc")
+      << "#!/bin/sh\ncase \" $* \" in *\" restore \"*) " + real + " --root " + runc.path() +
+             " run --detach --bundle " + bundle +
+             " kymo-web </dev/null >/dev/null 2>&1;; esac\nexec " + real + " \"$@\"\n";
+  std::filesystem::permissions(programs.path() + "/runc", std::filesystem::perms::owner_all);
+  Kymod kymod({"--runc-root", runc.path()});
+  const std::string path = std::getenv("PATH");
+  ::setenv("PATH", (programs.path() + ":" + path).c_str(), 1);
+  kymod.start();
+  ::setenv("PATH", path.c_str(), 1);
+  const Outcome dumped = kymod.kymo({"dump", "runc", "kymo-web", "--dir", kymod.path("c")});
+  ASSERT_EQ(dumped.exit_code, 0) << dumped.err;
+  ASSERT_EQ(runc.status("kymo-web"), "");
+  const Outcome refused = kymod.kymo({"restore", kymod.path("c")});
+  EXPECT_EQ(refused.exit_code, 1) << refused.out;
+  EXPECT_NE(refused.err.find("already exists"), std::string::npos) << refused.err;
+  EXPECT_EQ(runc.status("kymo-web"), "running");
+  EXPECT_TRUE(std::filesystem::exists(bundle + "/rootfs/bin"));
 }
 
 }  // namespace

@@ -29,6 +29,7 @@
 #include "report/human.h"
 #include "runtime/link_checks.h"
 #include "runtime/restore_checks.h"
+#include "runtime/restore_lock.h"
 
 namespace kymo::daemon {
 namespace {
@@ -426,6 +427,21 @@ Result<void> begin_recording(RestoreContext& c) {
   return {};
 }
 
+// Against other kymods, which do not see the claims of this one, and against a restore of the same container from another
+// copy of its checkpoint.
+Result<void> lock_restore(RestoreContext& c) {
+  std::vector<std::string> names{"directory " + real_directory(c.directory)};
+  if (!c.container.empty()) {
+    const bool is_runc = runtime::row_of(c.runtime_kind).has_bundles;
+    names.push_back("container " + std::string(runtime::name_of(c.runtime_kind)) + ":" +
+                    c.container + (is_runc ? " in " + c.parts.config.runc_root : ""));
+  }
+  Result<FileDescriptor> lock = runtime::lock_for_restore(names);
+  if (!lock) return in_restore(c, lock.error());
+  c.lock = *std::move(lock);
+  return {};
+}
+
 // Leaves a note for the next kymod, in case this one is killed while CRIU restores.
 Result<void> note_restore(RestoreContext& c) {
   RestoreNote::About about;
@@ -526,6 +542,7 @@ constexpr auto kRestoreSteps = std::to_array<Step<RestoreContext>>({
     {"check folders", refuse_foreign, "files"},
     {"find runtime", find_runtime},
     {"choose criu", choose_criu},
+    {"lock", lock_restore},
     {"verify images", verify, "files"},
     {"check", check_restorable, "runtime"},
     {"prepare directory", prepare_directory, "files"},

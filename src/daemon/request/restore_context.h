@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/file.h"
 #include "daemon/request/deadline.h"
 #include "daemon/request/request.h"
 #include "daemon/state/checkpoint_dir.h"
@@ -26,6 +27,7 @@ struct RestoreContext : Request {
   const Deadline deadline{progress.cancellation(), asked.deadline_ns()};
   std::string directory;
   DirectoryClaim claim;
+  FileDescriptor lock;  // no other kymod restores it; invalid if there can be no lock
   Claims<std::string>::Claim job_claim;  // a job that is being restored is not deleted
   std::string images;
   nlohmann::json record =

@@ -258,6 +258,7 @@ Result<RestoreOutcome> ContainerdRuntime::restore(const RestoreSpec& spec,
   }
   ContainerCall restore = call_of(tried);
   restore.command.timeout = options_.timeout;
+  restore.says_taken = "already exists";  // its task
   restore.images_dir = spec.images_dir;
   restore.log_path = spec.work_dir + kRestoreLog;
   restore.stats_path = spec.work_dir + "/stats-restore";
@@ -272,6 +273,7 @@ Result<RestoreOutcome> ContainerdRuntime::restore(const RestoreSpec& spec,
     return client_.restore(name, spec.images_dir, spec.work_dir, limits);
   };
   Result<RestoreOutcome> outcome = restore_container(spec, std::move(restore), observer);
+  if (!outcome && outcome.error().code == Code::already_exists) return outcome;
   if (!outcome) {
     // containerd would keep it. If it does not answer now, the next restore deletes the task.
     static_cast<void>(client_.delete_task(name, kDeletesWithin).ok());

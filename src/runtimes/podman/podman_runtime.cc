@@ -446,6 +446,7 @@ Result<RestoreOutcome> PodmanRuntime::restore(const RestoreSpec& spec, const Obs
     return outcome;
   };
   restore.images_dir = spec.images_dir;
+  restore.says_taken = "container state improper";  // it runs: somebody else has started it
   restore.cgroups = cgroups_of(*id);
   if (Result<void> removed =
           remove_killed_restore(*id, "/run/runc/" + *id, restore.cgroups, userdata);

@@ -42,6 +42,8 @@ namespace {
 using nlohmann::json;
 
 constexpr char kCriuLog[] = "/dump.log";
+// What runc says if somebody else has made the container (libcontainer's ErrExist).
+constexpr char kTaken[] = "container with given ID already exists";
 constexpr char kRestoreLog[] = "/restore.log";
 constexpr char kRuncLog[] = "/runc.log";
 constexpr char kRootOfRestore[] = "/criu-root";  // in runc's folder of the container
@@ -391,7 +393,8 @@ Result<ProcessId> RuncRuntime::run(const RunSpec& spec) {
   run.command.output_path = "/dev/null";
   const Result<CommandOutcome> done = run_command(run.command);
   if (!done || done->exit_status != 0) {
-    remove_left_over(spec.container);
+    const bool is_others = done && run.reason(*done).find(kTaken) != std::string::npos;
+    if (!is_others) remove_left_over(spec.container);
     return done ? Error{Code::failed_precondition, tried + ": " + run.reason(*done)}
                 : Error{done.error().code, tried + ": " + done.error().message};
   }
@@ -505,6 +508,7 @@ Result<RestoreOutcome> RuncRuntime::restore(const RestoreSpec& spec, const Obser
       call("could not restore container " + name_of_container(spec), spec.work_dir,
            std::move(words), spec.criu ? spec.criu->folder : options_.criu_folder);
   restore.command.output_path = "/dev/null";
+  restore.says_taken = kTaken;
   restore.images_dir = spec.images_dir;
   restore.log_path = spec.work_dir + kRestoreLog;
   restore.stats_path = spec.work_dir + "/stats-restore";
@@ -518,6 +522,7 @@ Result<RestoreOutcome> RuncRuntime::restore(const RestoreSpec& spec, const Obser
   };
   const std::int64_t began_unix_ns = unix_ns();
   Result<RestoreOutcome> outcome = restore_container(spec, std::move(restore), observer);
+  if (!outcome && outcome.error().code == Code::already_exists) return outcome;
   if (!outcome) {
     remove_left_over(spec.container);
     criu::remove_leftover_ghosts(spec.work_dir + kRestoreLog, began_unix_ns,

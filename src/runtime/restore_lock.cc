@@ -1,0 +1,43 @@
+#include "runtime/restore_lock.h"
+
+#include <fcntl.h>
+
+#include <cerrno>
+#include <cstdint>
+
+namespace kymo::runtime {
+namespace {
+
+// Where the byte of a name is: FNV-1a (RFC draft "The FNV Non-Cryptographic Hash Algorithm"), because all versions of kymod
+// must find the same byte. 62 bits, as an offset must not be negative, nor the end of its range.
+off_t byte_of(const std::string& name) {
+  std::uint64_t hash = 0xcbf29ce484222325;
+  for (const char letter : name) {
+    hash = (hash ^ static_cast<unsigned char>(letter)) * 0x100000001b3;
+  }
+  return static_cast<off_t>(hash >> 2U);
+}
+
+}  // namespace
+
+Result<FileDescriptor> lock_for_restore(const std::vector<std::string>& names,
+                                        const std::string& file) {
+  FileDescriptor locks(
+      ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600));
+  if (!locks.valid()) return locks;
+  for (const std::string& name : names) {
+    struct flock byte {};
+    byte.l_type = F_WRLCK;
+    byte.l_whence = SEEK_SET;
+    byte.l_start = byte_of(name);
+    byte.l_len = 1;
+    if (::fcntl(locks.get(), F_OFD_SETLK, &byte) == 0) continue;
+    if (errno != EAGAIN && errno != EACCES) return FileDescriptor();
+    return Error{
+        Code::failed_precondition,
+        "a restore of " + name + " is under way, here or by another kymod: wait for that to end"};
+  }
+  return locks;
+}
+
+}  // namespace kymo::runtime
