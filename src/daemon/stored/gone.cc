@@ -2,9 +2,10 @@
 
 #include <sys/stat.h>
 
-#include <atomic>
 #include <cerrno>
+#include <condition_variable>
 #include <memory>
+#include <mutex>
 #include <set>
 #include <utility>
 
@@ -13,8 +14,17 @@
 namespace kymo::daemon {
 namespace {
 
-// Set while a look waits for the disks, also after its caller has given up.
-std::atomic_flag looking = ATOMIC_FLAG_INIT;
+struct Looks {
+  std::mutex mutex;  // guards what follows
+  std::condition_variable changed;
+  // Of the look that asks the disks now: whether its caller has given up. Null: there is none.
+  std::shared_ptr<bool> now;
+};
+
+Looks& all_looks() {
+  static auto* const kOnly = new Looks;  // never destroyed: a look may outlive main()
+  return *kOnly;
+}
 
 std::set<std::string> missing_among(const std::set<std::string>& directories) {
   std::set<std::string> missing;
@@ -28,12 +38,30 @@ std::set<std::string> missing_among(const std::set<std::string>& directories) {
 }
 
 std::set<std::string> missing_in_time(std::set<std::string> directories) {
-  if (looking.test_and_set()) return {};
-  const std::shared_ptr<void> until_over(nullptr, [](void*) { looking.clear(); });
-  auto missing = within(kDiskPatience, [directories = std::move(directories), until_over] {
-    return missing_among(directories);
+  Looks& looks = all_looks();
+  const auto given_up = std::make_shared<bool>(false);
+  {
+    std::unique_lock lock(looks.mutex);
+    looks.changed.wait(lock, [&looks] { return looks.now == nullptr || *looks.now; });
+    if (looks.now != nullptr) return {};  // a disk does not answer
+    looks.now = given_up;
+  }
+  std::shared_ptr<void> until_over(nullptr, [&looks](void*) {
+    const std::lock_guard lock(looks.mutex);
+    looks.now = nullptr;
+    looks.changed.notify_all();
   });
-  return missing ? *std::move(missing) : std::set<std::string>();
+  auto missing = within(kDiskPatience, [directories = std::move(directories),
+                                        until_over = std::move(until_over)]() mutable {
+    std::set<std::string> found = missing_among(directories);
+    until_over.reset();  // before the caller has the answer, and looks again
+    return found;
+  });
+  if (missing) return *std::move(missing);
+  const std::lock_guard lock(looks.mutex);
+  *given_up = true;
+  looks.changed.notify_all();
+  return {};
 }
 
 }  // namespace

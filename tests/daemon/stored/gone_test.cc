@@ -2,6 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <string>
+#include <thread>
+#include <vector>
+
 #include "support/temporary_directory.h"
 
 namespace kymo::daemon {
@@ -26,6 +31,23 @@ TEST(FindGoneTest, NamesThoseThatWereMovedAndThoseWhosePlaceIsTaken) {
   ASSERT_EQ(gone.size(), 2U);
   EXPECT_NE(gone.at("moved").find("its directory is gone"), std::string::npos);
   EXPECT_NE(gone.at("old").find("holds checkpoint new now"), std::string::npos);
+}
+
+// Before the fix, a look that began while another one ended found nothing, and the checkpoint was called complete.
+TEST(FindGoneTest, EachOfSeveralLooksFindsWhatWasMoved) {
+  const test::TemporaryDirectory folder;
+  const std::vector<store::Checkpoint> moved{complete("moved", folder.path() + "/moved")};
+  std::atomic<int> missed = 0;
+  std::vector<std::jthread> callers(4);
+  for (std::jthread& caller : callers) {
+    caller = std::jthread([&] {
+      for (int look = 0; look < 100; ++look) {
+        if (find_gone(moved).size() != 1) ++missed;
+      }
+    });
+  }
+  callers.clear();
+  EXPECT_EQ(missed, 0);
 }
 
 }  // namespace

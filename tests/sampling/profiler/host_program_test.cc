@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -33,12 +34,13 @@ class HostProgramTest : public TemporaryFolderTest {
   HostProgramTest() {
     EXPECT_TRUE(registry_.counter({"steps", "help", Kind::counter, Unit::count, {}}));
     EXPECT_TRUE(registry_.callback({"late", "help", Kind::gauge, Unit::count, {}}, [this] {
-      if (be_late_.exchange(false)) {
-        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      while (hold_) {
+        held_ = true;
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
       }
       return 0U;
     }));
-    options_.flush = std::chrono::milliseconds(5);
+    options_.flush = std::chrono::nanoseconds(1);  // each row is written before the next is taken
   }
   void SetUp() override {
     TemporaryFolderTest::SetUp();
@@ -56,10 +58,17 @@ class HostProgramTest : public TemporaryFolderTest {
       std::this_thread::yield();
     }
   }
-  // Makes the recording miss ticks, and waits until rows after this gap are written.
-  void make_gap(const Profiler& profiler) {
+  // Does `change` in a gap of the recording: the sink has written all rows before, so it writes
+  // nothing meanwhile. Waits until the gap and rows after it are written.
+  void change_in_a_gap(const Profiler& profiler, const std::function<void()>& change) {
+    hold_ = true;
+    while (!held_ || profiler.stats().rows_written < profiler.stats().rows_captured) {
+      std::this_thread::yield();
+    }
+    change();
     const std::uint64_t before = profiler.stats().missed();
-    be_late_ = true;
+    std::this_thread::sleep_for(5 * options_.interval);  // ticks that are missed
+    hold_ = false;
     while (profiler.stats().missed() == before) {
       std::this_thread::yield();
     }
@@ -76,7 +85,8 @@ class HostProgramTest : public TemporaryFolderTest {
     return -1;
   }
 
-  std::atomic<bool> be_late_{false};
+  std::atomic<bool> hold_{false};  // whether the next sample must wait
+  std::atomic<bool> held_{false};  // whether one has waited
   Registry registry_;
   ProfilerOptions options_;
 
@@ -243,11 +253,12 @@ TEST_F(HostProgramTest, DescriptorsThatTheProgramHasTakenAreNotUsed) {
   const int taken[] = {descriptor_of(in_folder("run.tsv")),
                        descriptor_of(in_folder("run.gaps.tsv")),
                        descriptor_of(in_folder("run.ring"))};
-  for (const int number : taken) {
-    ASSERT_GE(number, 0);
-    ASSERT_EQ(::dup2(own.get(), number), number);
-  }
-  make_gap(profiler);
+  change_in_a_gap(profiler, [&] {
+    for (const int number : taken) {
+      ASSERT_GE(number, 0);
+      ASSERT_EQ(::dup2(own.get(), number), number);
+    }
+  });
   const Result<void> stopped = profiler.stop();
   EXPECT_TRUE(stopped) << stopped.error().message;
   EXPECT_EQ(content(in_folder("own.txt")), "");
@@ -267,10 +278,11 @@ TEST_F(HostProgramTest, GapsThatReachNoFileAreTold) {
   ASSERT_TRUE(profiler.start());
   const int gaps = descriptor_of(in_folder("run.gaps.tsv"));
   ASSERT_GE(gaps, 0);
-  fs::rename(in_folder("run.gaps.tsv"), in_folder("moved.tsv"));
   const FileDescriptor own(::open("/dev/null", O_WRONLY | O_APPEND | O_CLOEXEC));
-  ASSERT_EQ(::dup2(own.get(), gaps), gaps);
-  make_gap(profiler);
+  change_in_a_gap(profiler, [&] {
+    fs::rename(in_folder("run.gaps.tsv"), in_folder("moved.tsv"));
+    ASSERT_EQ(::dup2(own.get(), gaps), gaps);
+  });
   const Result<void> stopped = profiler.stop();
   ASSERT_FALSE(stopped);
   EXPECT_EQ(stopped.error().code, Code::data_loss);
