@@ -29,8 +29,6 @@ TIME_COLUMN = "Time (ns)"
 COMPANIONS = (".gaps.tsv", ".meta.json")  # files next to a recording
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 LARGEST = 2**64 - 1
-MOST_GAPS_DRAWN = 500  # the longest ones; shorter ones would not be visible
-MOST_COLUMNS_DRAWN = 12  # with more, the picture would be too high for any screen
 _BUCKET = re.compile(r"(?P<metric>[^\[\]]+)\[(?P<low>\d+)-(?P<high>\d+|inf)\]")
 
 
@@ -58,6 +56,12 @@ class Recording:
         """What the recording is of: request, job, target, outcome."""
         about = (self.metadata or {}).get("about")
         return about if isinstance(about, dict) else {}
+
+    @property
+    def part(self):
+        """If this is a part of a longer recording: its `number`, and the file names of the `previous` and the `next` one."""
+        part = (self.metadata or {}).get("part")
+        return part if isinstance(part, dict) else {}
 
     @property
     def finished(self):
@@ -192,8 +196,10 @@ class Recording:
 
     def plot(self, path, names=None, window="10ms"):
         """Draws the totals and rates of these counters into a file. Without names: of bytes and pages, at most
-        12 (MOST_COLUMNS_DRAWN), those that changed in most rows. The picture and a line on stderr name the others."""
-        _draw(self, path, names, window)
+        12, those that changed in most rows. The picture and a line on stderr name the others."""
+        import kymo_recording_plot
+
+        kymo_recording_plot.draw(self, path, names, window)
 
 
 def run_script(main):
@@ -203,10 +209,14 @@ def run_script(main):
 
 
 def load(path, rows=True):
-    """Loads a recording. Without its rows, which is fast, it loads only the files next to them.
+    """Loads a recording, or a list of the parts of one as a whole, in any order. Without its rows, which is fast, it loads
+    only the files next to them.
 
-    Raises RecordingError if the file is not a recording, or if its metadata is of a newer version.
+    Raises RecordingError if the file is not a recording, if its metadata is of a newer version, or if the parts do not
+    follow each other.
     """
+    if isinstance(path, (list, tuple)):
+        return _joined([load(part, rows) for part in find_all(path)])
     path = pathlib.Path(path)
     _refuse_companion(path)
     notes = []
@@ -221,6 +231,32 @@ def load(path, rows=True):
         if unknown:
             notes.append(f"the metadata does not describe {', '.join(unknown)}")
     return Recording(path, frame, metadata, gaps, notes)
+
+
+def _joined(parts):
+    """The parts of a rotated recording as one. The times of all of them count from one start."""
+    if not parts:
+        raise RecordingError("load a recording: no part is named")
+    parts = sorted(parts, key=lambda run: run.part.get("number", 0))
+    for before, after in zip(parts, parts[1:]):
+        if before.part.get("next") != after.path.name and after.part.get("previous") != before.path.name:
+            raise RecordingError(f"join {after.path} to {before.path}: it is not the part after it")
+        if list(before.rows.columns) != list(after.rows.columns):
+            raise RecordingError(f"join {after.path} to {before.path}: it has other columns")
+    if len(parts) == 1:
+        return parts[0]
+    part = {key: value for key, value in parts[0].part.items() if key != "next"}
+    part.update({key: value for key, value in parts[-1].part.items() if key == "next"})
+    stats = [run.metadata.get("stats") or {} for run in parts]
+    metadata = {**parts[-1].metadata, "part": part,
+                # What a part has of them are counts, but for one.
+                "stats": {name: sum(one.get(name, 0) for one in stats) for name in stats[0] if name != "sample_window_max_ns"},
+                "longest_gaps": sorted((gap for run in parts for gap in run.metadata.get("longest_gaps", [])),
+                                       key=lambda gap: -gap["ticks"])[:100]}
+    notes = [f"{run.path.name}: {note}" for run in parts for note in run.notes if not note.startswith("it is only part")]
+    return Recording(parts[0].path, pandas.concat([run.rows for run in parts]), metadata,
+                     pandas.concat([run.gaps for run in parts if len(run.gaps)] or [parts[0].gaps], ignore_index=True),
+                     notes + list(_metadata_notes({"part": part}, None)))
 
 
 def _recording_beside(path):
@@ -521,80 +557,3 @@ def _quantile(buckets, counts, share):
             return float(low) if high == float("inf") else low + (high - low) * left / count
         left -= count
     return float(buckets[-1][0])
-
-
-def _part_of_histogram(run):
-    """The columns for which quantile() is more useful: buckets, sums and counts of histograms."""
-    return {name for name in run.rows.columns if _BUCKET.fullmatch(name)} | {
-        f"{name}{ending}" for name in run.histograms() for ending in ("_sum", "_count")}
-
-
-def _at_most(run, names):
-    """The names of the columns to draw, in their order, and of those that are left out."""
-    changes = (numpy.diff(run.rows[names].to_numpy(), axis=0) != 0).sum(axis=0)
-    most = {names[i] for i in numpy.argsort(-changes, kind="stable")[:MOST_COLUMNS_DRAWN]}
-    return [name for name in names if name in most], [name for name in names if name not in most]
-
-
-def _draw(run, path, names, window):
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    left_out = []
-    if names is None:
-        moving = [name for name in run.moving() if run.kind(name) == "counter"]
-        named = [name for name in moving if run.unit(name) in ("bytes", "pages")]
-        names = [name for name in named or moving if not name.startswith("profiler_")] or moving
-        names, left_out = _at_most(run, [name for name in names if name not in _part_of_histogram(run)] or names)
-    if not names:
-        raise RecordingError(f"draw {path}: no counter of {run.path} moved")
-    unknown = [name for name in names if name not in run.rows.columns]
-    if unknown:
-        raise RecordingError(f"draw {path}: {run.path} has no column {', '.join(unknown)}")
-    rates = run.rates(window)
-    figure, axes = pyplot.subplots(2 * len(names), 1, sharex=True, squeeze=False,
-                                   figsize=(12, 2.6 * 2 * len(names)), constrained_layout=True)
-    for i, name in enumerate(names):
-        unit = run.unit(name) or "count"
-        total, rate = axes[2 * i][0], axes[2 * i + 1][0]
-        total.plot(run.rows.index / 1e9, _broken(run, run.rows[name]), color="#0072b2")
-        total.set_ylabel(unit)
-        total.set_title(name, loc="left")
-        rate.plot(rates.index / 1e9, rates[name], color="#d55e00", drawstyle="steps-pre")
-        rate.set_ylabel(f"{unit} per second")
-        for axis in (total, rate):
-            _decorate(run, axis)
-    axes[-1][0].set_xlabel("time in the recording, s")
-    if left_out:
-        line = f"{len(left_out)} more counters are left out; name those to draw: {', '.join(left_out)}"
-        print(f"{path}: {line}", file=sys.stderr)
-        figure.suptitle(line[:120], fontsize=9)
-    try:
-        figure.savefig(path)
-    except (OSError, ValueError) as error:
-        raise RecordingError(f"draw {path}: {error}") from error
-    finally:
-        pyplot.close(figure)
-
-
-def _broken(run, values):
-    """The values as floats. Each gap has a NaN, so that no line is drawn across it."""
-    values = values.astype("float64").to_numpy()
-    times = run.rows.index.to_numpy()
-    after = numpy.searchsorted(times, run.gaps["start_ns"].to_numpy(dtype="uint64"))
-    values[after[after < len(values)]] = numpy.nan
-    return values
-
-
-def _decorate(run, axis):
-    axis.grid(color="#dddddd", linewidth=0.6)
-    axis.set_ylim(bottom=0)
-    for i, phase in enumerate(run.phases().itertuples()):
-        axis.axvspan(phase.begin_ns / 1e9, phase.end_ns / 1e9, color=f"C{i % 10}", alpha=0.10, linewidth=0)
-        axis.annotate(phase.name, (phase.begin_ns / 1e9, 1), xycoords=("data", "axes fraction"),
-                      rotation=90, va="top", ha="left", fontsize=7, color="#444444")
-    lengths = (run.gaps["end_ns"] - run.gaps["start_ns"]).sort_values(ascending=False)
-    for gap in run.gaps.loc[lengths.index[:MOST_GAPS_DRAWN]].itertuples():
-        axis.axvspan(gap.start_ns / 1e9, gap.end_ns / 1e9, color="#999999", alpha=0.4, linewidth=0)

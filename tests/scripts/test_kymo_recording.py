@@ -219,6 +219,29 @@ class DamagedRecording(unittest.TestCase):
         self.assertEqual(notes, ["it is only part 1 of a longer recording: the rows before are in a.tsv",
                                  "it is only part 1 of a longer recording: the rows after are in a.2.tsv"])
 
+    def test_the_parts_of_a_recording_are_one(self):
+        paths = [self.path.with_name(name) for name in ("a.tsv", "a.1.tsv", "a.2.tsv")]
+        for i, path in enumerate(paths):
+            path.write_text(f"Time (ns)\tup\n{2 * i + 1}\t{10 * i}\n{2 * i + 2}\t{10 * i + 1}\n")
+            path.with_suffix(".gaps.tsv").write_text(f"Start (ns)\tEnd (ns)\tTicks\tCause\n{i}\t{i + 1}\t1\tlate\n")
+            near = {"previous": paths[i - 1].name} if i > 0 else {}
+            near.update({"next": paths[i + 1].name} if i < 2 else {})
+            path.with_suffix(".meta.json").write_text(json.dumps(
+                {"format_version": 1, "state": "ended", "columns": [{"name": "up", "kind": "counter"}],
+                 "part": {"number": i, **near}, "stats": {"ticks_due": 3, "rows_written": 2, "missed_late": 1}}))
+        run = kymo_recording.load([paths[2], paths[0], paths[1]])
+        self.assertEqual(run.path, paths[0])
+        self.assertEqual(list(run.rows.index), [1, 2, 3, 4, 5, 6])
+        self.assertEqual(run.elapsed("up"), 21)
+        self.assertEqual(run.metadata["stats"], {"ticks_due": 9, "rows_written": 6, "missed_late": 3})
+        self.assertEqual(run.gaps["ticks"].sum(), 3)
+        self.assertEqual(run.notes, [])
+        self.assertEqual(kymo_recording.load([self.path.parent]).elapsed("up"), 21)
+        later = kymo_recording.load(paths[1:])
+        self.assertEqual(later.notes, ["it is only part 1 of a longer recording: the rows before are in a.tsv"])
+        with self.assertRaisesRegex(kymo_recording.RecordingError, "a.2.tsv to .*a.tsv: it is not the part after it"):
+            kymo_recording.load([paths[0], paths[2]])
+
 
 class CompressedRecording(unittest.TestCase):
     def setUp(self):
