@@ -141,9 +141,11 @@ void ImageSet::add_folder(const std::string& folder, bool (*wanted)(std::string_
     }
     const std::string path = it->path().lexically_normal();
     struct stat st {};
-    const bool regular = stat(path.c_str(), &st) == 0 && S_ISREG(st.st_mode);
+    const bool found = lstat(path.c_str(), &st) == 0;
     const auto size = static_cast<std::uint64_t>(st.st_size);
-    if (!regular) {
+    if (found && S_ISLNK(st.st_mode) && name.ends_with(".img")) {
+      leave_out(path, "a symbolic link, which is not followed");
+    } else if (!found || !S_ISREG(st.st_mode)) {
       if (is_read(name)) {
         leave_out(path, "no regular file");
       }

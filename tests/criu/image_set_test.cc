@@ -177,6 +177,20 @@ TEST(ImageSetTest, ADamagedHeaderOfAMemberIsNoEnd) {
   EXPECT_EQ(set.error().code, Code::data_loss) << set.error().message;
 }
 
+// kymo verify took a link for the image itself, wherever it led.
+TEST(ImageSetTest, ALinkInAFolderIsNotFollowed) {
+  const test::TemporaryDirectory folder;
+  const test::TemporaryDirectory other;
+  folder.file("inventory.img", "an image");
+  const std::string link = folder.path() + "/pages-1.img";
+  fs::create_symlink(other.file("pages-1.img", "pages"), link);
+  const auto set = ImageSet::open(folder.path());
+  ASSERT_TRUE(set.ok()) << set.error().message;
+  EXPECT_FALSE(set->has("pages-1.img"));
+  EXPECT_EQ(set->left_out(),
+            std::vector<std::string>{link + ": a symbolic link, which is not followed"});
+}
+
 TEST(ImageSetTest, APipeIsRefusedAndWithinAFolderLeftOut) {
   const test::TemporaryDirectory folder;
   const std::string pipe = folder.path() + "/dump.log";
