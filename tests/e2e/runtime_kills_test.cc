@@ -65,8 +65,9 @@ class RuntimeKillsTest : public testing::TestWithParam<RuntimeKill> {
   [[nodiscard]] static std::string victim() { return std::get<1>(GetParam()).program; }
   [[nodiscard]] static Kind kind() { return std::get<1>(GetParam()).of; }
   // Makes the request, and kills the victim when CRIU has stopped at the point. `of`: an offspring of the victim; 0:
-  // CRIU.
-  static Outcome request(CountedJob& job, const std::vector<std::string>& words, pid_t of) {
+  // CRIU. `stuck`: CRIU stays stopped, and this gets its pid.
+  static Outcome request(CountedJob& job, const std::vector<std::string>& words, pid_t of,
+                         pid_t* stuck = nullptr) {
     job.criu.break_at(point(), SIGSTOP);
     Outcome answer;
     std::thread client([&] { answer = job.kymod->kymo(words); });
@@ -79,7 +80,11 @@ class RuntimeKillsTest : public testing::TestWithParam<RuntimeKill> {
       EXPECT_GT(killed, 1) << victim() << " is not found";
     }
     if (killed > 1) kill(killed, SIGKILL);
-    if (criu > 0) kill(criu, SIGCONT);
+    if (stuck != nullptr) {
+      *stuck = criu;
+    } else if (criu > 0) {
+      kill(criu, SIGCONT);
+    }
     client.join();
     return answer;
   }
@@ -149,6 +154,29 @@ TEST_P(RuntimeRestoreKillsTest, ItCountsOrItsCheckpointCanBeRestored) {
   expect_restored(job, dir, again, later);
 }
 
+// CRIU stands still, as if it waited for something, until kymod ends it. Before the fix, `runc delete` of podman gave up
+// meanwhile, and runc then refused each restore.
+class StuckRestoreTest : public RuntimeKillsTest {};
+TEST_P(StuckRestoreTest, CriuIsEndedAndItCountsOrItsCheckpointCanBeRestored) {
+  KYMO_NEEDS(kind());
+  CountedJob job(kind());
+  const std::uint64_t number = job.counting->number();
+  job.dump();
+  if (HasFailure()) return;
+  pid_t criu = 0;
+  const Outcome answer = request(job, {"restore", job.dir()}, 0, &criu);
+  const Result<probe::Process> left = probe::read_process(criu);
+  EXPECT_TRUE(!left || left->zombie()) << answer.err << job.kymod->log();
+  if (left && criu > 0) kill(criu, SIGKILL);
+  if (answer.exit_code == 0) {
+    EXPECT_TRUE(job.counting->counts()) << job.kymod->log();
+    EXPECT_GT(job.counting->number(), number);
+  } else {
+    EXPECT_TRUE(job.counting->copies().empty()) << answer.err;
+    expect_restored(job, job.dir(), answer, number);
+  }
+}
+
 // runc writes its pid to a file that must not exist, and renames it.
 TEST(PodmanRestoreTest, AfterARuncThatWasKilledWhileItWroteItsPid) {
   KYMO_NEEDS_PODMAN();
@@ -179,6 +207,11 @@ INSTANTIATE_TEST_SUITE_P(Kills, RuntimeRestoreKillsTest,
 INSTANTIATE_TEST_SUITE_P(KillsOfRunc, RuntimeRestoreKillsTest,
                          testing::Combine(testing::ValuesIn(kRestorePoints),
                                           testing::ValuesIn(kOfKymod)),
+                         name_of_kill);
+
+INSTANTIATE_TEST_SUITE_P(KillsOfItsParent, StuckRestoreTest,
+                         testing::Combine(testing::Values(kRestorePoints[2]),
+                                          testing::Values(kOfPodman[1], kOfKymod[0])),
                          name_of_kill);
 
 }  // namespace

@@ -1,13 +1,16 @@
 #include "runtimes/podman/podman_runtime.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 
 #include "base/file.h"
 #include "base/json_text.h"
+#include "base/mounts.h"
 #include "kymo/scope.h"
 #include "probe/process.h"
 #include "runtime/aftermath.h"
@@ -417,6 +420,19 @@ Result<void> PodmanRuntime::may_restore(const RestoreSpec& spec) {
   return id ? Result<void>() : id.error();
 }
 
+// Removes what runc keeps of a container that has ended. podman does so after a restore that failed, but gives up after ten
+// seconds, and CRIU may need longer to end. runc would then refuse each other restore.
+void remove_stopped(const std::string& id) {
+  const std::string folder = "/run/runc/" + id;
+  std::error_code error;
+  if (!std::filesystem::exists(folder + "/state.json", error)) return;
+  if (!detach_mounts(folder + "/")) return;  // runc would delete the files below them
+  Command remove;
+  remove.words = {"runc", "delete", id};  // refuses a container that is not stopped
+  remove.timeout = std::chrono::seconds(5);
+  static_cast<void>(run_command(remove).ok());
+}
+
 Result<RestoreOutcome> PodmanRuntime::restore(const RestoreSpec& spec, const Observer& observer) {
   const Result<std::string> id = restorable(spec);
   if (!id) {
@@ -453,6 +469,7 @@ Result<RestoreOutcome> PodmanRuntime::restore(const RestoreSpec& spec, const Obs
     return Error{removed.error().code,
                  "restore container " + spec.container + ": " + removed.error().message};
   }
+  remove_stopped(*id);
   const CheckpointLink link(userdata + kCheckpoint, spec.images_dir);
   if (Result<void> made = link.made(); !made) {
     return made.error();
