@@ -84,10 +84,7 @@ class PodmanRuntime : public Runtime {
   Result<DumpOutcome> dump(const DumpSpec& spec, const Observer& observer) override;
   Result<void> settle_dump(const DumpSpec& spec) override;
   Result<RestoreOutcome> restore(const RestoreSpec& spec, const Observer& observer) override;
-  // As long as podman's folders are not known, neither is whether the container runs.
-  Result<bool> settle_restore(const RestoreSpec& spec, std::int64_t) override {
-    return folders_.known() && !is_being_restored(spec.container);
-  }
+  Result<bool> settle_restore(const RestoreSpec& spec, std::int64_t) override;
   Result<std::string> freeze(const FreezeSpec& spec) override;
   Result<std::string> unfreeze(const FreezeSpec& spec) override;
 
@@ -389,6 +386,15 @@ Result<void> PodmanRuntime::settle_dump(const DumpSpec& spec) {
   CheckpointLink::undo(userdata + kCheckpoint, spec.images_dir);
   PreCheckpointLinks::undo(userdata, spec.images_dir);
   return settled;
+}
+
+// As long as podman's folders are not known, neither is whether the container runs.
+Result<bool> PodmanRuntime::settle_restore(const RestoreSpec& spec, std::int64_t) {
+  const std::optional<PodmanStore> store = folders_.known();
+  if (!store || is_being_restored(spec.container)) return false;
+  // podman would write its next checkpoint through this link, over the images.
+  CheckpointLink::undo(store->folder_of(spec.container) + kCheckpoint, spec.images_dir);
+  return true;
 }
 
 // Checks the request and returns the id of the container into which the images are restored.
