@@ -9,6 +9,7 @@
 #include <string>
 #include <thread>
 #include <tuple>
+#include <vector>
 
 #include "counted_job.h"
 #include "probe/process.h"
@@ -59,6 +60,15 @@ pid_t ancestor(pid_t process, const std::string& name) {
   return 0;
 }
 
+void expect_restored(CountedJob& job, const std::string& dir, const Outcome& before,
+                     std::uint64_t number) {
+  EXPECT_EQ(job.kymod->kymo_json({"checkpoints"}).at(0)["state"], "complete") << before.err;
+  const Outcome restored = job.kymod->kymo({"restore", dir});
+  EXPECT_EQ(restored.exit_code, 0) << before.err << restored.err << job.kymod->log();
+  EXPECT_TRUE(job.counting->counts()) << before.err << restored.err << job.kymod->log();
+  EXPECT_GT(job.counting->number(), number);
+}
+
 class RuntimeKillsTest : public testing::TestWithParam<RuntimeKill> {
  protected:
   [[nodiscard]] static std::string point() { return std::get<0>(GetParam()).text; }
@@ -87,14 +97,6 @@ class RuntimeKillsTest : public testing::TestWithParam<RuntimeKill> {
     }
     client.join();
     return answer;
-  }
-  static void expect_restored(CountedJob& job, const std::string& dir, const Outcome& before,
-                              std::uint64_t number) {
-    EXPECT_EQ(job.kymod->kymo_json({"checkpoints"}).at(0)["state"], "complete") << before.err;
-    const Outcome restored = job.kymod->kymo({"restore", dir});
-    EXPECT_EQ(restored.exit_code, 0) << before.err << restored.err << job.kymod->log();
-    EXPECT_TRUE(job.counting->counts()) << before.err << restored.err << job.kymod->log();
-    EXPECT_GT(job.counting->number(), number);
   }
 };
 
@@ -175,6 +177,36 @@ TEST_P(StuckRestoreTest, CriuIsEndedAndItCountsOrItsCheckpointCanBeRestored) {
     EXPECT_TRUE(job.counting->copies().empty()) << answer.err;
     expect_restored(job, job.dir(), answer, number);
   }
+}
+
+// podman is killed, for example because the machine has no memory left, and its runc does not end by itself.
+TEST(PodmanRestoreTest, OneThatOutlivesItsPodmanIsEnded) {
+  KYMO_NEEDS_PODMAN();
+  CountedJob job(Kind::podman);
+  const std::uint64_t number = job.counting->number();
+  job.dump();
+  if (testing::Test::HasFailure()) return;
+  job.criu.break_at("pre-restore", SIGSTOP);
+  Outcome answer;
+  std::thread client([&] { answer = job.kymod->kymo({"restore", job.dir()}); });
+  const pid_t criu = job.criu.stopped();
+  EXPECT_NE(criu, 0) << job.kymod->log();
+  job.criu.mend();
+  const pid_t runc = ancestor(criu, "runc");
+  EXPECT_GT(runc, 1);
+  if (runc > 1) kill(runc, SIGSTOP);
+  const Result<std::vector<pid_t>> children = probe::children_of(job.kymod->pid());
+  EXPECT_TRUE(children.ok());
+  for (const pid_t child : children ? *children : std::vector<pid_t>()) {
+    const Result<probe::Process> seen = probe::read_process(child);
+    if (seen && seen->name == "podman") kill(child, SIGKILL);
+  }
+  client.join();
+  EXPECT_NE(answer.exit_code, 0) << answer.out;
+  EXPECT_FALSE(probe::process_lives(runc, 0)) << answer.err << job.kymod->log();
+  if (runc > 1) kill(runc, SIGCONT);
+  EXPECT_TRUE(job.counting->copies().empty()) << answer.err;
+  expect_restored(job, job.dir(), answer, number);
 }
 
 // runc writes its pid to a file that must not exist, and renames it.
