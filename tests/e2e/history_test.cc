@@ -173,8 +173,11 @@ TEST(ContainerHistoryTest, ARestoreByPodmanThatOutlivesKymodIsListedAndCounted) 
   EXPECT_TRUE(eventually([&] { return runs().size() == 1; })) << job.kymod->log();
   EXPECT_EQ(runs().at(0)["error"], "");
   EXPECT_TRUE(job.counting->counts());
-  EXPECT_EQ(job.kymod->job(job.counting->name())["state"], "running");
-  EXPECT_EQ(job.kymod->job(job.counting->name())["pending"], "");
+  nlohmann::json seen;
+  EXPECT_TRUE(eventually([&] {
+    seen = job.kymod->job(job.counting->name());
+    return seen["state"] == "running" && seen["pending"] == "";
+  })) << seen.dump(1);
   EXPECT_FALSE(std::filesystem::is_symlink(link_of_podman(job)))
       << "podman would write its next checkpoint over the images";
   EXPECT_EQ(job.kymod->kymo({"delete", job.dir()}).exit_code, 0);
