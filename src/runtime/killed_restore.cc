@@ -72,12 +72,17 @@ std::vector<pid_t> runcs_of(const std::string& id) {
 
 }  // namespace
 
-bool is_being_restored(const std::string& id) {
+pid_t restored_by(const std::string& id) {
   const std::string name = fs::path(id).filename();
   const std::vector<pid_t> all = probe::all_processes();
-  return std::any_of(all.begin(), all.end(), [&](pid_t one) {
+  const auto found = std::find_if(all.begin(), all.end(), [&](pid_t one) {
     return restores(one, name) || restores(one, name, "podman");
   });
+  return found == all.end() ? 0 : *found;
+}
+
+bool is_being_restored(const std::string& id) {
+  return restored_by(id) != 0;
 }
 
 void end_orphaned_restore(const std::string& id, const std::string& log_path) {
@@ -128,6 +133,11 @@ void detach_roots_of_killed_restores() {
 Result<void> remove_killed_restore(const std::string& id, const std::string& usual_folder,
                                    const std::vector<std::string>& cgroups,
                                    const std::string& work_dir) {
+  if (const pid_t other = restored_by(id); other != 0) {
+    return Error{
+        Code::failed_precondition,
+        "process " + std::to_string(other) + " is restoring it: wait for that to end, or end it"};
+  }
   const std::vector<std::string> folders = half_made_folders(id, usual_folder);
   if (folders.empty()) return {};
   const Scope scope("remove what a killed restore has left", {.category = "runtime"});
@@ -137,9 +147,6 @@ Result<void> remove_killed_restore(const std::string& id, const std::string& usu
                                                 folder + ", and process " +
                                                 std::to_string(process) + what};
   };
-  for (const pid_t one : probe::all_processes()) {
-    if (restores(one, id)) return left_alone(one, " still restores the container");
-  }
   const std::uint64_t made = made_at_ticks(folder);
   const std::vector<ProcessId> inside = processes_of_cgroups(cgroups);
   for (const ProcessId& one : inside) {

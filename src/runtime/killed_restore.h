@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -8,9 +10,10 @@
 
 namespace kymo::runtime {
 
-// Whether a program still restores the container: runc, or the podman that starts it. `id`: the name of the container in
-// runc; a namespace and a slash before it are left out.
+// A process that restores the container now, runc or the podman that starts it; 0 if there is none. `id`: the name of the
+// container in runc; a namespace and a slash before it are left out.
 // Cost: one look at each process of the machine.
+pid_t restored_by(const std::string& id);
 bool is_being_restored(const std::string& id);
 
 // Ends a restore that goes on although the program that asked for it has given up, as podman does if its conmon is
@@ -42,8 +45,9 @@ void detach_roots_of_killed_restores();
 // Errors:     failed_precondition if the folder must stay as it is: a restore of the container is
 //             going on, or a process in the cgroups is older than the folder and so belongs to
 //             somebody else. Do not restore then: the restore would first ask runc to delete the
-//             folder, and runc would delete the files of the root through that mount.
-// Cost:       one read of /proc/self/mountinfo; if something is left, one look at each process of the machine.
+//             folder, and runc would delete the files of the root through that mount; and when it fails, because the
+//             other one has made the container run, it would end that container.
+// Cost:       one look at each process of the machine and one read of /proc/self/mountinfo.
 Result<void> remove_killed_restore(const std::string& id, const std::string& usual_folder,
                                    const std::vector<std::string>& cgroups,
                                    const std::string& work_dir);

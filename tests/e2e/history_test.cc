@@ -6,7 +6,11 @@
 #include <sys/ptrace.h>
 #include <sys/wait.h>
 
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "counted_job.h"
 #include "programs.h"
@@ -123,6 +127,28 @@ TEST(HistoryTest, ARestoreCutShortByAKillIsListedAndCounted) {
       << metrics;
 }
 
+// podman restores the job without kymod. Before the fix, the images could be deleted meanwhile.
+void expect_that_images_are_in_use(const CountedJob& job) {
+  EXPECT_NE(job.kymod->job(job.counting->name())["pending"].get<std::string>().find(
+                "its runtime may still restore it"),
+            std::string::npos);
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"delete", job.dir()},
+        std::vector<std::string>{"delete", job.counting->name(), "--all"},
+        std::vector<std::string>{"restore", job.dir()}}) {
+    const Outcome refused = job.kymod->kymo(words);
+    EXPECT_EQ(refused.exit_code, 1) << refused.out;
+    EXPECT_TRUE(std::filesystem::exists(job.dir() + "/images/inventory.img")) << refused.err;
+  }
+}
+
+// Where podman expects its checkpoint of the container.
+std::string link_of_podman(const CountedJob& job) {
+  const std::string pid_file =
+      run({"podman", "container", "inspect", "--format", "{{.PidFile}}", job.counting->name()}).out;
+  return pid_file.substr(0, pid_file.rfind('/')) + "/checkpoint";
+}
+
 // podman goes on without kymod. Before the fix, such a restore was in no history and in no metric.
 TEST(ContainerHistoryTest, ARestoreByPodmanThatOutlivesKymodIsListedAndCounted) {
   KYMO_NEEDS(Kind::podman);
@@ -142,10 +168,19 @@ TEST(ContainerHistoryTest, ARestoreByPodmanThatOutlivesKymodIsListedAndCounted) 
     return said.exit_code == 0 ? nlohmann::json::parse(said.out)["runs"] : nlohmann::json::array();
   };
   EXPECT_TRUE(runs().empty()) << "the restore has no outcome yet";
+  expect_that_images_are_in_use(job);
   if (stopped > 0) kill(stopped, SIGCONT);
   EXPECT_TRUE(eventually([&] { return runs().size() == 1; })) << job.kymod->log();
   EXPECT_EQ(runs().at(0)["error"], "");
   EXPECT_TRUE(job.counting->counts());
+  nlohmann::json seen;
+  EXPECT_TRUE(eventually([&] {
+    seen = job.kymod->job(job.counting->name());
+    return seen["state"] == "running" && seen["pending"] == "";
+  })) << seen.dump(1);
+  EXPECT_FALSE(std::filesystem::is_symlink(link_of_podman(job)))
+      << "podman would write its next checkpoint over the images";
+  EXPECT_EQ(job.kymod->kymo({"delete", job.dir()}).exit_code, 0);
   std::string metrics;
   EXPECT_TRUE(eventually([&] {
     metrics = run({"curl", "-s", "http://" + job.kymod->http() + "/metrics"}).out;

@@ -9,6 +9,7 @@
 #include <string>
 #include <thread>
 #include <tuple>
+#include <vector>
 
 #include "counted_job.h"
 #include "probe/process.h"
@@ -59,14 +60,24 @@ pid_t ancestor(pid_t process, const std::string& name) {
   return 0;
 }
 
+void expect_restored(CountedJob& job, const std::string& dir, const Outcome& before,
+                     std::uint64_t number) {
+  EXPECT_EQ(job.kymod->kymo_json({"checkpoints"}).at(0)["state"], "complete") << before.err;
+  const Outcome restored = job.kymod->kymo({"restore", dir});
+  EXPECT_EQ(restored.exit_code, 0) << before.err << restored.err << job.kymod->log();
+  EXPECT_TRUE(job.counting->counts()) << before.err << restored.err << job.kymod->log();
+  EXPECT_GT(job.counting->number(), number);
+}
+
 class RuntimeKillsTest : public testing::TestWithParam<RuntimeKill> {
  protected:
   [[nodiscard]] static std::string point() { return std::get<0>(GetParam()).text; }
   [[nodiscard]] static std::string victim() { return std::get<1>(GetParam()).program; }
   [[nodiscard]] static Kind kind() { return std::get<1>(GetParam()).of; }
   // Makes the request, and kills the victim when CRIU has stopped at the point. `of`: an offspring of the victim; 0:
-  // CRIU.
-  static Outcome request(CountedJob& job, const std::vector<std::string>& words, pid_t of) {
+  // CRIU. `stuck`: CRIU stays stopped, and this gets its pid.
+  static Outcome request(CountedJob& job, const std::vector<std::string>& words, pid_t of,
+                         pid_t* stuck = nullptr) {
     job.criu.break_at(point(), SIGSTOP);
     Outcome answer;
     std::thread client([&] { answer = job.kymod->kymo(words); });
@@ -79,17 +90,13 @@ class RuntimeKillsTest : public testing::TestWithParam<RuntimeKill> {
       EXPECT_GT(killed, 1) << victim() << " is not found";
     }
     if (killed > 1) kill(killed, SIGKILL);
-    if (criu > 0) kill(criu, SIGCONT);
+    if (stuck != nullptr) {
+      *stuck = criu;
+    } else if (criu > 0) {
+      kill(criu, SIGCONT);
+    }
     client.join();
     return answer;
-  }
-  static void expect_restored(CountedJob& job, const std::string& dir, const Outcome& before,
-                              std::uint64_t number) {
-    EXPECT_EQ(job.kymod->kymo_json({"checkpoints"}).at(0)["state"], "complete") << before.err;
-    const Outcome restored = job.kymod->kymo({"restore", dir});
-    EXPECT_EQ(restored.exit_code, 0) << before.err << restored.err << job.kymod->log();
-    EXPECT_TRUE(job.counting->counts()) << before.err << restored.err << job.kymod->log();
-    EXPECT_GT(job.counting->number(), number);
   }
 };
 
@@ -149,6 +156,59 @@ TEST_P(RuntimeRestoreKillsTest, ItCountsOrItsCheckpointCanBeRestored) {
   expect_restored(job, dir, again, later);
 }
 
+// CRIU stands still, as if it waited for something, until kymod ends it. Before the fix, `runc delete` of podman gave up
+// meanwhile, and runc then refused each restore.
+class StuckRestoreTest : public RuntimeKillsTest {};
+TEST_P(StuckRestoreTest, CriuIsEndedAndItCountsOrItsCheckpointCanBeRestored) {
+  KYMO_NEEDS(kind());
+  CountedJob job(kind());
+  const std::uint64_t number = job.counting->number();
+  job.dump();
+  if (HasFailure()) return;
+  pid_t criu = 0;
+  const Outcome answer = request(job, {"restore", job.dir()}, 0, &criu);
+  const Result<probe::Process> left = probe::read_process(criu);
+  EXPECT_TRUE(!left || left->zombie()) << answer.err << job.kymod->log();
+  if (left && criu > 0) kill(criu, SIGKILL);
+  if (answer.exit_code == 0) {
+    EXPECT_TRUE(job.counting->counts()) << job.kymod->log();
+    EXPECT_GT(job.counting->number(), number);
+  } else {
+    EXPECT_TRUE(job.counting->copies().empty()) << answer.err;
+    expect_restored(job, job.dir(), answer, number);
+  }
+}
+
+// podman is killed, for example because the machine has no memory left, and its runc does not end by itself.
+TEST(PodmanRestoreTest, OneThatOutlivesItsPodmanIsEnded) {
+  KYMO_NEEDS_PODMAN();
+  CountedJob job(Kind::podman);
+  const std::uint64_t number = job.counting->number();
+  job.dump();
+  if (testing::Test::HasFailure()) return;
+  job.criu.break_at("pre-restore", SIGSTOP);
+  Outcome answer;
+  std::thread client([&] { answer = job.kymod->kymo({"restore", job.dir()}); });
+  const pid_t criu = job.criu.stopped();
+  EXPECT_NE(criu, 0) << job.kymod->log();
+  job.criu.mend();
+  const pid_t runc = ancestor(criu, "runc");
+  EXPECT_GT(runc, 1);
+  if (runc > 1) kill(runc, SIGSTOP);
+  const Result<std::vector<pid_t>> children = probe::children_of(job.kymod->pid());
+  EXPECT_TRUE(children.ok());
+  for (const pid_t child : children ? *children : std::vector<pid_t>()) {
+    const Result<probe::Process> seen = probe::read_process(child);
+    if (seen && seen->name == "podman") kill(child, SIGKILL);
+  }
+  client.join();
+  EXPECT_NE(answer.exit_code, 0) << answer.out;
+  EXPECT_FALSE(probe::process_lives(runc, 0)) << answer.err << job.kymod->log();
+  if (runc > 1) kill(runc, SIGCONT);
+  EXPECT_TRUE(job.counting->copies().empty()) << answer.err;
+  expect_restored(job, job.dir(), answer, number);
+}
+
 // runc writes its pid to a file that must not exist, and renames it.
 TEST(PodmanRestoreTest, AfterARuncThatWasKilledWhileItWroteItsPid) {
   KYMO_NEEDS_PODMAN();
@@ -179,6 +239,11 @@ INSTANTIATE_TEST_SUITE_P(Kills, RuntimeRestoreKillsTest,
 INSTANTIATE_TEST_SUITE_P(KillsOfRunc, RuntimeRestoreKillsTest,
                          testing::Combine(testing::ValuesIn(kRestorePoints),
                                           testing::ValuesIn(kOfKymod)),
+                         name_of_kill);
+
+INSTANTIATE_TEST_SUITE_P(KillsOfItsParent, StuckRestoreTest,
+                         testing::Combine(testing::Values(kRestorePoints[2]),
+                                          testing::Values(kOfPodman[1], kOfKymod[0])),
                          name_of_kill);
 
 }  // namespace

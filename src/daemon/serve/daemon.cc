@@ -170,7 +170,7 @@ Result<void> Daemon::State::open_store() {
     return runtimes->of(kind).settle_restore(spec, began_unix_ns);
   };
   open_restores =
-      settle_cut_short_restores(*store, *jobs, *metrics, config.state_dir, settle_restore);
+      settle_cut_short_restores(*store, *jobs, *metrics, claims, config.state_dir, settle_restore);
   jobs->refresh();
   continue_refusals(*store, *metrics->failures());
   return {};

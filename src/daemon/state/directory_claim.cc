@@ -32,19 +32,21 @@ std::set<std::string> paths_without_links(const std::set<std::string>& paths) {
   return real;
 }
 
-std::set<std::string> keys_of(const std::set<std::string>& paths) {
+std::set<std::string> keys_of(const std::set<std::string>& paths, DirectoryClaim::Use use) {
+  const std::string before =
+      use == DirectoryClaim::Use::deletion ? "deletion of directory:" : "directory:";
   std::set<std::string> keys;
-  for (const std::string& path : paths) keys.insert("directory:" + path);
+  for (const std::string& path : paths) keys.insert(before + path);
   return keys;
 }
 
 }  // namespace
 
 DirectoryClaim::DirectoryClaim(Claims<std::string>& claims, const std::set<std::string>& paths,
-                               SilentDisk silent) {
+                               SilentDisk silent, Use use) {
   std::set<std::string> written;
   for (const std::string& path : paths) written.insert(plainly_written(path));
-  written_ = claims.claim_all(keys_of(written));
+  written_ = claims.claim_all(keys_of(written, use));
   if (!written_) return;
   std::set<std::string> real;
   if (silent == SilentDisk::wait) {
@@ -56,7 +58,7 @@ DirectoryClaim::DirectoryClaim(Claims<std::string>& claims, const std::set<std::
   }
   for (const std::string& path : written) real.erase(path);
   if (real.empty()) return;
-  real_ = claims.claim_all(keys_of(real));
+  real_ = claims.claim_all(keys_of(real, use));
   if (!real_) written_ = {};
 }
 

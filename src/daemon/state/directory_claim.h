@@ -19,12 +19,17 @@ class DirectoryClaim {
     wait,   // until it answers, for a request that would wait for this disk in any case
     leave,  // claim only the path as written after kDiskPatience
   };
+  // What a claim keeps away. Claims for different uses do not exclude each other, so a deletion makes both.
+  enum class Use : std::uint8_t {
+    request,   // dumps, restores and deletions
+    deletion,  // deletions alone: a restore that kymod cannot end goes on
+  };
 
   DirectoryClaim() = default;
   // Claims all of these directories or none. False if another claim holds one of them: if that is the path as written,
   // without any access to a disk.
   DirectoryClaim(Claims<std::string>& claims, const std::set<std::string>& paths,
-                 SilentDisk silent = SilentDisk::wait);
+                 SilentDisk silent = SilentDisk::wait, Use use = Use::request);
   explicit operator bool() const { return static_cast<bool>(written_); }
 
  private:

@@ -38,8 +38,8 @@ probe::Life life_of(const store::Job& job);
 // Errors:    those of the store and the runtime; a job name that is malformed or taken.
 class Jobs {
  public:
-  // Why a job is held.
-  enum class Doing : std::uint8_t { start, dump, restore };
+  // Why a job is held. cut_short_restore: an earlier kymod stopped during its restore, which may go on.
+  enum class Doing : std::uint8_t { start, dump, restore, cut_short_restore };
   // Holds a job while it is started, dumped or restored. Meanwhile exited() and refresh() do not
   // change its state, and list() says what goes on.
   class Hold {

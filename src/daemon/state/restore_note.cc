@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "base/clock.h"
@@ -239,6 +240,21 @@ bool settle_note(store::Store& store, Jobs& jobs, Metrics& metrics, OpenRestore&
   return false;
 }
 
+// Keeps deletions away from its images, and lets its job say that it may go on.
+void hold(Claims<std::string>& claims, Jobs& jobs, OpenRestore& open) {
+  const Result<std::string> text = read_file(open.note);
+  const json note = text ? parse_json(*text) : json();
+  if (!note.is_object()) return;
+  std::set<std::string> paths;
+  for (const char* const name : {"directory", "images"}) {
+    if (std::string path = note.value(name, ""); !path.empty()) paths.insert(std::move(path));
+  }
+  open.images = DirectoryClaim(claims, paths, DirectoryClaim::SilentDisk::leave,
+                               DirectoryClaim::Use::deletion);
+  const std::string job = note.value("job_id", "");
+  if (!job.empty()) open.job = jobs.hold(job, Jobs::Doing::cut_short_restore);
+}
+
 }  // namespace
 
 Result<RestoreNote> RestoreNote::write(const std::string& state_dir, const About& about) {
@@ -283,7 +299,8 @@ void RestoreNote::remove() {
 }
 
 std::vector<OpenRestore> settle_cut_short_restores(store::Store& store, Jobs& jobs,
-                                                   Metrics& metrics, const std::string& state_dir,
+                                                   Metrics& metrics, Claims<std::string>& claims,
+                                                   const std::string& state_dir,
                                                    const SettleRestore& settle_container,
                                                    const EndRestore& end_restore) {
   std::error_code error;
@@ -295,6 +312,7 @@ std::vector<OpenRestore> settle_cut_short_restores(store::Store& store, Jobs& jo
   std::erase_if(notes, [&](OpenRestore& one) {
     return !settle_note(store, jobs, metrics, one, settle_container, end_restore);
   });
+  for (OpenRestore& one : notes) hold(claims, jobs, one);
   return notes;
 }
 

@@ -8,8 +8,10 @@
 #include <utility>
 #include <vector>
 
+#include "base/claims.h"
 #include "criu/leftovers.h"
 #include "daemon/recorder/metrics.h"
+#include "daemon/state/directory_claim.h"
 #include "daemon/state/jobs.h"
 #include "kymo/result.h"
 #include "runtimes/table.h"
@@ -79,6 +81,9 @@ using SettleRestore = std::function<Result<bool>(
 struct OpenRestore {
   std::string note;     // the path of its file
   int quiet_looks = 0;  // at which nothing restored the container
+  // As long as it may go on, nobody deletes its images, and its job says so.
+  DirectoryClaim images{};
+  Jobs::Hold job{};
 };
 // After so many of them the restore has failed. kymod looks once a second.
 inline constexpr int kQuietLooks = 5;
@@ -90,8 +95,8 @@ inline constexpr int kQuietLooks = 5;
 // the history of its job, and counted. Returns the restores to look at again.
 // Threads: one, before any request.
 std::vector<OpenRestore> settle_cut_short_restores(
-    store::Store& store, Jobs& jobs, Metrics& metrics, const std::string& state_dir,
-    const SettleRestore& settle_container,
+    store::Store& store, Jobs& jobs, Metrics& metrics, Claims<std::string>& claims,
+    const std::string& state_dir, const SettleRestore& settle_container,
     const EndRestore& end_restore = criu::end_leftover_restore);
 
 // Looks at these restores again, and leaves those in `open` whose outcome is still not known.

@@ -143,9 +143,22 @@ Error in_use(const store::Checkpoint& checkpoint) {
                                               ", or another deletion: wait for that to end"};
 }
 
+// Directories that no request uses, and no restore which goes on without kymod.
+class DeletionClaim {
+ public:
+  DeletionClaim(Claims<std::string>& claims, const std::set<std::string>& paths)
+      : request_(claims, paths),
+        deletion_(claims, paths, DirectoryClaim::SilentDisk::wait, DirectoryClaim::Use::deletion) {}
+  explicit operator bool() const { return request_ && deletion_; }
+
+ private:
+  DirectoryClaim request_;
+  DirectoryClaim deletion_;
+};
+
 // The directory of a checkpoint, and those of its images: a restore of bare images claims only their own path.
-DirectoryClaim claim_directories(Claims<std::string>& claims,
-                                 const std::vector<store::Checkpoint>& checkpoints) {
+DeletionClaim claim_directories(Claims<std::string>& claims,
+                                const std::vector<store::Checkpoint>& checkpoints) {
   std::set<std::string> paths;  // several checkpoints may name one directory
   for (const store::Checkpoint& checkpoint : checkpoints) {
     const CheckpointDir dir(checkpoint.directory);
@@ -153,7 +166,7 @@ DirectoryClaim claim_directories(Claims<std::string>& claims,
   }
   return {claims, paths};
 }
-DirectoryClaim claim_directory(Claims<std::string>& claims, const store::Checkpoint& checkpoint) {
+DeletionClaim claim_directory(Claims<std::string>& claims, const store::Checkpoint& checkpoint) {
   return claim_directories(claims, {checkpoint});
 }
 
@@ -234,7 +247,7 @@ struct Deleting {
 };
 
 Result<void> add_deleted(Deleting& all, const store::Checkpoint& checkpoint,
-                         const DirectoryClaim& claim, v1::DeleteResponse& out) {
+                         const DeletionClaim& claim, v1::DeleteResponse& out) {
   if (!claim) return in_use(checkpoint);
   std::vector<std::string> warnings;
   DeletionParts parts(all.parts);
@@ -265,7 +278,7 @@ Result<v1::DeleteResponse> delete_failed(Deleting& deleting, const std::string& 
   std::optional<Error> refused;
   for (const store::Checkpoint& checkpoint : parts.store.checkpoints(job_id)) {
     if (checkpoint.state != store::CheckpointState::failed) continue;
-    const DirectoryClaim claim = claim_directory(parts.claims, checkpoint);
+    const DeletionClaim claim = claim_directory(parts.claims, checkpoint);
     const Result<void> deleted = add_deleted(deleting, checkpoint, claim, out);
     if (deleted) continue;
     if (refused) out.add_warnings(refused->message);
@@ -305,7 +318,7 @@ Result<v1::DeleteResponse> delete_job(Deleting& deleting, const std::string& id,
                      (whole == 1 ? " whole checkpoint: --all deletes it, too"
                                  : " whole checkpoints: --all deletes them, too")};
   }
-  const DirectoryClaim directories = claim_directories(parts.claims, all);
+  const DeletionClaim directories = claim_directories(parts.claims, all);
   if (!directories) {
     return Error{Code::failed_precondition,
                  tried +
@@ -357,7 +370,7 @@ Result<v1::DeleteResponse> delete_now(Deleting& deleting) {
   }
   if (Result<void> ok = settle_open(parts, {*checkpoint}); !ok) return ok.error();
   v1::DeleteResponse out;
-  const DirectoryClaim claim = claim_directory(parts.claims, *checkpoint);
+  const DeletionClaim claim = claim_directory(parts.claims, *checkpoint);
   const Result<store::Checkpoint> now = parts.store.checkpoint(checkpoint->id);
   if (!now) return now.error();
   if (Result<void> ok = add_deleted(deleting, *now, claim, out); !ok) return ok.error();
@@ -374,7 +387,7 @@ bool below_state_dir(const std::string& state_dir, const std::string& directory)
 
 Result<bool> delete_checkpoint(const DeletionParts& parts, const store::Checkpoint& checkpoint,
                                std::vector<std::string>& warnings) {
-  const DirectoryClaim claim = claim_directory(parts.claims, checkpoint);
+  const DeletionClaim claim = claim_directory(parts.claims, checkpoint);
   return claim ? delete_claimed(parts, checkpoint, warnings) : in_use(checkpoint);
 }
 

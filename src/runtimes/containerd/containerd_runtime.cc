@@ -253,9 +253,6 @@ Result<RestoreOutcome> ContainerdRuntime::restore(const RestoreSpec& spec,
   if (Result<void> good = may_restore(spec); !good) return good.error();
   const ContainerdName name = containerd_name(spec.container).value();
   const std::string tried = "could not restore container " + name_of_container(spec);
-  if (Result<void> free = forget_stopped(name); !free) {
-    return Error{free.error().code, tried + ": " + free.error().message};
-  }
   ContainerCall restore = call_of(tried);
   restore.command.timeout = options_.timeout;
   restore.says_taken = "already exists";  // its task
@@ -268,6 +265,11 @@ Result<RestoreOutcome> ContainerdRuntime::restore(const RestoreSpec& spec,
                                                    restore.cgroups, spec.work_dir);
       !removed) {
     return Error{removed.error().code, tried + ": " + removed.error().message};
+  }
+  // Only now, because a task that is being restored looks like one that was never started, and its deletion could delete
+  // the files of the root, too.
+  if (Result<void> free = forget_stopped(name); !free) {
+    return Error{free.error().code, tried + ": " + free.error().message};
   }
   restore.run = [this, &spec, name](const Command& limits) {
     return client_.restore(name, spec.images_dir, spec.work_dir, limits);

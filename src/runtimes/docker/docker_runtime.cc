@@ -540,8 +540,6 @@ Result<RestoreOutcome> DockerRuntime::restore(const RestoreSpec& spec, const Obs
   const Result<std::string> root = client_.data_root();
   if (!root) return Error{root.error().code, tried + ": " + root.error().message};
   const std::string folder = *root + "/containers/" + spec.container + "/checkpoints/" + kOurFolder;
-  std::error_code ignored;
-  fs::remove_all(folder, ignored);  // left by a kymod that was killed
   ContainerCall restore = call_of(tried, spec.images_dir);
   restore.command.timeout = options_.timeout;
   restore.log_path = spec.work_dir + kRestoreLog;
@@ -554,6 +552,8 @@ Result<RestoreOutcome> DockerRuntime::restore(const RestoreSpec& spec, const Obs
       !removed) {
     return Error{removed.error().code, tried + ": " + removed.error().message};
   }
+  std::error_code ignored;
+  fs::remove_all(folder, ignored);  // left by a kymod that was killed
   restore.run = [&](const Command& limits) { return restore_by_docker(spec, folder, limits); };
   Result<RestoreOutcome> outcome = restore_container(spec, std::move(restore), observer);
   fs::remove_all(folder, ignored);

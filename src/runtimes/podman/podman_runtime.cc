@@ -1,13 +1,16 @@
 #include "runtimes/podman/podman_runtime.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 
 #include "base/file.h"
 #include "base/json_text.h"
+#include "base/mounts.h"
 #include "kymo/scope.h"
 #include "probe/process.h"
 #include "runtime/aftermath.h"
@@ -81,10 +84,7 @@ class PodmanRuntime : public Runtime {
   Result<DumpOutcome> dump(const DumpSpec& spec, const Observer& observer) override;
   Result<void> settle_dump(const DumpSpec& spec) override;
   Result<RestoreOutcome> restore(const RestoreSpec& spec, const Observer& observer) override;
-  // As long as podman's folders are not known, neither is whether the container runs.
-  Result<bool> settle_restore(const RestoreSpec& spec, std::int64_t) override {
-    return folders_.known() && !is_being_restored(spec.container);
-  }
+  Result<bool> settle_restore(const RestoreSpec& spec, std::int64_t) override;
   Result<std::string> freeze(const FreezeSpec& spec) override;
   Result<std::string> unfreeze(const FreezeSpec& spec) override;
 
@@ -388,6 +388,15 @@ Result<void> PodmanRuntime::settle_dump(const DumpSpec& spec) {
   return settled;
 }
 
+// As long as podman's folders are not known, neither is whether the container runs.
+Result<bool> PodmanRuntime::settle_restore(const RestoreSpec& spec, std::int64_t) {
+  const std::optional<PodmanStore> store = folders_.known();
+  if (!store || is_being_restored(spec.container)) return false;
+  // podman would write its next checkpoint through this link, over the images.
+  CheckpointLink::undo(store->folder_of(spec.container) + kCheckpoint, spec.images_dir);
+  return true;
+}
+
 // Checks the request and returns the id of the container into which the images are restored.
 Result<std::string> PodmanRuntime::restorable(const RestoreSpec& spec) {
   const std::string asked = "restore container " + name_of_container(spec);
@@ -415,6 +424,19 @@ Result<std::string> PodmanRuntime::restorable(const RestoreSpec& spec) {
 Result<void> PodmanRuntime::may_restore(const RestoreSpec& spec) {
   const Result<std::string> id = restorable(spec);
   return id ? Result<void>() : id.error();
+}
+
+// Removes what runc keeps of a container that has ended. podman does so after a restore that failed, but gives up after ten
+// seconds, and CRIU may need longer to end. runc would then refuse each other restore.
+void remove_stopped(const std::string& id) {
+  const std::string folder = "/run/runc/" + id;
+  std::error_code error;
+  if (!std::filesystem::exists(folder + "/state.json", error)) return;
+  if (!detach_mounts(folder + "/")) return;  // runc would delete the files below them
+  Command remove;
+  remove.words = {"runc", "delete", id};  // refuses a container that is not stopped
+  remove.timeout = std::chrono::seconds(5);
+  static_cast<void>(run_command(remove).ok());
 }
 
 Result<RestoreOutcome> PodmanRuntime::restore(const RestoreSpec& spec, const Observer& observer) {
@@ -454,6 +476,7 @@ Result<RestoreOutcome> PodmanRuntime::restore(const RestoreSpec& spec, const Obs
     return Error{removed.error().code,
                  "restore container " + spec.container + ": " + removed.error().message};
   }
+  remove_stopped(*id);
   const CheckpointLink link(userdata + kCheckpoint, spec.images_dir);
   if (Result<void> made = link.made(); !made) {
     return made.error();

@@ -30,11 +30,12 @@ struct RestoreNoteTest : testing::Test, JobParts {
   }
   // Starts kymod's cleanup, and returns how many notes are left after it.
   std::ptrdiff_t left_by_a_start() {
-    open = settle_cut_short_restores(*store, jobs, *metrics, folder.path(), settle_container(),
-                                     [this](const std::string&, const std::vector<pid_t>&) {
-                                       ++ended;
-                                       return end;
-                                     });
+    open =
+        settle_cut_short_restores(*store, jobs, *metrics, claims, folder.path(), settle_container(),
+                                  [this](const std::string&, const std::vector<pid_t>&) {
+                                    ++ended;
+                                    return end;
+                                  });
     return count_notes();
   }
   // Looks at the open restores again, and returns how many notes are left.
@@ -82,11 +83,17 @@ struct RestoreNoteTest : testing::Test, JobParts {
     return reasons;
   }
   [[nodiscard]] std::string notes() const { return folder.path() + "/restoring"; }
+  // Whether the directory of the checkpoint can be claimed.
+  bool may(DirectoryClaim::Use use) {
+    return static_cast<bool>(
+        DirectoryClaim(claims, {about.directory}, DirectoryClaim::SilentDisk::wait, use));
+  }
 
   std::string work = folder.folder("work");
   RestoreNote::About about{folder.path(), {}, work, ""};
   Result<bool> settles = true;                // the result of settling a container's restore
   std::vector<runtime::RestoreSpec> settled;  // the restores that were settled
+  Claims<std::string> claims;
   std::vector<OpenRestore> open;
   Result<void> end;  // the result of ending the processes that are left
   int ended = 0;
@@ -195,9 +202,16 @@ TEST_F(RestoreNoteTest, ARestoreThatItsRuntimeMayGoOnWithIsLookedAtAgain) {
   settles = true;
   EXPECT_EQ(left_by_a_look(), 1) << "another program of the runtime may be about to start";
   EXPECT_TRUE(history().empty());
+  // Before the fix, the images could be deleted while the runtime restored them.
+  EXPECT_FALSE(may(DirectoryClaim::Use::deletion));
+  EXPECT_TRUE(may(DirectoryClaim::Use::request));
+  EXPECT_NE(jobs.list().at(0).pending().find("its runtime may still restore it"),
+            std::string::npos);
   container = runtime::ProcessId{7, ~std::uint64_t{0}};
   EXPECT_EQ(left_by_a_look(), 0);
   EXPECT_TRUE(open.empty());
+  EXPECT_TRUE(may(DirectoryClaim::Use::deletion));
+  EXPECT_EQ(jobs.list().at(0).pending(), "");
   ASSERT_EQ(history().size(), 1U);
   EXPECT_EQ(history().front().error, "");
   EXPECT_EQ(counted("restores[ok]"), 1U);

@@ -189,6 +189,12 @@ TEST_F(DeletionTest, ACheckpointInUseIsRefusedAndStaysWhole) {
     EXPECT_EQ(refused.error().code, Code::failed_precondition);
     EXPECT_NE(refused.error().message.find("a dump or restore uses"), std::string::npos);
   }
+  {
+    const DirectoryClaim open_restore(claims_, {checkpoint.directory},
+                                      DirectoryClaim::SilentDisk::wait,
+                                      DirectoryClaim::Use::deletion);
+    EXPECT_FALSE(remove(checkpoint).ok());
+  }
   EXPECT_TRUE(fs::exists(checkpoint.directory + "/images/inventory.img"));
   EXPECT_EQ(store_->checkpoint("c1")->state, store::CheckpointState::complete);
 }
@@ -251,10 +257,13 @@ TEST_F(DeletionTest, WhatAUsersDirectoryHoldsIsReadByAProcessWithoutRights) {
 }
 
 TEST_F(DeletionTest, ACheckpointWhoseDirectoryIsGoneIsForgotten) {
-  const store::Checkpoint checkpoint = make(folder_.path() + "/mine");
-  fs::remove_all(checkpoint.directory);
-  EXPECT_FALSE(remove(checkpoint).value());
-  EXPECT_EQ(store_->checkpoint("c1").error().code, Code::not_found);
+  for (const std::string& directory : {state_ + "/checkpoints/web-1", folder_.path() + "/mine"}) {
+    const store::Checkpoint checkpoint = make(directory);
+    fs::remove_all(checkpoint.directory);
+    EXPECT_FALSE(remove(checkpoint).value());
+    EXPECT_TRUE(warnings_.empty()) << warnings_.front();
+    EXPECT_EQ(store_->checkpoint("c1").error().code, Code::not_found);
+  }
 }
 
 TEST_F(DeletionTest, AKilledDaemonsDeletionIsBroughtToAnEndFromWhereverItWas) {
