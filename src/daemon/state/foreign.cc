@@ -53,7 +53,12 @@ Result<std::string> look(const std::string& images_dir) {
   for (const criu::ImageProcess& process : seen.tree) tree.push_back(json_of(process));
   json locks = json::array();
   json paths = json::array();
+  json outputs = json::array();
   const criu::Needs needs = criu::read_needs(*images);
+  for (const criu::NeededFile& file : needs.files) {
+    const bool may_be = file.path.ends_with("/stdout") || file.path.ends_with("/stderr");
+    if (may_be) outputs.push_back(file.path);
+  }
   if (!needs.own_mounts) {
     for (const criu::NeededLock& lock : needs.locks) locks.push_back(runtime::to_json(lock));
     for (const criu::NeededFile& file : needs.files) paths.push_back(file.path);
@@ -61,7 +66,8 @@ Result<std::string> look(const std::string& images_dir) {
   return json_text(json{{"tree", std::move(tree)},
                         {"faults", seen.faults},
                         {"locks", std::move(locks)},
-                        {"paths", std::move(paths)}});
+                        {"paths", std::move(paths)},
+                        {"outputs", std::move(outputs)}});
 }
 
 Result<std::string> look_at_shape(const std::string& images_dir) {
@@ -212,6 +218,9 @@ Result<ImagesSeen> ForeignFiles::look_at_images(const std::string& images_dir,
   seen.locks = runtime::locks_of(member(*answer, "locks"));
   for (const json& path : member(*answer, "paths")) {
     if (path.is_string()) seen.paths.push_back(path.get<std::string>());
+  }
+  for (const json& path : member(*answer, "outputs")) {
+    if (path.is_string()) seen.outputs.push_back(path.get<std::string>());
   }
   if (seen.tree.empty() && seen.faults.empty()) {
     return Error{Code::data_loss, images_dir + ": it holds no process"};
