@@ -267,6 +267,21 @@ runtime::RestoreSpec spec_of(const RestoreContext& c) {
   return spec;
 }
 
+// Files that others replace are not opened.
+Result<void> check_sizes(const RestoreContext& c) {
+  std::vector<criu::NeededFile> opened = c.sizes;
+  std::erase_if(opened, [&](const criu::NeededFile& file) {
+    const auto& asked = c.asked.options().inherit_fd();
+    return !report::output_file_at(c.record, file.path).empty() ||
+           std::any_of(asked.begin(), asked.end(),
+                       [&](const auto& other) { return "/" + other.resource() == file.path; });
+  });
+  const Result<void> same = runtime::check_sizes(opened);
+  if (same) return {};
+  return Error{same.error().code, "restore " + c.directory + ": it would fail: " +
+                                      report::printable(same.error().message)};
+}
+
 // Runs before anything is written, so that a refused restore leaves no recording in the checkpoint.
 Result<void> check_restorable(RestoreContext& c) {
   const runtime::Machine there = runtime::machine_of(c.record.value("machine", json::object()));
@@ -278,6 +293,7 @@ Result<void> check_restorable(RestoreContext& c) {
   if (Result<void> own = runtime::check_links(c.paths); !own) {
     return Error{own.error().code, "restore " + c.directory + ": " + own.error().message};
   }
+  if (Result<void> same = check_sizes(c); !same) return same;
   const Result<void> free = runtime::check_locks(c.locks);
   if (free) return {};
   return Error{free.error().code,
@@ -305,6 +321,7 @@ Result<void> verify(RestoreContext& c) {
   c.tree = std::move(seen->tree);
   c.locks = std::move(seen->locks);
   c.paths = std::move(seen->paths);
+  c.sizes = std::move(seen->sizes);
   c.outputs_then = std::move(seen->outputs);
   return refuse_damaged(c, seen->faults);
 }

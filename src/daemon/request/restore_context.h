@@ -38,6 +38,7 @@ struct RestoreContext : Request {
   std::vector<criu::ImageProcess> tree;          // the processes in the images
   std::vector<criu::NeededLock> locks;           // that they hold
   std::vector<std::string> paths;                // of files that they had open or mapped
+  std::vector<criu::NeededFile> sizes;           // of those of which CRIU compares the size
   bool job_is_new = false;                       // this restore has listed the job
   std::vector<std::string> outputs_then;         // files that may have been the job's output
   std::vector<criu::InheritedFile> outputs_now;  // the process gets these instead of those
