@@ -66,7 +66,7 @@ class MovedCheckpointTest : public testing::Test {
     ASSERT_NO_FATAL_FAILURE(dump_elsewhere(flags, "/etc/passwd"));
     Kymod second;
     second.start();
-    const Outcome checked = second.kymo({"check", checkpoint()});
+    const Outcome checked = second.kymo({"check", checkpoint(), "--criu", criu_path()});
     EXPECT_EQ(checked.exit_code, 0) << checked.out;
     const Outcome restored = second.kymo({"restore", checkpoint()});
     ASSERT_EQ(restored.exit_code, 0) << restored.err;
