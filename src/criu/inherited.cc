@@ -13,8 +13,9 @@ Result<FileDescriptor> open_one(const InheritedFile& file) {
   const std::string tried = "--inherit-fd: open " + file.path;
   // A pipe or a terminal must not make kymod wait, and a terminal must not become kymod's own.
   constexpr int kFlags = O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
-  FileDescriptor opened(::open(file.path.c_str(), O_RDWR | kFlags));
-  if (!opened.valid() && (errno == EACCES || errno == EROFS || errno == EPERM)) {
+  FileDescriptor opened(::open(file.path.c_str(), (file.only_writes ? O_WRONLY : O_RDWR) | kFlags));
+  if (!opened.valid() && !file.only_writes &&
+      (errno == EACCES || errno == EROFS || errno == EPERM)) {
     opened = FileDescriptor(::open(file.path.c_str(), O_RDONLY | kFlags));
   }
   if (!opened.valid() && errno == EISDIR) {

@@ -25,6 +25,7 @@ enum class FileValidation : std::uint8_t { unset, file_size, build_id };
 struct InheritedFile {
   std::string resource;  // what it replaces, in CRIU's words
   std::string path;
+  bool only_writes = false;  // opened only for writing; else also for reading
 };
 // The number that the first such file has in criu. The next ones follow.
 inline constexpr int kFirstInherited = 4;

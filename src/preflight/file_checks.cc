@@ -1,5 +1,6 @@
 // Checks of open files that have a path: deleted files, devices, files on mounts that are not
-// there.
+// there, and files that may grow after the dump.
+#include <fcntl.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -8,6 +9,7 @@
 
 #include "preflight/checks.h"
 #include "preflight/devices.h"
+#include "preflight/text.h"
 
 namespace kymo::preflight {
 namespace {
@@ -103,10 +105,40 @@ void look_at_devices(const Tree& tree, const Options& options, Findings& found) 
   }
 }
 
+// CRIU does not save the size of a file that is only appended to and never read.
+bool has_size_saved(const OpenFile& file) {
+  const std::uint64_t flags = number_of(file.info, "flags", 8);
+  return (flags & O_ACCMODE) != O_WRONLY || (flags & O_APPEND) == 0;
+}
+
+bool may_grow(const OpenFile& file) {
+  if (!S_ISREG(file.mode) || file.links == 0 || file.deleted() || is_memory(file.link))
+    return false;
+  if (file.link.starts_with("/proc/") || file.link.starts_with("/sys/")) return false;
+  return (number_of(file.info, "flags", 8) & O_ACCMODE) != O_RDONLY && has_size_saved(file);
+}
+
+void look_at_growing_files(const Tree& tree, const Options& options, Findings& found) {
+  if (!options.leave_running) return;
+  for (const Member& member : tree.members) {
+    for (const OpenFile& file : member.files) {
+      if (!may_grow(file)) continue;
+      found.add(
+          Grade::warns, kMayGrow, place_of(member, file),
+          "a file is open for writing, and CRIU restores this dump only as long as the file has "
+          "its present size",
+          "Keep a copy of the file as it is now, or cut it to this size before a restore "
+          "(truncate -s SIZE FILE). CRIU accepts another size if a program opens the file "
+          "only for appending (O_WRONLY | O_APPEND, >> in a shell).");
+    }
+  }
+}
+
 constexpr std::array kFileChecks{Check{"big deleted files", look_at_big_deleted_files},
                                  Check{"big deleted mappings", look_at_big_deleted_mappings},
                                  Check{"other names", look_at_other_names},
-                                 Check{"devices", look_at_devices}};
+                                 Check{"devices", look_at_devices},
+                                 Check{"growing files", look_at_growing_files}};
 
 }  // namespace
 

@@ -14,6 +14,7 @@ struct PlannedDump {
   std::string home;
   bool container = false;
   std::string bundle{};  // of the container. Empty: not known
+  bool leave_running = false;
 };
 
 // The options that CRIU will have: those that were asked for, and those of its own configuration

@@ -27,4 +27,8 @@ Result<nlohmann::json> read_checkpoint_record(const std::string& directory);
 // record still says "started", but the images have their final name, which only complete images get.
 bool is_complete(const nlohmann::json& record, const std::string& directory);
 
+// "stdout" or "stderr" if the path is that of an output file which kymod made for the job of this record, in any state
+// directory: .../jobs/ID/stdout. Such a file is no file of the program, and a restore makes it anew. Else empty.
+std::string output_file_at(const nlohmann::json& record, const std::string& path);
+
 }  // namespace kymo::report

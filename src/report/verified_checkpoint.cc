@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <utility>
+#include <vector>
 
 #include "base/json_object.h"
 #include "report/checkpoint_record.h"
@@ -85,6 +86,9 @@ Result<runtime::PlannedRestore> planned_restore(const std::string& path) {
   planned.container = container.is_object();
   if (kymo::text_of(container, "runtime") == "runc")
     planned.bundle = kymo::text_of(container, "bundle");
+  std::erase_if(planned.needs.files, [&](const criu::NeededFile& file) {
+    return !output_file_at(*record, file.path).empty();
+  });
   return planned;
 }
 

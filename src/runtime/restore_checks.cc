@@ -101,6 +101,24 @@ void look_at_pids(const PlannedRestore& planned, Findings& found,
 // The reader of the images, which has no rights, answers in JSON, where bytes that are not UTF-8 become this character.
 constexpr std::string_view kNotUtf8 = "\xEF\xBF\xBD";
 
+// The size of a regular file at the dump and now.
+void add_size(const std::string& path, std::uint64_t then, std::uint64_t now, Findings& found) {
+  const bool grew = now > then;
+  std::string what = path + ", " + std::to_string(then) + " bytes then, " + std::to_string(now) +
+                     " now: " + std::to_string(grew ? now - then : then - now);
+  what += grew ? " more" : " fewer";
+  std::string remedy;
+  if (grew) {
+    remedy = "If the program has only appended to it, keep a copy and cut the file: truncate -s " +
+             std::to_string(then) + " " + path + ". Else put the old file back.";
+  } else {
+    remedy = "Put the old file back.";
+  }
+  found.add(Grade::refuses, "file-size", object_place(std::move(what)),
+            grew ? "a file is larger than at the dump" : "a file is smaller than at the dump",
+            remedy);
+}
+
 void look_at_file(const criu::NeededFile& file, Findings& found,
                   std::vector<std::string>& not_seen) {
   if (file.path.find(kNotUtf8) != std::string::npos) {
@@ -123,9 +141,7 @@ void look_at_file(const criu::NeededFile& file, Findings& found,
     return;
   }
   if (file.size && S_ISREG(seen.stx_mode) && seen.stx_size != *file.size) {
-    found.add(Grade::refuses, "file-size",
-              object_place(file.path + ", " + std::to_string(*file.size) + " bytes then, " +
-                           std::to_string(seen.stx_size) + " now"));
+    add_size(file.path, *file.size, seen.stx_size, found);
   } else if (file.mode != 0 && seen.stx_mode != file.mode) {
     found.add(Grade::refuses, "file-mode", object_place(file.path));
   } else if (!file.build_id.empty()) {
@@ -397,6 +413,24 @@ Result<void> check_locks(const std::vector<criu::NeededLock>& locks) {
   const std::vector<preflight::Finding> findings = found.take();
   return findings.empty() ? Result<void>()
                           : Error{Code::failed_precondition, preflight::line_of(findings.front())};
+}
+
+Result<void> check_sizes(const std::vector<criu::NeededFile>& files) {
+  Findings found;
+  for (const criu::NeededFile& file : files) {
+    struct stat seen {};
+    if (!file.size || ::stat(file.path.c_str(), &seen) != 0 || !S_ISREG(seen.st_mode)) continue;
+    const auto now = static_cast<std::uint64_t>(seen.st_size);
+    if (now != *file.size) add_size(file.path, *file.size, now, found);
+  }
+  const std::vector<preflight::Finding> findings = found.take();
+  if (findings.empty()) return {};
+  std::string line = preflight::line_of(findings.front());
+  if (findings.size() > 1) {
+    line +=
+        ". " + std::to_string(findings.size() - 1) + " more of its files: kymo check lists them";
+  }
+  return Error{Code::failed_precondition, std::move(line)};
 }
 
 PlannedRestore planned_restore_of(const json& object) {

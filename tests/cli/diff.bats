@@ -268,6 +268,21 @@ END
   [ "$status" -eq 1 ]
 }
 
+@test "CI could not tell slower from not compared: both were exit 1" {
+  for verdict in "--fail-on-change 10%" "--fail-on-increase 10%"; do
+    refused 2 "none.tsv" diff first.tsv none.tsv $verdict
+    refused 2 "none.tsv" diff --base first.tsv --new none.tsv $verdict
+    refused 2 "no recording has it" diff first.tsv second.tsv --metric nothing $verdict
+  done
+  printf 'not a header\n' >"$dir/damaged.tsv"
+  refused 2 "not the header" diff first.tsv "$dir/damaged.tsv" --fail-on-change 10%
+  run --separate-stderr "$kymo" diff --base old-?.tsv --new new-?.tsv --fail-on-change 10% --html "$dir/none/x.html"
+  [ "$status" -eq 2 ]
+  stacks "$dir/one.pb.gz" cpu '1\tmain'
+  refused 2 "No such file" diff "$dir/one.pb.gz" "$dir/none.pb.gz" --fail-on-change 10%
+  refused 2 "start kymod" history job --fail-on-regression 10% --socket "$dir/none"
+}
+
 @test "with too few runs CI does not pass: exit 3, and the number of runs that is needed" {
   run --separate-stderr "$kymo" diff --base old-[0-3].tsv --new new-[0-3].tsv --fail-on-change 10%
   [ "$status" -eq 3 ]
@@ -364,7 +379,7 @@ END
   run --separate-stderr "$kymo" diff "$dir/old" "$dir/new"
   [ "$status" -eq 0 ]
   [[ "$output" != *"compared"* ]]
-  refused 1 "no .tsv file there" diff "$dir/old" "$dir/new" --fail-on-change 10%
+  refused 2 "no .tsv file there" diff "$dir/old" "$dir/new" --fail-on-change 10%
   # If the name of a recording is mistyped, kymo must report it, and not compare only the images.
   for end in tsv meta.json; do mkdir -p "$dir/old/recordings"; cp "old-0.$end" "$dir/old/recordings/dump.$end"; done
   refused 1 "no such recording, only dump" diff "$dir/old" "$dir/new" --recording dmp

@@ -246,6 +246,15 @@ TEST(JobsTest, TheOldestCheckpointsMakeRoomAndOthersPlacesAreLeftAlone) {
     return kymod.log().find("made room: removed the oldest checkpoint") != std::string::npos;
   }));
   EXPECT_EQ(kymod.kymo_json({"history", "work"})["runs"].size(), 5U) << "the history must be kept";
+  // Before the fix, only the docs said that a limit acts at the start: the log named each after it was gone.
+  kymod.restart({"--keep-bytes", "1"});
+  ASSERT_TRUE(kymod.logs("made room: removed the oldest checkpoint"));
+  const std::string log = kymod.log();
+  const std::size_t said = log.find("removing 2 old checkpoints with ");
+  EXPECT_LT(said, log.find("made room: ")) << log;
+  EXPECT_NE(log.find("2 complete ones, more than --keep-count 2 and --keep-bytes 1 B allow"),
+            std::string::npos)
+      << log;
 }
 
 // Undoes what the test did to the disk of the checkpoints, before kymod is stopped.

@@ -103,7 +103,7 @@ void compare_recordings(Context& context, const DiffArguments& arguments, const 
               << report::text_of(*diff, arguments.rows, allowed_by(arguments), context.verbose);
   }
   if (!arguments.page.empty()) make_diff_data(context, arguments, *diff, checkpoints, data);
-  if (arguments.allowed_change) {
+  if (arguments.allowed_change && context.exit_code == 0) {
     context.exit_code = exit_code_of(report::check_change(*diff, *allowed_by(arguments)).outcome());
   }
 }
@@ -124,7 +124,7 @@ void compare_stacks(Context& context, const DiffArguments& arguments, std::strin
       {arguments.before, arguments.after, arguments.only_for_recordings, arguments.value,
        arguments.phase, arguments.allowed_change, arguments.rows, !arguments.page.empty()},
       data);
-  if (outcome) context.exit_code = exit_code_of(*outcome);
+  if (outcome && context.exit_code == 0) context.exit_code = exit_code_of(*outcome);
 }
 
 void compare_sets(Context& context, const DiffArguments& arguments, std::string& data) {
@@ -235,6 +235,7 @@ void print_diff(Context& context, const DiffArguments& arguments) {
     throw CLI::ValidationError("--to",
                                "the range ends before it begins: --to must be larger than --from");
   }
+  if (arguments.allowed_change) context.failed_code = kNoVerdict;
   compare(context, arguments, sets);
 }
 
@@ -276,8 +277,9 @@ void add_recording_options(CLI::App& diff, const std::shared_ptr<DiffArguments>&
             arguments->allowed_change = parse_share("--fail-on-change", text);
           },
           "Exit with 1 if a metric changed by more than this and by more than noise, with 3 if "
-          "there are too few recordings to tell; of stack profiles: if the share of a function "
-          "changed by more than this part of the whole profile")
+          "there are too few recordings to tell, with 2 if they could not be compared; of stack "
+          "profiles: if the share of a function changed by more than this part of the whole "
+          "profile")
       ->option_text("PERCENT");
   diff.add_option_function<std::string>(
           "--fail-on-increase",

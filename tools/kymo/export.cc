@@ -168,7 +168,10 @@ void add_export(CLI::App& app, Context& context) {
           "RECORDING", arguments->paths,
           "Recordings (.tsv, .tsv.zst), or directories that hold recordings, such as a checkpoint")
       ->required();
-  verb->add_option("-o,--output", arguments->output, "File to write (-: standard output)")
+  verb->add_option(
+          "-o,--output", arguments->output,
+          "File to write (-: standard output); of several recordings, such as the dump and "
+          "the restore of a checkpoint, out.csv becomes out-dump.csv and out-restore.csv")
       ->required();
   verb->add_option("-f,--format", arguments->format,
                    "Format: perfetto, openmetrics, csv, sqlite or clickhouse (default: from the "

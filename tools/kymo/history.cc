@@ -31,6 +31,7 @@ std::map<std::string, std::string> directories_of_checkpoints(client::Client& cl
 }
 
 void show_history(Context& context, const HistoryArguments& arguments) {
+  if (arguments.options.allowed_regression) context.failed_code = kNoVerdict;
   Result<client::Client> client = client::Client::connect(context.socket);
   if (!client) return fail(context, client.error());
   const Result<v1::HistoryResponse> response = client->history(arguments.request);
@@ -102,7 +103,7 @@ void add_history(CLI::App& app, Context& context) {
             arguments->options.allowed_regression = parse_share("--fail-on-regression", text);
           },
           "Exit with 1 if the newest run is worse by more than this and by more than noise, with 3 "
-          "if the runs are too few or too noisy to tell")
+          "if the runs are too few or too noisy to tell, with 2 if the history could not be read")
       ->option_text("PERCENT");
   history
       ->add_option("--newest", arguments->options.newest,

@@ -18,7 +18,7 @@ void say(const std::string& text) {
 
 void fail(Context& context, const Error& error) {
   say(error.message);
-  context.exit_code = 1;
+  context.exit_code = context.failed_code;
 }
 
 void print_json(const nlohmann::json& json) {

@@ -163,7 +163,10 @@ void add_report(CLI::App& app, Context& context) {
   verb->add_flag("-q,--quiet", context.quiet, "With --html: print no report");
   verb->add_option(
       "--html", arguments->page,
-      "Write to this file an HTML page with charts that can be zoomed; it works without a network");
+      "Write to this file an HTML page with charts that can be zoomed; it works without a network; "
+      "of "
+      "several recordings, such as the dump and the restore of a checkpoint, run.html becomes "
+      "run-dump.html and run-restore.html");
   verb->add_option(
           "--from", arguments->from_s,
           "With --html, for a long recording: beginning of the range of which the page keeps "

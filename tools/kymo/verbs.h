@@ -17,6 +17,9 @@ constexpr int kWrongUsage = 2;
 
 // The exit code of a comparison without a clear result.
 constexpr int kCannotTell = 3;
+// The exit code of a verb that was asked for a verdict (--fail-on-...) and failed: there, 1 means a change. As in
+// diff(1), cmp(1) and grep(1).
+constexpr int kNoVerdict = 2;
 
 // The exit codes if a command cannot be run, as in a shell.
 constexpr int kCannotRun = 126;
@@ -40,6 +43,7 @@ struct Context {
   bool verbose = false;           // -v: print the details, too
   bool quiet = false;             // -q: print errors and warnings only
   int exit_code = 0;
+  int failed_code = 1;  // what fail() makes of exit_code
 };
 
 // Adds -v, --verbose.

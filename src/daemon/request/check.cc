@@ -65,22 +65,25 @@ class Look {
   bool counted_ = true;
 };
 
-preflight::Options options_for(const Target& target, const v1::CheckpointOptions& asked) {
+preflight::Options options_for(const Target& target, const v1::CheckpointOptions& asked,
+                               bool leave_running) {
   const char* const home = std::getenv("HOME");
   return preflight::options_of({.asked = asked,
                                 .home = home == nullptr ? "" : home,
                                 .container = !target.id.empty(),
-                                .bundle = target.bundle});
+                                .bundle = target.bundle,
+                                .leave_running = leave_running});
 }
 
-Result<preflight::Report> look(const Target& target, const v1::CheckpointOptions& asked) {
+Result<preflight::Report> look(const Target& target, const v1::CheckpointOptions& asked,
+                               bool leave_running) {
   Look mine;
   const std::string tried = "check " + target.text();
   if (!mine.allowed()) {
     return Error{Code::resource_exhausted, tried + ": too many checks are under way"};
   }
-  auto report = within(kPatience, [mine = std::move(mine), target, asked] {
-    return preflight::look_at(target.process.pid, options_for(target, asked),
+  auto report = within(kPatience, [mine = std::move(mine), target, asked, leave_running] {
+    return preflight::look_at(target.process.pid, options_for(target, asked, leave_running),
                               {kReadsFor, kMaxBytes});
   });
   if (report) return *std::move(report);
@@ -218,7 +221,7 @@ Result<v1::CheckResponse> check_machine(const Parts& parts) {
 Result<void> refuse_if_sure_to_fail(const Target& target, const v1::DumpRequest& request,
                                     std::vector<preflight::Finding>& seen) {
   if (request.force()) return {};
-  Result<preflight::Report> report = look(target, request.options());
+  Result<preflight::Report> report = look(target, request.options(), request.leave_running());
   if (!report) {
     spdlog::info("dump {}: what could make it fail was not checked: {}", target.text(),
                  report.error().message);
@@ -252,7 +255,7 @@ Result<v1::CheckResponse> check_target(const Parts& parts, const v1::CheckReques
   if (request.target().target_case() == v1::Target::TARGET_NOT_SET) return check_machine(parts);
   const Result<Target> target = find_target(parts, "check", request.target());
   if (!target) return target.error();
-  Result<preflight::Report> report = look(*target, request.options());
+  Result<preflight::Report> report = look(*target, request.options(), false);
   if (!report) return report.error();
   add_refusal(parts, *target, request, *report);
   if (Result<void> room = add_room(parts, *target, request, *report); !room) {

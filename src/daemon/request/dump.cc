@@ -391,6 +391,11 @@ Result<void> call_runtime(DumpContext& c) {
     return explain_deadline(c, *c.outcome.unconfirmed);
   }
   c.dumped = true;
+  for (const preflight::Finding& finding : c.seen_before) {
+    if (finding.failure != preflight::kMayGrow) continue;
+    c.warnings.push_back(
+        report::printable(finding.what + " (" + places_of(finding) + "). " + finding.remedy));
+  }
   return {};
 }
 

@@ -19,6 +19,7 @@
 #include "daemon/request/request.h"
 #include "daemon/request/restore_context.h"
 #include "daemon/request/restore_outcome.h"
+#include "daemon/request/restored_job.h"
 #include "daemon/request/target.h"
 #include "daemon/state/checkpoint_dir.h"
 #include "daemon/state/directory_claim.h"
@@ -249,6 +250,7 @@ runtime::CheckpointOptions options_of(const RestoreContext& c) {
       text_of(told, "root") == "/") {
     options.root = "/";
   }
+  options.inherited.insert(options.inherited.end(), c.outputs_now.begin(), c.outputs_now.end());
   return options;
 }
 
@@ -266,6 +268,21 @@ runtime::RestoreSpec spec_of(const RestoreContext& c) {
   return spec;
 }
 
+// Files that others replace are not opened.
+Result<void> check_sizes(const RestoreContext& c) {
+  std::vector<criu::NeededFile> opened = c.sizes;
+  std::erase_if(opened, [&](const criu::NeededFile& file) {
+    const auto& asked = c.asked.options().inherit_fd();
+    return !report::output_file_at(c.record, file.path).empty() ||
+           std::any_of(asked.begin(), asked.end(),
+                       [&](const auto& other) { return "/" + other.resource() == file.path; });
+  });
+  const Result<void> same = runtime::check_sizes(opened);
+  if (same) return {};
+  return Error{same.error().code, "restore " + c.directory + ": it would fail: " +
+                                      report::printable(same.error().message)};
+}
+
 // Runs before anything is written, so that a refused restore leaves no recording in the checkpoint.
 Result<void> check_restorable(RestoreContext& c) {
   const runtime::Machine there = runtime::machine_of(c.record.value("machine", json::object()));
@@ -277,6 +294,7 @@ Result<void> check_restorable(RestoreContext& c) {
   if (Result<void> own = runtime::check_links(c.paths); !own) {
     return Error{own.error().code, "restore " + c.directory + ": " + own.error().message};
   }
+  if (Result<void> same = check_sizes(c); !same) return same;
   const Result<void> free = runtime::check_locks(c.locks);
   if (free) return {};
   return Error{free.error().code,
@@ -304,6 +322,8 @@ Result<void> verify(RestoreContext& c) {
   c.tree = std::move(seen->tree);
   c.locks = std::move(seen->locks);
   c.paths = std::move(seen->paths);
+  c.sizes = std::move(seen->sizes);
+  c.outputs_then = std::move(seen->outputs);
   return refuse_damaged(c, seen->faults);
 }
 
@@ -337,52 +357,6 @@ Result<void> prepare_directory(RestoreContext& c) {
     if (auto own = open_own_folder(folder); !own) return in_restore(c, own.error());
   }
   return prepare_work_folder("restore " + c.directory, c.to->work());
-}
-
-// Keeps the job from being deleted, and its state from being changed. It may have been deleted meanwhile.
-Result<void> claim_job(RestoreContext& c) {
-  c.job_claim = c.parts.claims.claim("job:" + c.job->id);
-  if (!c.job_claim) {
-    return Error{Code::failed_precondition, "restore " + c.directory +
-                                                ": another request restores or deletes job " +
-                                                c.job->name + ": wait for that to end"};
-  }
-  const Result<store::Job> now = c.parts.store.job(c.job->id);
-  if (!now) {
-    c.job.reset();
-    return now.error().code == Code::not_found ? Result<void>() : now.error();
-  }
-  c.job = *now;
-  c.handover.hold(c.parts.jobs.hold(c.job->id, Jobs::Doing::restore));
-  c.progress.set_target(0, c.job->name);
-  return {};
-}
-
-Result<void> find_job(RestoreContext& c) {
-  const json entry = c.record.value("job", json::object());
-  const std::string id = entry.is_object() ? text_of(entry, "id") : "";
-  if (!id.empty()) {
-    const Result<store::Job> job = c.parts.store.job(id);
-    if (!job && job.error().code != Code::not_found) return job.error();
-    if (job) c.job = *job;
-  }
-  // If the job's container still runs, this restore makes a copy of it under another id. The job
-  // stays with the running container.
-  if (c.job && !c.container.empty()) {
-    const probe::Life life = life_of(*c.job);
-    if (life == probe::Life::unknown) {
-      return Error{Code::unavailable, "restore " + c.directory +
-                                          ": kymod cannot find out now whether process " +
-                                          std::to_string(c.job->pid) + " of job " + c.job->name +
-                                          " still runs: try again"};
-    }
-    if (life == probe::Life::runs) c.job.reset();
-  }
-  // The container may have become a job after the dump, or have been released and adopted again.
-  if (!c.job && !c.container.empty()) {
-    c.job = c.parts.jobs.of_container({c.runtime_kind, c.container});
-  }
-  return c.job ? claim_job(c) : Result<void>();
 }
 
 // The expected bytes are those of the page images, which are nearly all of a checkpoint.
@@ -503,37 +477,6 @@ Result<void> call_runtime(RestoreContext& c) {
   return {};
 }
 
-void note_container(RestoreContext& c) {
-  if (c.container.empty()) return;
-  c.warn_unless(c.parts.jobs.containers().note(c.job->id, {c.runtime_kind, c.container}));
-}
-
-// The process runs already, so that errors here are only warnings.
-Result<void> register_job(RestoreContext& c) {
-  if (c.job) {
-    give_process(*c.job, c.outcome.process);
-    c.job->state = store::JobState::running;
-    c.job->exit_status.reset();
-    c.warn_unless(c.parts.store.update_job(*c.job));
-    if (std::string warning = unstored_warning(c.parts.store); !warning.empty()) {
-      c.warnings.push_back(std::move(warning));
-    }
-    note_container(c);
-    return {};
-  }
-  // The new job has the container's id as its name if the user chose that id, else the program's name.
-  const bool chosen =
-      runtime::row_of(c.runtime_kind).has_bundles && !c.parts.jobs.find(c.container);
-  Result<store::Job> job = c.parts.jobs.adopt(c.outcome.process, chosen ? c.container : "");
-  if (job) {
-    c.job = *job;
-    note_container(c);
-  } else {
-    c.warnings.push_back("the restored process did not become a job: " + job.error().message);
-  }
-  return {};
-}
-
 constexpr auto kRestoreSteps = std::to_array<Step<RestoreContext>>({
     {"confirm", confirm, "files"},
     {"validate", validate},
@@ -547,6 +490,7 @@ constexpr auto kRestoreSteps = std::to_array<Step<RestoreContext>>({
     {"check", check_restorable, "runtime"},
     {"prepare directory", prepare_directory, "files"},
     {"find job", find_job, "store"},
+    {"find output", find_output, "files"},
     {"estimate size", estimate_size, "files"},
     {"begin recording", begin_recording, "recording"},
     {"note restore", note_restore, "files"},

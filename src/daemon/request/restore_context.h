@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/file.h"
+#include "criu/options.h"
 #include "daemon/request/deadline.h"
 #include "daemon/request/request.h"
 #include "daemon/state/checkpoint_dir.h"
@@ -33,15 +34,20 @@ struct RestoreContext : Request {
   nlohmann::json record =
       nlohmann::json::object();  // checkpoint.json, which anyone may have written; or empty
   runtime::Kind runtime_kind = runtime::Kind::process;
-  std::string container;                      // the id of a container
-  std::string container_name;                 // for messages; empty: not known
-  std::string bundle;                         // of a runc container
-  std::vector<criu::ImageProcess> tree;       // the processes in the images
-  std::vector<criu::NeededLock> locks;        // that they hold
-  std::vector<std::string> paths;             // of files that they had open or mapped
-  std::optional<CheckpointDir> to;            // where log and recording go
-  std::uint64_t page_bytes = 0;               // in the images
-  std::vector<std::string> machine_warnings;  // what may make it fail; an error names them
+  std::string container;                         // the id of a container
+  std::string container_name;                    // for messages; empty: not known
+  std::string bundle;                            // of a runc container
+  std::vector<criu::ImageProcess> tree;          // the processes in the images
+  std::vector<criu::NeededLock> locks;           // that they hold
+  std::vector<std::string> paths;                // of files that they had open or mapped
+  std::vector<criu::NeededFile> sizes;           // of those of which CRIU compares the size
+  bool job_is_new = false;                       // this restore has listed the job
+  std::vector<std::string> outputs_then;         // files that may have been the job's output
+  std::vector<criu::InheritedFile> outputs_now;  // the process gets these instead of those
+  std::vector<std::string> outputs_made;         // by this restore
+  std::optional<CheckpointDir> to;               // where log and recording go
+  std::uint64_t page_bytes = 0;                  // in the images
+  std::vector<std::string> machine_warnings;     // what may make it fail; an error names them
   RestoreNote note;
   runtime::RestoreOutcome outcome;
   std::uint64_t away_ns = 0;  // since its dump stopped it; 0: not known

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "daemon/request/refusal.h"
+#include "daemon/request/restored_job.h"
 #include "daemon/request/run_record.h"
 #include "daemon/request/target.h"
 #include "daemon/state/stats_json.h"
@@ -69,6 +70,7 @@ void conclude(RestoreContext& c, const Result<void>& result) {
   if (c.outcome.stats) about["stats"] = to_json(*c.outcome.stats);
   if (c.away_ns != 0) about["away_ns"] = c.away_ns;
   c.end_recording(result, std::move(about));
+  if (!result) drop_new_job(c);
   if (c.parts.store.unstored() > 0) c.note.keep();
   c.note = {};
 }

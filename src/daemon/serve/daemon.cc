@@ -132,6 +132,7 @@ struct Daemon::State {
   std::vector<OpenRestore>
       open_restores;  // after the start, of the thread that deletes checkpoints
   std::uint64_t looks = 0;
+  bool said_what_goes = false;
   std::string no_room;  // the last logged reason why no room could be made
 };
 
@@ -345,6 +346,10 @@ void Daemon::State::delete_old_checkpoints() {
   // Without a bound, only failed checkpoints are removed. To look for them once a minute is enough.
   const bool bounded = config.keep_bytes != 0 || config.keep_count != 0;
   if (!bounded && looks++ % kLooksAMinute != 0) return;
+  if (!std::exchange(said_what_goes, true)) {
+    // A new limit, or a mistaken one, may remove many at the start.
+    if (const std::string text = planned_removal(parts()); !text.empty()) spdlog::warn("{}", text);
+  }
   std::string trouble = make_room(parts());
   if (!trouble.empty() && trouble != no_room) spdlog::warn("{}", trouble);
   no_room = std::move(trouble);

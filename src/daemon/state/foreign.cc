@@ -53,15 +53,26 @@ Result<std::string> look(const std::string& images_dir) {
   for (const criu::ImageProcess& process : seen.tree) tree.push_back(json_of(process));
   json locks = json::array();
   json paths = json::array();
+  json sizes = json::array();
+  json outputs = json::array();
   const criu::Needs needs = criu::read_needs(*images);
+  for (const criu::NeededFile& file : needs.files) {
+    const bool may_be = file.path.ends_with("/stdout") || file.path.ends_with("/stderr");
+    if (may_be) outputs.push_back(file.path);
+  }
   if (!needs.own_mounts) {
     for (const criu::NeededLock& lock : needs.locks) locks.push_back(runtime::to_json(lock));
-    for (const criu::NeededFile& file : needs.files) paths.push_back(file.path);
+    for (const criu::NeededFile& file : needs.files) {
+      paths.push_back(file.path);
+      if (file.size) sizes.push_back({{"path", file.path}, {"size", *file.size}});
+    }
   }
   return json_text(json{{"tree", std::move(tree)},
                         {"faults", seen.faults},
                         {"locks", std::move(locks)},
-                        {"paths", std::move(paths)}});
+                        {"paths", std::move(paths)},
+                        {"sizes", std::move(sizes)},
+                        {"outputs", std::move(outputs)}});
 }
 
 Result<std::string> look_at_shape(const std::string& images_dir) {
@@ -212,6 +223,12 @@ Result<ImagesSeen> ForeignFiles::look_at_images(const std::string& images_dir,
   seen.locks = runtime::locks_of(member(*answer, "locks"));
   for (const json& path : member(*answer, "paths")) {
     if (path.is_string()) seen.paths.push_back(path.get<std::string>());
+  }
+  for (const json& file : member(*answer, "sizes")) {
+    seen.sizes.push_back({text_of(file, "path"), number_of(file, "size")});
+  }
+  for (const json& path : member(*answer, "outputs")) {
+    if (path.is_string()) seen.outputs.push_back(path.get<std::string>());
   }
   if (seen.tree.empty() && seen.faults.empty()) {
     return Error{Code::data_loss, images_dir + ": it holds no process"};

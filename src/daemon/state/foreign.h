@@ -28,6 +28,10 @@ struct ImagesSeen {
   std::vector<criu::NeededLock> locks;
   // The files of this machine that were open or mapped.
   std::vector<std::string> paths;
+  // Those of these files of which CRIU compares the size, with it.
+  std::vector<criu::NeededFile> sizes;
+  // Those of all files that were open, also in a mount namespace, whose name a job's output file may have.
+  std::vector<std::string> outputs;
 };
 
 // Reads images, recordings and HTTP requests that somebody else may have made. Each is read in a

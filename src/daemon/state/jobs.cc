@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <random>
 #include <string_view>
+#include <utility>
 
 #include "base/clock.h"
 #include "daemon/state/kinds.h"
@@ -54,11 +55,13 @@ std::string base_name(const std::string& program) {
   return base;
 }
 
+constexpr std::string_view kIdDigits = "0123456789abcdef";
+constexpr std::size_t kIdLength = 13;
+
 std::string new_id() {
-  constexpr std::string_view kDigits = "0123456789abcdef";
   std::random_device random;
   std::string id = "j";  // so that an id is never digits alone, which would look like a pid
-  for (int i = 0; i < 12; ++i) id += kDigits[random() % kDigits.size()];
+  while (id.size() < kIdLength) id += kIdDigits[random() % kIdDigits.size()];
   return id;
 }
 
@@ -122,6 +125,11 @@ std::optional<store::Job> job_with(store::Store& store, const std::string& id,
   Result<store::Job> now = store.job(id);
   const bool same = now && now->pid == process.pid && now->start_ticks == process.start_ticks;
   return same ? std::optional(*std::move(now)) : std::nullopt;
+}
+
+bool is_job_id(const std::string& id) {
+  return id.size() == kIdLength && id.front() == 'j' &&
+         id.find_first_not_of(kIdDigits, 1) == std::string::npos;
 }
 
 void give_process(store::Job& job, const runtime::ProcessId& process) {
@@ -211,7 +219,7 @@ Result<store::Job> Jobs::run(const runtime::Runtimes& runtimes, const v1::RunReq
   job.name = request.name();
   job.command = {request.command().begin(), request.command().end()};
   job.created_unix_ns = unix_ns();
-  const std::string folder = state_dir_ + "/jobs/" + job.id;
+  const std::string folder = folder_of(job.id);
   job.stdout_path = folder + "/stdout";
   job.stderr_path = folder + "/stderr";
   runtime::RunSpec spec{job.command,
@@ -271,6 +279,17 @@ Result<store::Job> Jobs::adopt(const runtime::ProcessId& process, const std::str
   give_process(job, process);
   job.created_unix_ns = unix_ns();
   if (Result<void> ok = reserve(job, base_name(seen->name)); !ok) return ok.error();
+  return job;
+}
+
+Result<store::Job> Jobs::take_over(store::Job job) {
+  const std::string name = std::exchange(job.name, {});
+  const std::string program = job.command.empty() ? "" : job.command.front();
+  const bool possible = !name.empty() && check_name(name).ok();
+  job.state = store::JobState::dumped;
+  job.created_unix_ns = unix_ns();
+  if (possible && !store_.job(name)) job.name = name;
+  if (Result<void> ok = reserve(job, base_name(possible ? name : program)); !ok) return ok.error();
   return job;
 }
 

@@ -23,6 +23,8 @@ namespace kymo::daemon {
 std::optional<store::Job> job_with(store::Store& store, const std::string& id,
                                    const runtime::ProcessId& process);
 
+// Whether kymod could have made this id: "j" and twelve hexadecimal digits. Others may not become part of a path.
+bool is_job_id(const std::string& id);
 // Gives the job this process, which runs in the present boot.
 void give_process(store::Job& job, const runtime::ProcessId& process);
 // Whether the job's process still runs. After a restart of the machine, another one that has its pid and start time is
@@ -79,6 +81,13 @@ class Jobs {
   // made from that of the program. The process is not kymod's child, so its exit status will not be
   // known.
   Result<store::Job> adopt(const runtime::ProcessId& process, const std::string& name = {});
+  // Lists a job that this kymod does not know as dumped. Its id must be one (is_job_id()), and no request may list the same
+  // one at the same time. It gets its name if that is possible and free, else one that is made from it.
+  Result<store::Job> take_over(store::Job job);
+  // The folder of the files of the job with this id.
+  [[nodiscard]] std::string folder_of(const std::string& id) const {
+    return state_dir_ + "/jobs/" + id;
+  }
   // Forgets a job. Its process runs on if it runs.
   Result<void> remove(const store::Job& job);
   // Which jobs are containers.

@@ -25,12 +25,13 @@ std::string owner_of(const store::Checkpoint& checkpoint) {
          std::to_string(checkpoint.start_ticks) + " " + checkpoint.boot_id;
 }
 
+constexpr std::uint64_t kFailedKept = 10;  // of each job, if no count is given
+
 // Failed checkpoints have no images, but their logs and recordings fill the disk as well. Processes that
 // are no job count as one, because each has a pid of its own.
 std::vector<store::Checkpoint> failed_beyond(const std::vector<store::Checkpoint>& all,
                                              const std::string& state_dir,
                                              const SpaceBound& bound) {
-  constexpr std::uint64_t kFailedKept = 10;  // of each job, if no count is given
   const std::uint64_t most = bound.count != 0 ? bound.count : kFailedKept;
   std::map<std::string, std::uint64_t> seen;  // by job, from the newest on
   std::vector<store::Checkpoint> out;
@@ -45,7 +46,58 @@ std::vector<store::Checkpoint> failed_beyond(const std::vector<store::Checkpoint
   return out;
 }
 
+// Oldest first. The others fill no disk, and none of them is the newest that a job can be restored from.
+std::vector<store::Checkpoint> checkpoints_on_disk(const Parts& parts) {
+  std::vector<store::Checkpoint> all = parts.store.checkpoints();
+  const std::map<std::string, std::string> moved = find_gone(all);
+  std::erase_if(all, [&](const store::Checkpoint& one) { return moved.contains(one.id); });
+  return all;
+}
+
+SpaceBound bound_of(const Parts& parts) {
+  return {parts.config.keep_bytes, parts.config.keep_count};
+}
+
+std::string count_of(std::size_t count, const std::string& kind) {
+  return std::to_string(count) + " " + kind + (count == 1 ? " one" : " ones");
+}
+
+std::string allowed_by(const SpaceBound& bound) {
+  const std::string count = "--keep-count " + std::to_string(bound.count);
+  const std::string bytes = "--keep-bytes " + report::bytes(bound.bytes);
+  if (bound.bytes == 0) return count + " allows";
+  return bound.count == 0 ? bytes + " allows" : count + " and " + bytes + " allow";
+}
+
 }  // namespace
+
+std::string text_of_removal(const std::vector<store::Checkpoint>& removed,
+                            const SpaceBound& bound) {
+  if (removed.empty()) return {};
+  std::uint64_t bytes = 0;
+  std::size_t failed = 0;
+  for (const store::Checkpoint& one : removed) {
+    bytes += one.image_bytes;
+    if (one.state == store::CheckpointState::failed) ++failed;
+  }
+  const std::size_t complete = removed.size() - failed;
+  std::string text = "removing " + std::to_string(removed.size()) + " old " +
+                     (removed.size() == 1 ? "checkpoint" : "checkpoints") + " with " +
+                     report::bytes(bytes) + " of images now: ";
+  if (complete != 0) {
+    text += count_of(complete, "complete") + ", more than " + allowed_by(bound);
+  }
+  if (failed == 0) return text;
+  const std::uint64_t kept = bound.count != 0 ? bound.count : kFailedKept;
+  return text + (complete == 0 ? "" : "; ") + count_of(failed, "failed") +
+         ", of which the newest " + std::to_string(kept) + " of each job stay";
+}
+
+std::string planned_removal(const Parts& parts) {
+  const SpaceBound bound = bound_of(parts);
+  return text_of_removal(beyond_bound(checkpoints_on_disk(parts), parts.config.state_dir, bound),
+                         bound);
+}
 
 std::vector<store::Checkpoint> beyond_bound(const std::vector<store::Checkpoint>& all,
                                             const std::string& state_dir, const SpaceBound& bound) {
@@ -75,15 +127,12 @@ std::vector<store::Checkpoint> beyond_bound(const std::vector<store::Checkpoint>
 }
 
 std::string make_room(const Parts& parts) {
-  const SpaceBound bound{parts.config.keep_bytes, parts.config.keep_count};
+  const SpaceBound bound = bound_of(parts);
   std::vector<std::string> troubles;
   std::set<std::string> tried;
   // A deletion may take long, and somebody may delete the newest checkpoint meanwhile: looks again before each.
   const auto next = [&]() -> std::optional<store::Checkpoint> {
-    std::vector<store::Checkpoint> all = parts.store.checkpoints();
-    const std::map<std::string, std::string> moved = find_gone(all);
-    // They fill no disk, and none of them is the newest that a job can be restored from.
-    std::erase_if(all, [&](const store::Checkpoint& one) { return moved.contains(one.id); });
+    const std::vector<store::Checkpoint> all = checkpoints_on_disk(parts);
     for (store::Checkpoint& one : beyond_bound(all, parts.config.state_dir, bound)) {
       if (tried.insert(one.id).second) return std::move(one);
     }

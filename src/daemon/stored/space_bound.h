@@ -24,6 +24,13 @@ struct SpaceBound {
 std::vector<store::Checkpoint> beyond_bound(const std::vector<store::Checkpoint>& all,
                                             const std::string& state_dir, const SpaceBound& bound);
 
+// How many of these checkpoints, which beyond_bound() returned, are about to be deleted, and why: one line for the log.
+// Empty if there are none.
+std::string text_of_removal(const std::vector<store::Checkpoint>& removed, const SpaceBound& bound);
+
+// The same of those that make_room() deletes now. Threads: any.
+std::string planned_removal(const Parts& parts);
+
 // Deletes checkpoints as --keep-bytes and --keep-count say, and old failed ones. Logs each. Those in use stay until
 // the next call. Returns what went wrong; empty if nothing did.
 // Threads: one.

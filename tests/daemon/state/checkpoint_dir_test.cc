@@ -46,6 +46,18 @@ TEST(CheckpointDirTest, ARecordThatIsTooLargeIsDamaged) {
   EXPECT_EQ(report::read_checkpoint_record(folder.path()).error().code, Code::data_loss);
 }
 
+TEST(CheckpointDirTest, OnlyTheOutputFilesOfItsOwnJobAreKymods) {
+  const nlohmann::json record{{"job", {{"id", "j0123456789ab"}, {"name", "web"}}}};
+  const auto at = [&](const std::string& path) { return report::output_file_at(record, path); };
+  EXPECT_EQ(at("/var/lib/kymo/jobs/j0123456789ab/stdout"), "stdout");
+  EXPECT_EQ(at("/elsewhere/jobs/j0123456789ab/stderr"), "stderr");
+  for (const char* no : {"", "stdout", "jobs/j0123456789ab/stdout", "/jobs/j0123456789ab/other",
+                         "/jobs/j0123456789ac/stdout", "/jobs/j0123456789ab/x/stdout"}) {
+    EXPECT_EQ(at(no), "") << no;
+  }
+  EXPECT_EQ(report::output_file_at(nlohmann::json::object(), "/jobs//stdout"), "");
+}
+
 TEST(CheckpointDirTest, ACommandOfAnyLengthLeavesARecordThatCanBeRead) {
   const test::TemporaryDirectory folder;
   const CheckpointDir dir(folder.path());

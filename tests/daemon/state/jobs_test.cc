@@ -5,6 +5,8 @@
 
 #include <future>
 #include <memory>
+#include <string>
+#include <utility>
 
 #include "daemon/state/kinds.h"
 #include "probe/boot.h"
@@ -93,6 +95,35 @@ TEST(JobsTest, AfterARestartOfTheMachineAnotherProcessIsNotTakenForTheJob) {
   EXPECT_FALSE(parts.jobs.of_process({self.pid, self.start_ticks}));
   parts.jobs.refresh();
   EXPECT_EQ(parts.store->job(job.id)->state, store::JobState::exited);
+}
+
+TEST(JobsTest, AJobThatIsTakenOverKeepsItsIdAndItsNameIfThatIsFree) {
+  JobParts parts;
+  const auto take_over = [&](const std::string& id, const std::string& name) {
+    store::Job job;
+    job.id = id;
+    job.name = name;
+    job.command = {"/usr/bin/server", "--port", "1"};
+    const Result<store::Job> taken = parts.jobs.take_over(std::move(job));
+    EXPECT_TRUE(taken.ok());
+    if (!taken) return std::string();
+    const store::Job seen = parts.store->job(id).value();
+    EXPECT_EQ(seen.state, store::JobState::dumped);
+    return seen.name;
+  };
+  EXPECT_EQ(take_over("j000000000001", "web"), "web");
+  EXPECT_EQ(take_over("j000000000002", "web"), "web-1");
+  EXPECT_EQ(take_over("j000000000003", "../web"), "server-1");
+  EXPECT_EQ(take_over("j000000000004", ""), "server-2");
+}
+
+// A checkpoint.json, which another user may have written, has such an id.
+TEST(JobsTest, OnlyAnIdThatKymodCouldHaveMadeIsOne) {
+  EXPECT_TRUE(is_job_id("j0123456789ab"));
+  for (const char* no : {"", "j", "j0123456789a", "j0123456789abc", "x0123456789ab",
+                         "j0123456789AB", "j../../etc/ab", "j01234/6789ab"}) {
+    EXPECT_FALSE(is_job_id(no)) << no;
+  }
 }
 
 struct ContainerJobs : testing::Test, JobParts {

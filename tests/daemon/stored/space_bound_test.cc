@@ -34,6 +34,23 @@ TEST(SpaceBoundTest, TheOldestGoUntilTheRestFits) {
   EXPECT_EQ(gone(all, {30, 0}), "1 2");
 }
 
+TEST(SpaceBoundTest, WhatIsAboutToGoIsSaidWithTheReason) {
+  store::Checkpoint failed = kept("f", "a", 0);
+  failed.state = store::CheckpointState::failed;
+  EXPECT_EQ(text_of_removal({}, {1, 1}), "");
+  EXPECT_EQ(text_of_removal({kept("1", "a", 1024)}, {0, 2}),
+            "removing 1 old checkpoint with 1 KiB of images now: 1 complete one, more than "
+            "--keep-count 2 allows");
+  EXPECT_EQ(
+      text_of_removal({kept("1", "a", 1024), kept("2", "a", 1024), failed}, {2048, 2}),
+      "removing 3 old checkpoints with 2 KiB of images now: 2 complete ones, more than "
+      "--keep-count 2 and --keep-bytes 2 KiB allow; 1 failed one, of which the newest 2 of each "
+      "job stay");
+  EXPECT_EQ(text_of_removal({failed}, {}),
+            "removing 1 old checkpoint with 0 B of images now: 1 failed one, of which the newest "
+            "10 of each job stay");
+}
+
 TEST(SpaceBoundTest, TheNewestOfAJobNeverGoesHoweverLarge) {
   const std::vector<store::Checkpoint> all = {kept("1", "a", 10), kept("2", "b", 10),
                                               kept("3", "b", 10)};
