@@ -17,7 +17,7 @@ struct FlightRecorderOptions {
   // Keep the rows of at least this time, or of as much time as fits into 64 MiB.
   std::chrono::nanoseconds keep{10'000'000'000};
   // The folder for snapshots whose request names none. It is made when the first snapshot is
-  // written. Empty: the working directory.
+  // written. Empty: the working directory at start(), and so for a relative path.
   std::string directory{};
   // The most snapshots in `directory`. Beyond it, the oldest are removed. There is no limit if
   // `directory` is empty.
@@ -26,9 +26,10 @@ struct FlightRecorderOptions {
   // the slot of the row is handed over, so up to ProfilerOptions::flush late. One on the value of a
   // gauge that is true in the first row fires at once.
   std::vector<std::string> rules{};
-  // The time before and after the row at which the rule fired that its snapshot contains.
+  // The time before and after the row at which the rule fired that its snapshot contains. If
+  // `before` is longer than kept(), snapshots reach back less far, and Profiler::warnings() says so.
   std::chrono::nanoseconds before{5'000'000'000};
-  std::chrono::nanoseconds after{1'000'000'000};
+  std::chrono::nanoseconds after{1'000'000'000};  // at most ten minutes
   // Called when a rule has begun a snapshot, or with the reason why it could not. If the disk then
   // does not take the whole snapshot, it is called once more, with this error. It runs on the
   // thread that writes the snapshot, so several calls may run at once. If this thread cannot be
@@ -51,7 +52,8 @@ struct SnapshotRequest {
 // Threads: the functions of Sink as Sink says; snapshot() from any thread.
 // Memory:  fixed by open().
 // Disk:    at most max_snapshots recordings in the recorder's own folder.
-// Errors:  open() fails if a rule does not parse or names an unknown column. If a snapshot cannot
+// Errors:  open() fails if a rule does not parse or names an unknown column, or if a time of the
+//          options is negative or too long. If a snapshot cannot
 //          be written whole, recording goes on. Profiler::last_sink_error(), warnings() and
 //          TroubleWatch then say how many such snapshots there are and why the first one failed,
 //          and close(), and so Profiler::stop(), fails with data_loss. A request whose files cannot
@@ -72,6 +74,9 @@ class KYMO_API FlightRecorder : public Sink {
   Result<std::string> snapshot(const SnapshotRequest& request, bool wait);
   // The time whose rows are kept at least; 0 unless the sink is open.
   [[nodiscard]] std::chrono::nanoseconds kept() const;
+  // What the options ask for and the recorder cannot do, a line each; known when open() has
+  // returned. Profiler::warnings() has them, too.
+  [[nodiscard]] std::vector<std::string> warnings() const;
 
   Result<void> open(const RecordingInfo& info) override;
   Result<void> write(const Rows& rows) override;

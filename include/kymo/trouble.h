@@ -16,7 +16,8 @@ namespace kymo {
 struct Trouble {
   enum class What : std::uint8_t {
     // The begin or the end of an episode in which it could not keep its rows; or rows that it had
-    // kept, and that somebody else has taken away (sink_error, never over).
+    // kept, and that somebody else has taken away (sink_error, never over). Also, without ticks, if
+    // its list of gaps cannot be written or was taken away, or if its file was moved.
     rows,
     // The callback of `metric` has thrown, or has returned a value that is probably negative. Once
     // for each of the two, never over.
@@ -38,8 +39,8 @@ struct Trouble {
 };
 
 // Reports once that a recorder has begun to lose rows because of its sink, and once that this is
-// over, however often the sink fails in between. Reports once each time that somebody has removed
-// or cut off the file. Reports once that the callback of a metric throws, once that a callback has
+// over, however often the sink fails in between. Reports once each time that somebody has removed,
+// cut off or moved the file, and if its list of gaps is lost or cannot be written. Reports once that the callback of a metric throws, once that a callback has
 // not returned for a second, and once that it has. Reports once each metric that is not recorded
 // because it was registered too late. Reports once that it is used in a child of fork(), in which
 // the recorder is off. Call look() about once a second, from any thread except the

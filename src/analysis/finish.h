@@ -18,8 +18,13 @@ enum class Finish : std::uint8_t {
 };
 
 // Asks the kernel whether the recorder that the metadata names still runs. The pid alone is not
-// enough: a process that started after the recording began is another one. Tests give another
+// enough: another process may have it by now, or in another container. So the metadata has more of
+// the recorder (ProcessIdentity). For an older recording without that, a process that started after
+// the recording began is another one.
+// A recorder in another pid namespace is looked for among all processes that are visible here. From
+// within a container not all are: what is not found there may still run. Tests give another
 // directory as `proc`.
+// Cost: some files of /proc; for a recorder in another pid namespace, one for each process.
 Finish finish_of(const Metadata& metadata, const std::string& proc = "/proc");
 
 // "ended", "writing", "cut short", "unfinished".

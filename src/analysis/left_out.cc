@@ -19,6 +19,18 @@ void LeftOut::add(std::uint64_t line, std::string reason) {
   spans_.push_back({line, line, std::move(reason)});
 }
 
+void LeftOut::add_all(const LeftOut& other, const std::string& name) {
+  lines_ += other.lines_;
+  unlisted_ += other.unlisted_;
+  for (const LeftOutSpan& span : other.spans_) {
+    if (spans_.size() < kMaxSpans) {
+      spans_.push_back({span.first_line, span.last_line, name + ": " + span.reason});
+    } else {
+      unlisted_ += span.last_line - span.first_line + 1;
+    }
+  }
+}
+
 std::vector<std::string> LeftOut::sentences() const {
   std::vector<std::string> sentences;
   for (const LeftOutSpan& span : spans_) {

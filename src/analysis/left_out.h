@@ -26,6 +26,9 @@ class LeftOut {
   // `line` must not be before the line that was added last.
   void add(std::uint64_t line, std::string reason);
 
+  // Adds those of another file, whose name the reasons then begin with.
+  void add_all(const LeftOut& other, const std::string& name);
+
   [[nodiscard]] bool empty() const { return lines_ == 0; }
   [[nodiscard]] std::uint64_t lines() const { return lines_; }
   [[nodiscard]] const std::vector<LeftOutSpan>& spans() const { return spans_; }

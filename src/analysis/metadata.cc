@@ -117,6 +117,9 @@ Result<Metadata> parse_metadata(const std::string& text, const std::string& name
   metadata.kernel = text_of(json, "kernel");
   metadata.interval_ns = number_of(json, "interval_ns");
   metadata.pid = number_of(json, "pid");
+  const Json& process = member(json, "process");
+  metadata.process = {text_of(process, "boot_id"), number_of(process, "pid_namespace"),
+                      number_of(process, "start_ticks")};
   metadata.ring_file = text_of(member(json, "ring"), "file");
   metadata.pace = text_of(json, "pace");
   const Json& spin = member(json, "max_spin_share");

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/process_identity.h"
 #include "kymo/metric.h"
 #include "kymo/result.h"
 #include "kymo/sink.h"
@@ -48,6 +49,7 @@ struct Metadata {  // NOLINT(bugprone-exception-escape): moving its json does no
   std::string kernel;
   std::uint64_t interval_ns = 0;  // 0: unknown
   std::uint64_t pid = 0;
+  ProcessIdentity process;    // what else identifies it; unknown in an older recording
   std::string ring_file;      // of the memory between sampling and writing; empty: none
   std::string pace;           // thrifty or precise; empty: unknown
   double max_spin_share = 0;  // of the precise pace

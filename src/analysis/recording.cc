@@ -8,6 +8,7 @@ namespace kymo::analysis {
 namespace {
 
 constexpr std::size_t kMaxNamed = 5;
+constexpr const char* kOnlyPart = "it is only part ";
 
 // "a, b, c and 7 more"
 std::string some_of(const std::vector<std::string>& names) {
@@ -69,7 +70,8 @@ Result<void> join_metadata(const std::string& path, Recording& recording) {
     recording.metadata = std::move(metadata).value();
     recording.finish = finish_of(*recording.metadata);
     if (std::string sentence = part_sentence(*recording.metadata); !sentence.empty()) {
-      recording.notes.push_back(std::move(sentence));
+      recording.notes.push_back(std::move(sentence) +
+                                "; kymo report reads all parts that you name as one");
     }
     return {};
   }
@@ -116,14 +118,24 @@ void join_gaps(const std::string& path, Recording& recording) {
 
 }  // namespace
 
-std::string part_sentence(const Metadata& metadata) {
+std::vector<std::string> files_of(const Recording& recording) {
+  return recording.parts.empty() ? std::vector<std::string>{recording.path} : recording.parts;
+}
+
+bool is_part_sentence(const std::string& note) {
+  return note.starts_with(kOnlyPart);
+}
+
+std::string part_sentence(const Metadata& metadata, std::uint64_t last_part) {
   const bool first = metadata.previous_part.empty();
   const bool last = metadata.next_part.empty();
   if (first && last) {
     return {};
   }
-  std::string sentence =
-      "it is only part " + std::to_string(metadata.part) + " of a longer recording: ";
+  std::string sentence = last_part > metadata.part ? "it has only the parts " : kOnlyPart;
+  sentence += std::to_string(metadata.part);
+  sentence += last_part > metadata.part ? " to " + std::to_string(last_part) : "";
+  sentence += " of a longer recording: ";
   if (!first) {
     sentence += "the rows before are in " + in_quotes(metadata.previous_part, 64);
   }

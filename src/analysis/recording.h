@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,7 +15,8 @@ namespace kymo::analysis {
 
 // A recording on disk, without its rows: its columns, and what its companion files say.
 struct Recording {
-  std::string path;
+  std::string path;                  // of the first part, if there are several
+  std::vector<std::string> parts;    // the files, if there are several (analysis/joined_parts.h)
   std::vector<ColumnInfo> columns;   // in the order of the header
   std::optional<Metadata> metadata;  // empty if missing or unreadable; then there is a note
   std::optional<Gaps> gaps;          // empty if neither the file nor the metadata lists them
@@ -28,9 +30,14 @@ struct Recording {
 //         become notes.
 Result<Recording> open_recording(const std::string& path);
 
-// A sentence if the recording is one part of a longer one: it has not all of its rows. Otherwise
-// empty.
-std::string part_sentence(const Metadata& metadata);
+// The files with the rows, in their order.
+std::vector<std::string> files_of(const Recording& recording);
+
+// A sentence if the recording is one part of a longer one, or several: it has not all of its rows.
+// Otherwise empty. `last_part`: the number of its last part, if it has several.
+std::string part_sentence(const Metadata& metadata, std::uint64_t last_part = 0);
+// Whether a note is such a sentence about one part.
+bool is_part_sentence(const std::string& note);
 
 using kymo::recording_stem;
 

@@ -4,6 +4,7 @@
 #include <span>
 #include <utility>
 
+#include "analysis/joined_parts.h"
 #include "analysis/row_pieces.h"
 #include "base/rate.h"
 
@@ -123,6 +124,13 @@ void compare_with_metadata(Summary& summary) {
   }
 }
 
+Error rewritten(const std::string& path) {
+  return Error{Code::aborted,
+               "read " + path +
+                   ": another program rewrote it while it was read; try again when that program "
+                   "is done"};
+}
+
 // Sums up a recording, piece by piece in the order of its rows.
 class SummaryBuilder {
  public:
@@ -145,11 +153,10 @@ class SummaryBuilder {
     }
   }
 
+  // The time of the newest row.
+  [[nodiscard]] std::uint64_t last_ns() const { return summary_.last_ns; }
+
   Summary finish(const TsvReader& reader) {
-    for (ColumnBuilder& column : columns_) {
-      summary_.columns.push_back(column.finish(summary_.duration_ns()));
-    }
-    summary_.left_out = reader.left_out();
     if (const Metadata* embedded = reader.embedded_metadata(); embedded != nullptr) {
       summary_.recording.metadata = *embedded;  // now with the statistics from the end of the file
       summary_.recording.finish = finish_of(*embedded);
@@ -157,6 +164,14 @@ class SummaryBuilder {
         summary_.recording.notes.push_back(std::move(note));
       }
     }
+    return finish(reader.left_out());
+  }
+
+  Summary finish(LeftOut left_out) {
+    for (ColumnBuilder& column : columns_) {
+      summary_.columns.push_back(column.finish(summary_.duration_ns()));
+    }
+    summary_.left_out = std::move(left_out);
     compare_with_metadata(summary_);
     return std::move(summary_);
   }
@@ -178,11 +193,40 @@ Result<Summary> summarize(const std::string& path, unsigned threads) {
   if (!reader) {
     return reader.error();
   }
+  if (reader->columns().size() != recording->columns.size()) return rewritten(path);
   SummaryBuilder builder(std::move(recording).value());
   const Result<void> taken =
       take_rows(*reader, threads, [&](const RowPiece& piece) { builder.add(piece); });
   if (!taken) return taken.error();
   return builder.finish(*reader);
+}
+
+Result<Summary> summarize(const std::vector<std::string>& parts, unsigned threads) {
+  if (parts.empty()) return Error{Code::invalid_argument, "read a recording: no file is named"};
+  if (parts.size() == 1) return summarize(parts.front(), threads);
+  auto recording = open_parts(parts);
+  if (!recording) return recording.error();
+  const std::size_t columns = recording->columns.size();
+  SummaryBuilder builder(std::move(recording).value());
+  LeftOut left_out;
+  for (const std::string& path : parts) {
+    auto reader = TsvReader::open(path);
+    if (!reader) return reader.error();
+    if (reader->columns().size() != columns) return rewritten(path);
+    bool in_order = true;
+    const Result<void> taken = take_rows(*reader, threads, [&](const RowPiece& piece) {
+      in_order = in_order && piece.rows.times().front() >= builder.last_ns();
+      if (in_order) builder.add(piece);
+    });
+    if (!taken) return taken.error();
+    if (!in_order) {
+      return Error{Code::data_loss, "read " + path +
+                                        " as a part: its rows begin before those of the part "
+                                        "before end; read it alone"};
+    }
+    left_out.add_all(reader->left_out(), path.substr(path.rfind('/') + 1));
+  }
+  return builder.finish(std::move(left_out));
 }
 
 }  // namespace kymo::analysis

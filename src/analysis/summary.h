@@ -55,5 +55,10 @@ inline constexpr std::uint64_t kRateWindowNs = 10'000'000;
 // Cost:   at most 170 KiB for each column (less if the recording is shorter than 40 s), and less
 //         than 4 MiB for each thread.
 Result<Summary> summarize(const std::string& path, unsigned threads = 0);
+// Reads the parts of one recording as a whole (join_parts()).
+//
+// Errors: also those of open_parts(). data_loss if the rows of a part begin before those of the part
+//         before end.
+Result<Summary> summarize(const std::vector<std::string>& parts, unsigned threads = 0);
 
 }  // namespace kymo::analysis

@@ -2,7 +2,6 @@
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -17,6 +16,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/process_identity.h"
 #include "base/sanitizers.h"
 #include "inside/call_classes.h"
 // After the structures that it names.
@@ -25,8 +25,6 @@
 namespace kymo::inside {
 namespace {
 
-// The inode of the machine's own pid namespace (PROC_PID_INIT_INO of the kernel).
-constexpr ino_t kFirstPidNamespace = 0xEFFFFFFC;
 constexpr unsigned kRoleShift = 8;
 
 struct DestroyInside {
@@ -133,8 +131,7 @@ BpfCounts::BpfCounts(std::unique_ptr<Loaded> loaded, bool pages)
 BpfCounts::~BpfCounts() = default;
 
 Result<std::shared_ptr<BpfCounts>> BpfCounts::load(bool pages) {
-  struct stat own {};
-  if (::stat("/proc/self/ns/pid", &own) == 0 && own.st_ino != kFirstPidNamespace) {
+  if (const std::uint64_t own = own_pid_namespace(); own != 0 && own != kFirstPidNamespace) {
     return Error{Code::failed_precondition,
                  "BPF: kymod runs in a container, in which processes have other pids than for the "
                  "kernel; run it on the host"};

@@ -99,7 +99,7 @@ bool begins_with(const std::string& path, std::string_view begin) {
 
 }  // namespace
 
-Result<std::unique_ptr<MappedCounters>> MappedCounters::open(const std::string& path) {
+Result<std::unique_ptr<MappedCounters>> MappedCounters::open(const std::string& path, pid_t pid) {
   const FileDescriptor fd(::open(path.c_str(), O_RDONLY | kOpenForeign));
   struct stat status {};
   if (!fd.valid() || ::fstat(fd.get(), &status) != 0) {
@@ -116,13 +116,13 @@ Result<std::unique_ptr<MappedCounters>> MappedCounters::open(const std::string& 
     return system_error("cannot map the counter file " + path, errno);
   }
   std::unique_ptr<MappedCounters> counters(new MappedCounters(memory, bytes, path));
-  if (Result<void> checked = counters->check(); !checked) {
+  if (Result<void> checked = counters->check(pid); !checked) {
     return checked.error();
   }
   return counters;
 }
 
-Result<void> MappedCounters::check() const {
+Result<void> MappedCounters::check(pid_t believed) const {
   const CounterFileHeader& header = header_of(memory_);
   const auto foreign = [this](const std::string& why) {
     return Error{Code::invalid_argument, path_ + " is not a counter file that can be read: " + why,
@@ -149,7 +149,8 @@ Result<void> MappedCounters::check() const {
                      std::to_string(header.total_bytes),
                  0};
   }
-  if (!process_maps(pid(), path_)) {
+  const bool runs = (believed != 0 && process_maps(believed, path_)) || process_maps(pid(), path_);
+  if (!runs) {
     return Error{Code::failed_precondition,
                  "the program whose counters are in " + path_ + " is gone: process " +
                      std::to_string(header.pid) +

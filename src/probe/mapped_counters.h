@@ -32,11 +32,14 @@ class MappedCounters {
  public:
   // Errors: not_found, permission_denied, invalid_argument (not a counter file, or another
   //         version), data_loss (truncated), failed_precondition (its program is gone).
-  static Result<std::unique_ptr<MappedCounters>> open(const std::string& path);
+  // `pid`: the process that is believed to have published them. In the file, the program has the
+  // pid of its own pid namespace, such as 1 in a container. 0: not known.
+  static Result<std::unique_ptr<MappedCounters>> open(const std::string& path, pid_t pid = 0);
   ~MappedCounters();
   MappedCounters(const MappedCounters&) = delete;
   MappedCounters& operator=(const MappedCounters&) = delete;
 
+  // The pid of the program, as the file has it.
   [[nodiscard]] pid_t pid() const;
   // The number of metrics that the directory had no room for.
   [[nodiscard]] std::uint64_t unlisted() const;
@@ -47,7 +50,7 @@ class MappedCounters {
 
  private:
   MappedCounters(const void* memory, std::size_t bytes, std::string path);
-  [[nodiscard]] Result<void> check() const;
+  [[nodiscard]] Result<void> check(pid_t believed) const;
 
   const void* memory_;
   std::size_t bytes_;

@@ -97,7 +97,7 @@ Result<std::unique_ptr<LiveSource>> watch_process(pid_t pid) {
     return process.error();
   }
   if (const auto path = probe::find_counter_file(pid); path) {
-    auto counters = probe::MappedCounters::open(*path);
+    auto counters = probe::MappedCounters::open(*path, pid);
     if (!counters) {
       return counters.error();
     }

@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/file_limit.h"
+#include "base/mappings.h"
 #include "base/reap.h"
 #include "base/recording_name.h"
 #include "kymo/registry.h"
@@ -107,11 +108,12 @@ Result<std::unique_ptr<probe::MappedCounters>> add_counters(Registry& registry,
   if (!path) {
     return std::unique_ptr<probe::MappedCounters>();
   }
-  Result<std::unique_ptr<probe::MappedCounters>> counters = probe::MappedCounters::open(*path);
+  Result<std::unique_ptr<probe::MappedCounters>> counters =
+      probe::MappedCounters::open(*path, options.pid);
   if (!counters) {
     return counters;
   }
-  if ((*counters)->pid() != options.pid) {
+  if ((*counters)->pid() != options.pid && !process_maps(options.pid, *path)) {
     return Error{Code::invalid_argument,
                  "the counters in " + *path + " are those of process " +
                      std::to_string((*counters)->pid()) + ", not of " + std::to_string(options.pid),

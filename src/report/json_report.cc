@@ -142,6 +142,7 @@ Json recording_json(const Summary& summary) {
                {"first_ns", summary.first_ns},         {"last_ns", summary.last_ns},
                {"duration_ns", summary.duration_ns()}, {"rate_window_ns", summary.rate_window_ns},
                {"capture", capture_json(summary)},     {"quality", Json::array()}};
+  if (!summary.recording.parts.empty()) json["parts"] = summary.recording.parts;
   for (const analysis::Verdict& verdict : analysis::judge(summary)) {
     json["quality"].push_back(
         {{"level", analysis::to_string(verdict.level)}, {"text", verdict.text}});

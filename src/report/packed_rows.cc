@@ -277,16 +277,22 @@ Result<PackedRows> pack_rows(const analysis::Summary& summary, const PackRequest
   for (std::size_t i = 0; i < summary.columns.size(); ++i) {
     if (!summary.columns[i].idle()) columns.push_back(i + 1);
   }
-  auto reader = analysis::TsvReader::open(summary.recording.path);
-  if (!reader) return reader.error();
   RowPacker packer(std::move(columns), request);
-  analysis::RowBlock block = reader->make_block();
-  for (;;) {
-    const Result<bool> more = reader->next(block);
-    if (!more) return more.error();
-    if (!*more) return packer.finish();
-    packer.add(block);
+  for (const std::string& path : analysis::files_of(summary.recording)) {
+    auto reader = analysis::TsvReader::open(path);
+    if (!reader) return reader.error();
+    if (reader->columns().size() != summary.columns.size()) {
+      return Error{Code::aborted, "read " + path + ": another program rewrote it meanwhile"};
+    }
+    analysis::RowBlock block = reader->make_block();
+    for (;;) {
+      const Result<bool> more = reader->next(block);
+      if (!more) return more.error();
+      if (!*more) break;
+      packer.add(block);
+    }
   }
+  return packer.finish();
 }
 
 }  // namespace kymo::report

@@ -34,6 +34,17 @@ std::string line(const char* label, const std::string& text) {
   return fmt::format("{:<{}}{}\n", label, kLabelWidth, text);
 }
 
+std::string shown_files(const analysis::Recording& recording) {
+  std::string name = printable(recording.path);
+  if (const auto& parts = recording.parts; !parts.empty()) {
+    const std::size_t more = parts.size() - 1;
+    const std::string last = printable(parts.back());
+    name += more == 1 ? fmt::format(" and the part after it, {}", last)
+                      : fmt::format(" and the {} parts after it, up to {}", more, last);
+  }
+  return name;
+}
+
 // A time on the clock of the rows, so that it can be found in the file, too.
 std::string at(std::uint64_t time_ns) {
   return fmt::format("{:.3f} s", static_cast<double>(time_ns) / 1e9);
@@ -407,7 +418,7 @@ std::string remarks(const Summary& summary) {
 
 std::string text_report(const Summary& summary, const TextOptions& options) {
   const auto& metadata = summary.recording.metadata;
-  std::string text = line("recording", printable(summary.recording.path));
+  std::string text = line("recording", shown_files(summary.recording));
   text += metadata ? origin(*metadata) : "";
   text += length(summary);
   text += captured(summary);

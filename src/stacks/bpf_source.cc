@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/process_identity.h"
 #include "stacks/perf_ring.h"
 #include "stacks/source.h"
 #include "stacks/stacks.skel.h"
@@ -26,8 +27,6 @@ constexpr std::size_t kSideRingBytes = std::size_t{1} << 19U;
 // The place of each of DWARF's registers in the kernel's struct pt_regs.
 constexpr std::array<std::uint8_t, kRegisters> kPlaces{10, 12, 11, 5, 13, 14, 4, 19, 9,
                                                        8,  7,  6,  3, 2,  1,  0, 16};
-// The inode of the machine's own pid namespace (PROC_PID_INIT_INO of the kernel).
-constexpr ino_t kFirstPidNamespace = 0xEFFFFFFC;
 
 struct DestroySkeleton {
   void operator()(stacks_bpf* skeleton) const { stacks_bpf__destroy(skeleton); }
@@ -211,8 +210,7 @@ Result<void> BpfSource::attach_to_clocks() {
 }
 
 Result<void> BpfSource::open() {
-  struct stat own {};
-  if (::stat("/proc/self/ns/pid", &own) == 0 && own.st_ino != kFirstPidNamespace) {
+  if (const std::uint64_t own = own_pid_namespace(); own != 0 && own != kFirstPidNamespace) {
     return Error{Code::failed_precondition,
                  "cannot take stacks by BPF: this is a container, in which processes have other "
                  "pids than for the kernel"};

@@ -1,16 +1,26 @@
 #include "analysis/finish.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <signal.h>
 #include <sys/utsname.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <cstdint>
+#include <fstream>
+#include <functional>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
 
 #include "analysis/quality.h"
 #include "analysis/recording_diff.h"
+#include "base/json_text.h"
+#include "base/process_identity.h"
+#include "probe/process.h"
+#include "sampling/files/metadata.h"
 #include "temp_folder.h"
 
 namespace kymo::analysis {
@@ -55,6 +65,93 @@ TEST(Finish, APidThatIsGivenToALaterProcessIsNotTheRecorder) {
   const auto self = static_cast<std::uint64_t>(::getpid());
   const std::int64_t an_hour_ago = unix_now() - 3'600'000'000'000;
   EXPECT_EQ(finish_of(running(self, own_host(), an_hour_ago)), Finish::cut_short);
+}
+
+// A process that is number 1 of its pid namespace, as the program of a container is. It runs `work`
+// and then stands still until it is killed.
+class ProcessOne {
+ public:
+  explicit ProcessOne(const std::function<void()>& work) {
+    int ready[2];
+    EXPECT_EQ(::pipe(ready), 0);
+    middle_ = ::fork();
+    if (middle_ == 0) {
+      if (::unshare(CLONE_NEWPID) != 0) ::_exit(1);
+      const pid_t one = ::fork();
+      if (one != 0) ::_exit(::waitpid(one, nullptr, 0) == one ? 0 : 1);
+      work();
+      if (::write(ready[1], "r", 1) != 1) ::_exit(1);
+      for (;;) ::pause();
+    }
+    ::close(ready[1]);
+    char is_ready = 0;
+    EXPECT_EQ(::read(ready[0], &is_ready, 1), 1) << "only root may make a pid namespace";
+    ::close(ready[0]);
+    const auto children = probe::children_of(middle_);
+    if (children.ok() && !children->empty()) one_ = children->front();
+  }
+  ~ProcessOne() { kill(); }
+  ProcessOne(const ProcessOne&) = delete;
+  ProcessOne& operator=(const ProcessOne&) = delete;
+
+  // Returns when it is gone.
+  void kill() {
+    if (middle_ == 0) return;
+    if (one_ != 0) ::kill(one_, SIGKILL);
+    EXPECT_EQ(::waitpid(middle_, nullptr, 0), middle_);
+    middle_ = 0;
+  }
+
+ private:
+  pid_t middle_ = 0;
+  pid_t one_ = 0;
+};
+
+// The metadata of this process, if it recorded.
+nlohmann::json own_metadata() {
+  nlohmann::json metadata = describe_machine();
+  metadata.update({{"format_version", 1}, {"state", "running"}, {"start_unix_ns", unix_now()}});
+  return metadata;
+}
+
+// Before the fix, it was taken for the host's process 1, which always runs.
+TEST(Finish, TheProcessOneOfAContainerIsNotThatOfTheHost) {
+  const tests::TempFolder folder;
+  const std::string path = folder / "run.meta.json";
+  ProcessOne recorder([&] { std::ofstream(path) << json_text(own_metadata(), 1); });
+  const Result<Metadata> metadata = read_metadata(path);
+  ASSERT_TRUE(metadata.ok());
+  EXPECT_EQ(metadata->pid, 1U);
+  EXPECT_NE(metadata->process.pid_namespace, own_pid_namespace());
+  EXPECT_EQ(finish_of(*metadata), Finish::writing);
+  EXPECT_NE(sentence_of(Finish::writing, *metadata).find("process 1 of another pid namespace"),
+            std::string::npos);
+  recorder.kill();
+  EXPECT_EQ(finish_of(*metadata), Finish::cut_short);
+}
+
+TEST(Finish, FromWithinAContainerNobodyKnowsWhetherARecorderOutsideRuns) {
+  const tests::TempFolder folder;
+  Metadata outside = parse_metadata(json_text(own_metadata(), 1), "own").value();
+  ProcessOne reader([&] { std::ofstream(folder / "told") << to_string(finish_of(outside)); });
+  std::string told;
+  std::getline(std::ifstream(folder / "told"), told);
+  // Here /proc is still that of the host: a container sees even less.
+  EXPECT_EQ(told, "unfinished");
+}
+
+TEST(Finish, AnotherProcessWithThePidOfTheRecorderIsNotTheRecorder) {
+  Metadata metadata = parse_metadata(json_text(own_metadata(), 1), "own").value();
+  EXPECT_EQ(finish_of(metadata), Finish::writing);
+  metadata.host = "another name of this machine";
+  EXPECT_EQ(finish_of(metadata), Finish::writing) << "the boot says that it is this machine";
+  Metadata later = metadata;
+  later.process.start_ticks -= 100;
+  EXPECT_EQ(finish_of(later), Finish::cut_short) << "it began before this process";
+  metadata.process.boot_id = "of another boot";
+  EXPECT_EQ(finish_of(metadata), Finish::unfinished) << "it is another machine";
+  metadata.host = own_host();
+  EXPECT_EQ(finish_of(metadata), Finish::cut_short) << "this machine has booted since";
 }
 
 class UnfinishedRecording : public ::testing::Test {

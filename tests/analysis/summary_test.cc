@@ -47,14 +47,16 @@ TEST(Summary, APartOfALongerRecordingIsSaid) {
     const Summary summary = summarize_ok(folder.file("a.tsv", "Time (ns)\tn\n0\t1\n1000\t2\n"));
     return summary.recording.notes.empty() ? "" : summary.recording.notes.front();
   };
+  const std::string then = "; kymo report reads all parts that you name as one";
   EXPECT_EQ(
       note(R"({"number":1,"previous":"a.tsv","next":"a.2.tsv"})"),
       "it is only part 1 of a longer recording: the rows before are in \"a.tsv\", those after "
-      "in \"a.2.tsv\"");
+      "in \"a.2.tsv\"" +
+          then);
   EXPECT_EQ(note(R"({"number":0,"next":"a.1.tsv"})"),
-            "it is only part 0 of a longer recording: the rows after are in \"a.1.tsv\"");
+            "it is only part 0 of a longer recording: the rows after are in \"a.1.tsv\"" + then);
   EXPECT_EQ(note(R"({"number":7,"previous":"a.6.tsv"})"),
-            "it is only part 7 of a longer recording: the rows before are in \"a.6.tsv\"");
+            "it is only part 7 of a longer recording: the rows before are in \"a.6.tsv\"" + then);
   for (const char* none : {R"({"number":0})", "null", "7", R"({"next":7})"}) {
     EXPECT_EQ(note(none), "") << none;
   }

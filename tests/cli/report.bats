@@ -173,3 +173,26 @@ END
   [ "$status" -eq 0 ]
   [[ "$output" == *'"about": {}'* ]]
 }
+
+@test "the parts of a recording are one report, and one page" {
+  for i in 0 1 2; do
+    name="run$([ $i -eq 0 ] || echo ".$i")"
+    printf 'Time (ns)\tn\n%s000000\t%s\n%s500000\t%s\n' $((i + 1)) $((10 * i)) $((i + 1)) $((10 * i + 5)) >"$dir/$name.tsv"
+    printf 'Start (ns)\tEnd (ns)\tTicks\tCause\n' >"$dir/$name.gaps.tsv"
+    previous=$([ $i -eq 0 ] || echo ", \"previous\": \"run$([ $i -eq 1 ] || echo ".$((i - 1))").tsv\"")
+    next=$([ $i -eq 2 ] || echo ", \"next\": \"run.$((i + 1)).tsv\"")
+    echo "{\"format_version\": 1, \"state\": \"ended\", \"part\": {\"number\": $i$previous$next}, \"interval_ns\": 500000,
+      \"stats\": {\"ticks_due\": 2, \"rows_captured\": 2, \"rows_written\": 2},
+      \"columns\": [{\"name\": \"n\", \"metric\": \"n\", \"kind\": \"counter\"}]}" >"$dir/$name.meta.json"
+  done
+  run --separate-stderr "$kymo" report "$dir"/run*.tsv --html "$dir/all.html"
+  [ "$status" -eq 0 ]
+  [[ "$output" == "recording   $dir/run.tsv and the 2 parts after it, up to $dir/run.2.tsv"* ]]
+  [[ "$output" == *"6 rows of 1 columns"*"captured    6 of 6 ticks (100.00 %)"* ]]
+  [[ "$output" =~ n\ +0\ +25\ +25 ]]
+  [[ "$output" != *"part of a longer recording"* ]]
+  [[ "$stderr" == "page written to $dir/all.html" ]]
+  [[ "$("$kymo" report --json "$dir")" == *'"parts": ['*"run.1.tsv"* ]]
+  run --separate-stderr "$kymo" report "$dir/run.1.tsv"
+  [[ "$output" == *"only part 1 of a longer recording"*"kymo report reads all parts that you name as one"* ]]
+}

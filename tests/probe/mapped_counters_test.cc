@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstddef>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -128,6 +129,20 @@ TEST_F(MappedCountersTest, ReadsAProgramThatIsStopped) {
   EXPECT_EQ(MappedCounters::open(path_).value()->pid(), pid_);
   ::kill(pid_, SIGCONT);
   EXPECT_TRUE(test::eventually([&] { return read(*counters) != stopped; }));
+}
+
+// A program in a container writes the pid that it has there. Before the fix, it was said to be gone.
+TEST_F(MappedCountersTest, ReadsAProgramThatHasAnotherPidInItsOwnNamespace) {
+  ASSERT_TRUE(start()) << said_;
+  const std::uint32_t inside = 1;
+  const FileDescriptor file(::open(path_.c_str(), O_WRONLY | O_CLOEXEC));
+  ASSERT_EQ(::pwrite(file.get(), &inside, sizeof inside, offsetof(CounterFileHeader, pid)),
+            static_cast<ssize_t>(sizeof inside));
+  EXPECT_NE(refusal().find("process 1 has ended"), std::string::npos) << refusal();
+  const auto counters = MappedCounters::open(path_, pid_);
+  ASSERT_TRUE(counters) << counters.error().message;
+  EXPECT_EQ(read(**counters).size(), 2U);
+  EXPECT_FALSE(MappedCounters::open(path_, ::getpid())) << "it has not mapped it";
 }
 
 TEST_F(MappedCountersTest, CountersRegisteredLaterAppear) {

@@ -4,10 +4,12 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "analysis/find_recordings.h"
+#include "analysis/joined_parts.h"
 #include "analysis/recording.h"
 #include "analysis/summary.h"
 #include "base/file.h"
@@ -26,6 +28,9 @@
 namespace kymo::cli {
 namespace {
 
+// Stands for the page of a part that is in the page of the first part.
+constexpr std::string_view kJoined = "joined";
+
 struct ReportArguments {
   std::vector<std::string> paths;
   std::string page;
@@ -41,11 +46,11 @@ void report_error(Context& context, const Error& error, int exit_code = 1) {
 }
 
 // Summarizes all recordings that can be read, even if others cannot.
-std::vector<analysis::Summary> summarize_all(const std::vector<std::string>& paths,
-                                             Context& context) {
+std::vector<analysis::Summary> summarize_all(
+    const std::vector<std::vector<std::string>>& recordings, Context& context) {
   std::vector<analysis::Summary> summaries;
-  for (const std::string& path : paths) {
-    auto summary = analysis::summarize(path);
+  for (const std::vector<std::string>& parts : recordings) {
+    auto summary = analysis::summarize(parts);
     if (summary) {
       summaries.push_back(std::move(summary).value());
     } else {
@@ -102,18 +107,24 @@ void write_page(const std::string& data, const std::string& path, Context& conte
 }
 
 // The part of the verb that runs without rights. Sets the data of the page of each recording, if it
-// is asked for.
+// is asked for. The parts of one recording have one page: the others after the first get kJoined.
 void look(const std::vector<std::string>& paths, const ReportArguments& arguments,
           std::vector<std::string>& made, Context& context) {
   wait_for_recordings(paths);
-  const auto summaries = summarize_all(paths, context);
+  const std::vector<std::vector<std::string>> recordings = analysis::join_parts(paths);
+  const auto place_of = [&](const std::string& path) -> std::string& {
+    const auto found = std::find(paths.begin(), paths.end(), path);
+    return made.at(static_cast<std::size_t>(found - paths.begin()));
+  };
+  for (const std::vector<std::string>& parts : recordings) {
+    for (std::size_t i = 1; i < parts.size(); ++i) place_of(parts[i]) = kJoined;
+  }
+  const auto summaries = summarize_all(recordings, context);
   if (summaries.empty()) return;
   if (!context.quiet) print(summaries, arguments, context);
   if (arguments.page.empty()) return;
   for (const analysis::Summary& summary : summaries) {
-    const auto found = std::find(paths.begin(), paths.end(), summary.recording.path);
-    make_data(summary, arguments, made.at(static_cast<std::size_t>(found - paths.begin())),
-              context);
+    make_data(summary, arguments, place_of(summary.recording.path), context);
   }
 }
 
@@ -142,8 +153,11 @@ void report_on(const ReportArguments& arguments, Context& context) {
   const std::vector<std::string> made =
       make_confined(context, with_recordings(*paths), paths->size(),
                     [&](auto& texts) { look(*paths, arguments, texts, context); });
+  const auto joined = std::count(made.begin(), made.end(), kJoined);
+  const bool one_page = static_cast<std::size_t>(joined) + 1 == made.size();
   for (std::size_t i = 0; i < paths->size(); ++i) {
-    if (!made[i].empty()) write_page(made[i], pages->at(i), context);
+    if (made[i].empty() || made[i] == kJoined) continue;
+    write_page(made[i], one_page ? arguments.page : pages->at(i), context);
   }
 }
 
@@ -156,7 +170,8 @@ void add_report(CLI::App& app, Context& context) {
   verb->fallthrough();
   verb->add_option(
           "RECORDING", arguments->paths,
-          "Recordings (.tsv, .tsv.zst), or directories that hold recordings, such as a checkpoint")
+          "Recordings (.tsv, .tsv.zst), or directories that hold recordings, such as a checkpoint. "
+          "The parts of a recording are read as one")
       ->required();
   verb->add_flag("--json", context.json, "Print JSON, with exact values");
   verb->add_flag("--exact", arguments->exact, "Print the values as recorded, without scaling");

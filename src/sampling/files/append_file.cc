@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "base/absolute_path.h"
@@ -157,6 +159,25 @@ FileChange AppendFile::change() const {
     return FileChange::none;
   }
   return size > size_ ? FileChange::grown : FileChange::cut;
+}
+
+std::string AppendFile::moved_to() const {
+  struct stat status {};
+  if (!has_descriptor() || ::fstat(fd_.get(), &status) != 0) {
+    return {};
+  }
+  const auto is_own = [&](const std::string& path) {
+    struct stat named {};
+    return ::stat(path.c_str(), &named) == 0 && named.st_dev == status.st_dev &&
+           named.st_ino == status.st_ino;
+  };
+  if (is_own(path_)) {
+    return {};
+  }
+  std::error_code unknown;
+  const std::string now =
+      std::filesystem::read_symlink("/proc/self/fd/" + std::to_string(fd_.get()), unknown);
+  return is_own(now) ? now : std::string();
 }
 
 const char* loss_of(FileChange change) {

@@ -63,6 +63,9 @@ class AppendFile {
   [[nodiscard]] std::uint64_t size() const { return size_; }
   // What somebody else has done to the file. Cost: fcntl(2) and fstat(2).
   [[nodiscard]] FileChange change() const;
+  // Where the file is now, if another program has moved it, as logrotate does. Empty: it has its
+  // name, or it is not known where it is. Cost: fcntl(2), fstat(2) and stat(2).
+  [[nodiscard]] std::string moved_to() const;
 
  private:
   AppendFile(FileDescriptor fd, const std::string& path);

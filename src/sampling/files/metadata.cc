@@ -9,6 +9,7 @@
 #include <string>
 #include <system_error>
 
+#include "base/process_identity.h"
 #include "kymo/version.h"
 #include "metrics/unit_names.h"
 #include "sampling/files/stats_members.h"
@@ -67,6 +68,20 @@ nlohmann::json describe_gap(const Gap& gap) {
           {"cause", name_of(gap.cause)}};
 }
 
+namespace {
+
+// What identifies this process; members that are unknown are missing.
+nlohmann::json describe_process() {
+  const ProcessIdentity own = own_identity();
+  nlohmann::json described = nlohmann::json::object();
+  if (!own.boot_id.empty()) described["boot_id"] = own.boot_id;
+  if (own.pid_namespace != 0) described["pid_namespace"] = own.pid_namespace;
+  if (own.start_ticks != 0) described["start_ticks"] = own.start_ticks;
+  return described;
+}
+
+}  // namespace
+
 nlohmann::json describe_machine() {
   utsname system{};
   ::uname(&system);
@@ -75,6 +90,7 @@ nlohmann::json describe_machine() {
   return {{"host", system.nodename},
           {"kernel", std::string(system.sysname) + " " + system.release},
           {"pid", ::getpid()},
+          {"process", describe_process()},
           {"clock", "CLOCK_MONOTONIC (" + clock_source + ")"}};
 }
 

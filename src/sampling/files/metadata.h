@@ -23,7 +23,8 @@ nlohmann::json describe_gap(const Gap& gap);
 nlohmann::json describe_recording(const RecordingInfo& info);
 // The description in a ring file: the recording to which it belongs, and where its rows go.
 nlohmann::json describe_ring(const RecordingInfo& info, const std::string& output_path);
-// Host, kernel, pid and clock source of this process.
+// Host, kernel and clock source, the pid of this process, and what else identifies it. Ask each
+// time: a process that was restored has another identity.
 nlohmann::json describe_machine();
 
 }  // namespace kymo

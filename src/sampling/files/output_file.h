@@ -29,6 +29,7 @@ class OutputFile {
   // Removes what was appended since the file had `size` bytes.
   void cut_back_to(std::uint64_t size) { file_.cut_back_to(size); }
   [[nodiscard]] FileChange change() const { return file_.change(); }
+  [[nodiscard]] std::string moved_to() const { return file_.moved_to(); }
   // Bytes on disk.
   [[nodiscard]] std::uint64_t size() const { return file_.size(); }
 

@@ -152,9 +152,29 @@ void RecordingFiles::flush_gaps() {
   for (const Gap& gap : unwritten_gaps_) {
     lines += gap_line(gap);
   }
-  if (gaps_.append(lines) == 0) {
+  gaps_error_ = gaps_.append(lines);
+  if (gaps_error_ == 0) {
     unwritten_gaps_.clear();
   }
+}
+
+std::string RecordingFiles::gaps_trouble() const {
+  const std::string path = recording_stem(path_) + ".gaps.tsv";
+  const FileChange change = gaps_.change();
+  if (const char* lost = loss_of(change)) {
+    return path + ' ' + lost +
+           ": the gaps that were in it are gone; the totals and the longest gaps in the metadata "
+           "are complete";
+  }
+  if (unwritten_gaps_.empty()) {
+    return {};
+  }
+  if (change == FileChange::closed) {
+    return "gaps cannot be listed: the program has closed the descriptor of " + path +
+           ", and the file was moved or removed";
+  }
+  return system_error("gaps wait in memory, because they cannot be written to " + path, gaps_error_)
+      .message;
 }
 
 Result<void> RecordingFiles::write_metadata(const ProfilerStats& stats, const char* state) {

@@ -86,6 +86,10 @@ class RecordingFiles {
   [[nodiscard]] bool ended() const { return ended_; }
   // What somebody else has done to the rows.
   [[nodiscard]] FileChange change() const { return rows_.change(); }
+  // Why gaps are not, or not any more, in the list of gaps; one line for a person. Empty: they are.
+  [[nodiscard]] std::string gaps_trouble() const;
+  // AppendFile::moved_to() of the rows.
+  [[nodiscard]] std::string moved_to() const { return rows_.moved_to(); }
   [[nodiscard]] const std::string& path() const { return path_; }
 
  private:
@@ -105,6 +109,7 @@ class RecordingFiles {
   TsvFormatter formatter_;
   std::shared_ptr<nlohmann::json> part_;  // JSON's null: the recording has one part
   std::vector<Gap> unwritten_gaps_;       // not written yet, oldest first
+  int gaps_error_ = 0;                    // errno, while gaps are not written
   std::vector<Gap> longest_gaps_;         // longest first
   std::vector<Mark> marks_;
   bool ended_ = false;

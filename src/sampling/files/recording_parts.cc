@@ -163,7 +163,10 @@ void RecordingParts::end_part(const std::string& next_path) {
   part["next"] = name_in_folder(next_path);
   files_.set_part(std::move(part));
   if (change == FileChange::none || change == FileChange::closed) {
-    static_cast<void>(files_.write_metadata(stats_of_part(), "ended"));
+    const Result<void> ended = files_.write_metadata(stats_of_part(), "ended");
+    if (!ended && unfinished_part_.empty()) {
+      unfinished_part_ = ended.error().message;
+    }
   } else if (loss_of(change) != nullptr) {
     counted_.missed_sink_error += std::exchange(counted_.rows_written, 0);  // as in lost_rows()
     files_.end_without_rows(stats_of_part());
@@ -196,6 +199,19 @@ LostRows RecordingParts::lost_rows(const char* verb) const {
     }
   }
   return lost;
+}
+
+std::string RecordingParts::trouble() const {
+  std::string text = files_.gaps_trouble();
+  if (const std::string now = files_.moved_to(); !now.empty()) {
+    const std::string stem = recording_stem(now);
+    text += text.empty() ? "" : "; ";
+    text += files_.path() + " was moved to " + now +
+            " while it was recorded: its rows go on there; readers look for its gaps and metadata "
+            "in " +
+            stem + ".gaps.tsv and " + stem + ".meta.json";
+  }
+  return text;
 }
 
 void RecordingParts::remove_oldest() {

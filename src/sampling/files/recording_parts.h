@@ -49,6 +49,11 @@ class RecordingParts {
   // recording does in its newest part: "goes on" or "ends".
   // Cost: one fstat(2).
   [[nodiscard]] LostRows lost_rows(const char* verb) const;
+  // What else is wrong with the files of the newest part: its gaps are not listed, or another
+  // program has moved it. One line for a person; empty: nothing.
+  [[nodiscard]] std::string trouble() const;
+  // Why a part before did not end properly, such as gaps that reached no file; the first of them.
+  [[nodiscard]] const std::string& unfinished_part() const { return unfinished_part_; }
 
   [[nodiscard]] std::uint64_t bytes_written() const { return closed_bytes_ + files_.bytes(); }
   [[nodiscard]] OutputPlace place() const { return {path_, number_, files_.bytes()}; }
@@ -80,7 +85,8 @@ class RecordingParts {
   std::deque<Closed> closed_;            // parts that are still kept, oldest first, with `earlier`
   std::uint64_t closed_bytes_ = 0;       // row bytes of all parts before, also of removed ones
   LostRows lost_;                        // in the parts before
-  ProfilerStats latest_;                 // of the whole recording
+  std::string unfinished_part_;
+  ProfilerStats latest_;  // of the whole recording
   // Of the present part:
   ProfilerStats at_begin_;  // of the whole recording when it began
   ProfilerStats counted_;   // its rows and missed ticks

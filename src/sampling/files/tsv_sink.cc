@@ -1,6 +1,7 @@
 #include "sampling/files/tsv_sink.h"
 
 #include <atomic>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <utility>
@@ -11,6 +12,16 @@
 
 namespace kymo {
 namespace {
+
+// The texts that are not empty, as one line.
+std::string joined(std::initializer_list<std::string> texts) {
+  std::string all;
+  for (const std::string& text : texts) {
+    all += all.empty() || text.empty() ? "" : "; ";
+    all += text;
+  }
+  return all;
+}
 
 class TsvSink final : public Sink {
  public:
@@ -44,12 +55,12 @@ class TsvSink final : public Sink {
   Result<void> close(const ProfilerStats& stats) override {
     const WriteSignalsBlocked no_signals;
     Result<void> ended = parts_->write_metadata(stats, "ended");
-    LostRows lost = parts_->lost_rows("ends");
+    std::string lost = joined({parts_->lost_rows("ends").text, parts_->unfinished_part()});
     open_.store(false, std::memory_order_release);
     if (!ended) {
       return parts_->ended() ? ended.error() : unfinished(ended.error(), stats);
     }
-    return lost.text.empty() ? Result<void>() : Error{Code::data_loss, std::move(lost.text), 0};
+    return lost.empty() ? Result<void>() : Error{Code::data_loss, std::move(lost), 0};
   }
 
   [[nodiscard]] std::uint64_t bytes_written() const override {
@@ -57,7 +68,12 @@ class TsvSink final : public Sink {
   }
 
   [[nodiscard]] LostRows lost_rows() const override {
-    return parts_ ? parts_->lost_rows("goes on") : LostRows();
+    if (!parts_) {
+      return {};
+    }
+    LostRows lost = parts_->lost_rows("goes on");
+    lost.text = joined({lost.text, parts_->unfinished_part(), parts_->trouble()});
+    return lost;
   }
 
   [[nodiscard]] OutputPlace output_place() const override {

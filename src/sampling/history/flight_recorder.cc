@@ -26,6 +26,10 @@ std::chrono::nanoseconds FlightRecorder::kept() const {
   return state_->cuts->kept();
 }
 
+std::vector<std::string> FlightRecorder::warnings() const {
+  return state_->snapshots.warnings();
+}
+
 Result<void> FlightRecorder::open(const RecordingInfo& info) {
   return state_->snapshots.open(info);
 }

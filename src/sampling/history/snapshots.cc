@@ -42,6 +42,25 @@ std::string utc_now() {
   return text.data();
 }
 
+Result<void> check_times(const FlightRecorderOptions& options) {
+  const auto refused = [](const char* name, std::chrono::nanoseconds time, const char* allowed) {
+    return Error{Code::invalid_argument,
+                 std::string("flight recorder option ") + name + " = " +
+                     std::to_string(time.count()) + " ns: must be " + allowed,
+                 0};
+  };
+  if (options.keep.count() < 0) {
+    return refused("keep", options.keep, "0 or more");
+  }
+  if (options.before.count() < 0) {
+    return refused("before", options.before, "0 or more");
+  }
+  if (options.after.count() < 0 || options.after > Snapshots::kMaxAfter) {
+    return refused("after", options.after, "0 to 600 s");
+  }
+  return {};
+}
+
 bool is_snapshot(const fs::path& path) {
   return path.filename().string().starts_with(kNamePrefix) && path.extension() == kNameEnding &&
          !path.stem().string().ends_with(".gaps");
@@ -162,7 +181,24 @@ Snapshots::Snapshots(std::shared_ptr<CutSink> cuts, FlightRecorderOptions option
   folder_->options = std::move(options);
 }
 
+std::vector<std::string> Snapshots::warnings() const {
+  const FlightRecorderOptions& options = folder_->options;
+  const std::chrono::nanoseconds kept = cuts_->kept();
+  if (rules_.empty() || options.before <= kept) {
+    return {};
+  }
+  return {std::string("the snapshots of rules reach back ") + human::duration(kept) + ", not " +
+          human::duration(options.before) + " (FlightRecorderOptions::before): " +
+          (options.keep < options.before
+               ? std::string("only the rows of ") + human::duration(options.keep) +
+                     " are kept (FlightRecorderOptions::keep)"
+               : "at this interval, no more rows of so many columns fit into the memory")};
+}
+
 Result<void> Snapshots::open(const RecordingInfo& info) {
+  if (Result<void> allowed = check_times(folder_->options); !allowed) {
+    return allowed;
+  }
   std::vector<Rule> rules;
   for (const std::string& text : folder_->options.rules) {
     Result<Rule> rule = Rule::parse(text);

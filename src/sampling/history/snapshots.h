@@ -27,7 +27,11 @@ class Snapshots : public Sink {
   // Without `wait`, waits at most one second for the files to be created.
   Result<std::string> snapshot(const SnapshotRequest& request, bool wait);
 
-  // Errors: also those of a rule that does not parse or names an unknown column.
+  // FlightRecorder::warnings().
+  [[nodiscard]] std::vector<std::string> warnings() const;
+
+  // Errors: also those of a rule that does not parse or names an unknown column, and of the times
+  //         in the options.
   Result<void> open(const RecordingInfo& info) override;
   // Does not wait for files.
   Result<void> write(const Rows& rows) override;

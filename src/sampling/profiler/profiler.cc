@@ -26,6 +26,7 @@
 #include "base/human.h"
 #include "base/json_text.h"
 #include "base/quiet_thread.h"
+#include "kymo/flight_recorder.h"
 #include "kymo/recover.h"
 #include "metrics/exposition_name.h"
 #include "metrics/registry_access.h"
@@ -321,6 +322,9 @@ Result<void> Profiler::State::begin(std::shared_ptr<const Sampler> sampler) {
     return outcome;
   }
   opened = true;
+  if (const auto* recorder = dynamic_cast<const FlightRecorder*>(options.sink.get())) {
+    warn(recorder->warnings());
+  }
   if (const std::string aside = left.leave_aside(); !aside.empty()) {
     warn({"a program that was killed left the ring " + options.ring_file + ": moved to " + aside +
           "; recover its rows with kymo::recover_ring() or 'kymo recover " + aside + "'"});

@@ -21,6 +21,7 @@
 #include "base/file.h"
 #include "base/json_object.h"
 #include "base/json_text.h"
+#include "base/process_identity.h"
 #include "base/quiet_thread.h"
 #include "base/recording_name.h"
 #include "base/text_file.h"
@@ -70,11 +71,19 @@ class RingLock {
   bool held_ = false;
 };
 
-Error in_use(const std::string& ring_path, std::uint32_t pid) {
-  return Error{
-      Code::failed_precondition,
-      "the ring " + ring_path + " is in use by process " + std::to_string(pid) + "; stop it first",
-      0};
+// `where`: what the message says of the pid, if it is not one of this pid namespace.
+Error in_use(const std::string& ring_path, std::uint32_t pid, const char* where = "") {
+  return Error{Code::failed_precondition,
+               "the ring " + ring_path + " is in use by process " + std::to_string(pid) + where +
+                   "; stop it first",
+               0};
+}
+
+bool is_of_other_namespace(const RingMemory& ring, const std::string& ring_path) {
+  const Result<RingDescription> description = describe(ring, ring_path);
+  const std::uint64_t there =
+      description ? number_of(member(*description->recording, "process"), "pid_namespace") : 0;
+  return there != 0 && there != own_pid_namespace();
 }
 
 Result<OpenedRing> open_left(const std::string& ring_path) {
@@ -97,7 +106,8 @@ Result<OpenedRing> open_left(const std::string& ring_path) {
     return ring.error();
   }
   if (!(*ring)->try_lock()) {
-    return in_use(ring_path, pid);
+    return in_use(ring_path, pid,
+                  is_of_other_namespace(**ring, ring_path) ? " of another pid namespace" : "");
   }
   Result<RingDescription> description = describe(**ring, ring_path);
   if (!description) {

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "metrics/metric_rules.h"
+#include "support/file_size_limit.h"
 #include "support/temporary_folder.h"
 
 namespace kymo {
@@ -269,6 +270,41 @@ TEST_F(RecordingPartsTest, RowsThatAreGoneAreSaidAlthoughNoRowFollows) {
   ASSERT_TRUE(write(parts, 3));
   EXPECT_EQ(parts.lost_rows("goes on").text, lost.text) << "the same words while it goes on";
   EXPECT_EQ(metadata("run")["state"], "ended");
+}
+
+// Before the fix, nothing said it: only the end of the newest part was reported.
+TEST_F(RecordingPartsTest, GapsThatWereLostInAnEarlierPartAreSaidAtTheEnd) {
+  const std::shared_ptr<Sink> sink = make_tsv_sink(path_, {.rotate_bytes = 120});
+  ASSERT_TRUE(sink->open(info_));
+  std::filesystem::remove(in_folder("run.gaps.tsv"));
+  const std::string lost = in_folder("run.gaps.tsv") + " was removed or replaced";
+  sink->progress({});
+  EXPECT_TRUE(sink->lost_rows().text.starts_with(lost)) << sink->lost_rows().text;
+  EXPECT_EQ(sink->lost_rows().rows, 0U);
+  while (!exists("run.1.tsv")) {
+    const std::uint64_t words[] = {number_ * 10 + 1, number_};
+    ASSERT_TRUE(sink->write({words, 1, 2}));
+    ++number_;
+  }
+  sink->progress({});
+  EXPECT_TRUE(sink->lost_rows().text.starts_with(lost)) << sink->lost_rows().text;
+  const Result<void> closed = sink->close({});
+  ASSERT_FALSE(closed);
+  EXPECT_EQ(closed.error().code, Code::data_loss);
+  EXPECT_TRUE(closed.error().message.starts_with(lost)) << closed.error().message;
+}
+
+TEST_F(RecordingPartsTest, GapsThatWaitForAFullDiskAreSaidUntilTheyAreWritten) {
+  RecordingParts parts = RecordingParts::create(path_, {}, info_).value();
+  {
+    const FileSizeLimit full(std::filesystem::file_size(in_folder("run.gaps.tsv")));
+    parts.add_gap({300, 320, 2, MissCause::late});
+    EXPECT_EQ(parts.trouble(), "gaps wait in memory, because they cannot be written to " +
+                                   in_folder("run.gaps.tsv") + ": File too large");
+  }
+  parts.add_gap({400, 420, 2, MissCause::late});
+  EXPECT_EQ(parts.trouble(), "");
+  EXPECT_EQ(lines(in_folder("run.gaps.tsv")).size(), 3U);
 }
 
 TEST_F(RecordingPartsTest, MetadataThatWereRemovedWithTheirRowsDoNotComeBack) {

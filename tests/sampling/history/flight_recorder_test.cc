@@ -300,5 +300,52 @@ TEST_F(FlightRecorderTest, KeepsLessWhereTheMemoryDoesNotReach) {
   EXPECT_EQ(recorder.kept(), std::chrono::milliseconds((64U << 20U) / 16));
 }
 
+// Before the fix, nothing said it.
+TEST_F(FlightRecorderTest, SnapshotsThatReachBackLessFarThanAskedForAreSaidAtTheStart) {
+  Registry registry;
+  ASSERT_TRUE(registry.counter({"steps", "help", Kind::counter, Unit::count, {}}));
+  options_.before = std::chrono::seconds(3);
+  const auto warnings = [&] {
+    const auto recorder = std::make_shared<FlightRecorder>(options_);
+    ProfilerOptions profiling;
+    profiling.sink = recorder;
+    Profiler profiler(registry, profiling);
+    EXPECT_TRUE(profiler.start());
+    EXPECT_EQ(profiler.warnings(), recorder->warnings());
+    return profiler.warnings();
+  };
+  EXPECT_EQ(warnings(), std::vector<std::string>()) << "there is no rule: nothing reaches back";
+  options_.rules = {"steps > 5"};
+  EXPECT_EQ(warnings(), std::vector<std::string>{
+                            "the snapshots of rules reach back 1.00 s, not 3 s "
+                            "(FlightRecorderOptions::before): only the rows of 1 s are kept "
+                            "(FlightRecorderOptions::keep)"});
+  options_.keep = options_.before;
+  EXPECT_EQ(warnings(), std::vector<std::string>());
+  options_.before = options_.keep = std::chrono::hours(24 * 365);
+  ASSERT_EQ(warnings().size(), 1U);
+  EXPECT_TRUE(warnings().front().ends_with(
+      "at this interval, no more rows of so many columns fit into the memory"))
+      << warnings().front();
+}
+
+TEST_F(FlightRecorderTest, TimesThatAreNegativeOrTooLongAreRefused) {
+  const auto refusal = [&] {
+    FlightRecorder recorder(options_);
+    const Result<void> opened = recorder.open(info_);
+    return opened ? std::string() : opened.error().message;
+  };
+  options_.before = std::chrono::nanoseconds(-1);
+  EXPECT_EQ(refusal(), "flight recorder option before = -1 ns: must be 0 or more");
+  options_.before = {};
+  options_.after = std::chrono::minutes(11);
+  EXPECT_EQ(refusal(), "flight recorder option after = 660000000000 ns: must be 0 to 600 s");
+  options_.after = {};
+  options_.keep = std::chrono::nanoseconds(-1);
+  EXPECT_EQ(refusal(), "flight recorder option keep = -1 ns: must be 0 or more");
+  options_.keep = {};
+  EXPECT_EQ(refusal(), "");
+}
+
 }  // namespace
 }  // namespace kymo

@@ -7,6 +7,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -17,11 +18,13 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "base/file.h"
 #include "kymo/flight_recorder.h"
 #include "kymo/profiler.h"
 #include "kymo/registry.h"
+#include "kymo/trouble.h"
 #include "support/temporary_folder.h"
 
 namespace kymo {
@@ -279,10 +282,20 @@ TEST_F(HostProgramTest, GapsThatReachNoFileAreTold) {
   const int gaps = descriptor_of(in_folder("run.gaps.tsv"));
   ASSERT_GE(gaps, 0);
   const FileDescriptor own(::open("/dev/null", O_WRONLY | O_APPEND | O_CLOEXEC));
+  TroubleWatch watch(profiler);
   change_in_a_gap(profiler, [&] {
     fs::rename(in_folder("run.gaps.tsv"), in_folder("moved.tsv"));
     ASSERT_EQ(::dup2(own.get(), gaps), gaps);
   });
+  // Before, only stop() said it.
+  const std::string lost = "gaps cannot be listed: the program has closed the descriptor of " +
+                           in_folder("run.gaps.tsv") + ", and the file was moved or removed";
+  std::vector<std::string> told;
+  while (std::find(told.begin(), told.end(), lost) == told.end()) {
+    for (const Trouble& trouble : watch.look()) told.push_back(trouble.text);
+    std::this_thread::yield();
+  }
+  EXPECT_EQ(profiler.last_sink_error(), lost);
   const Result<void> stopped = profiler.stop();
   ASSERT_FALSE(stopped);
   EXPECT_EQ(stopped.error().code, Code::data_loss);

@@ -37,6 +37,15 @@ class LossesTest : public TemporaryFolderTest {
       std::this_thread::yield();
     }
   }
+  // Waits until the watch says something, which it must say alone.
+  static std::string next(TroubleWatch& watch) {
+    for (;;) {
+      const std::vector<Trouble> news = watch.look();
+      EXPECT_LE(news.size(), 1U);
+      if (!news.empty()) return news.front().text;
+      std::this_thread::yield();
+    }
+  }
   Registry registry_;
   ProfilerOptions options_;
 };
@@ -295,8 +304,19 @@ TEST_F(LossesTest, AMovedTsvIsWhole) {
   Profiler profiler(registry_, options_);
   ASSERT_TRUE(profiler.start());
   wait_for_rows(profiler, 5);
+  TroubleWatch watch(profiler);
+  EXPECT_TRUE(watch.look().empty());
   fs::rename(in_folder("run.tsv"), in_folder("moved.tsv"));
-  EXPECT_TRUE(profiler.stop());
+  // Before, nothing said where the rows were.
+  const std::string told = next(watch);
+  EXPECT_EQ(told, in_folder("run.tsv") + " was moved to " + in_folder("moved.tsv") +
+                      " while it was recorded: its rows go on there; readers look for its gaps and "
+                      "metadata in " +
+                      in_folder("moved.gaps.tsv") + " and " + in_folder("moved.meta.json"));
+  EXPECT_EQ(profiler.warnings(), std::vector<std::string>{told});
+  wait_for_rows(profiler, 5);
+  EXPECT_TRUE(watch.look().empty()) << "it is said once";
+  EXPECT_TRUE(profiler.stop()) << "nothing is lost";
   EXPECT_EQ(lines(in_folder("moved.tsv")).size() - 1, profiler.stats().rows_written);
 }
 
@@ -305,7 +325,14 @@ TEST_F(LossesTest, AListOfGapsThatWasRemovedIsSaid) {
   Profiler profiler(registry_, options_);
   ASSERT_TRUE(profiler.start());
   wait_for_rows(profiler, 5);
+  TroubleWatch watch(profiler);
   fs::remove(in_folder("run.gaps.tsv"));
+  // Before, only stop() said it.
+  EXPECT_EQ(
+      next(watch),
+      in_folder("run.gaps.tsv") +
+          " was removed or replaced by another program while it was recorded: the gaps that "
+          "were in it are gone; the totals and the longest gaps in the metadata are complete");
   const Result<void> stopped = profiler.stop();
   ASSERT_FALSE(stopped);
   EXPECT_EQ(stopped.error().code, Code::data_loss);
