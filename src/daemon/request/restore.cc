@@ -352,6 +352,12 @@ Result<void> claim_job(RestoreContext& c) {
     return now.error().code == Code::not_found ? Result<void>() : now.error();
   }
   c.job = *now;
+  if (c.container.empty() && life_of(*c.job) == probe::Life::runs) {
+    return Error{Code::failed_precondition,
+                 "restore " + c.directory + ": job " + c.job->name + " runs already (its pid " +
+                     std::to_string(c.job->pid) + " is in use by itself); to replace it by this " +
+                     "checkpoint, end it first: kymo kill " + c.job->name + " --wait"};
+  }
   c.handover.hold(c.parts.jobs.hold(c.job->id, Jobs::Doing::restore));
   c.progress.set_target(0, c.job->name);
   return {};
