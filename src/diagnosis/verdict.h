@@ -75,6 +75,13 @@ enum class Priority {
   cgroup,     // the weight of the cgroup
 };
 
+// The group of a session, which shares the CPUs with those of other sessions (sched(7)).
+struct Autogroup {
+  std::int64_t pid = 0;  // of a process in it; 0: not known, or another group counts
+  std::string name{};    // such as "/autogroup-7"
+  int nice = 0;          // -20 to 19; -20 gets the most
+};
+
 // What is known of a dump or restore.
 struct Facts {
   bool restore = false;
@@ -93,6 +100,8 @@ struct Facts {
   std::string log{};                   // the path of CRIU's log; empty: not known
   std::optional<WriteRates> earlier;   // nothing: too few dumps
   std::optional<Priority> priority{};  // nothing: not known
+  Autogroup kymod_group{};             // of kymod, and of CRIU that it starts
+  Autogroup target_group{};            // of a dump, before it
   std::uint64_t image_bytes = 0;       // of a dump, as they are stored; 0: not known
   std::optional<double> zstd_share{};  // the part of its memory that an earlier dump took with zstd
   std::uint64_t stacks_wait_ns = 0;  // before CRIU was started, for the processes that take stacks

@@ -66,14 +66,42 @@ std::string starved_names(double criu, double target, double kymod) {
   return overlap ? text + ", partly at the same time" : text;
 }
 
-// How CRIU gets more CPU time than others. CRIU has the priority of the program that starts it.
-std::string higher_priority(const Facts& facts) {
-  const char* how = ", or give kymod, which starts CRIU, a higher priority";
+// The autogroup whose priority helps most and can be raised. Null: those that waited have the highest already.
+// `target` and `kymod`: the shares in which the target, and CRIU or kymod, had no CPU.
+const Autogroup* group_to_raise(const Facts& facts, double target, double kymod) {
+  constexpr double kWorthRaising = 0.01;
+  constexpr int kHighest = -20;
+  const Autogroup& of_target = facts.target_group;
+  const Autogroup& of_kymod = facts.kymod_group;
+  const bool own = of_target.pid != 0 && of_target.name != of_kymod.name;
+  const bool raise_target = own && target >= kWorthRaising && of_target.nice > kHighest;
+  const bool raise_kymod = of_kymod.nice > kHighest && (!own || kymod >= kWorthRaising);
+  if (raise_target && (target > kymod || !raise_kymod)) return &of_target;
+  return raise_kymod ? &of_kymod : nullptr;
+}
+
+std::string higher_autogroup(const Facts& facts, double target, double kymod) {
+  const Autogroup* const group = group_to_raise(facts, target, kymod);
+  if (group == nullptr)
+    return " (the autogroups of those that had no CPU are at -20 already, which is the highest "
+           "priority)";
+  const std::string pid = group->pid == 0 ? std::string("PID") : std::to_string(group->pid);
+  std::string how =
+      group == &facts.target_group
+          ? ", or give the target a higher priority before that: echo -20 > /proc/"
+          : ", or give CRIU a higher priority, which is that of kymod: echo -20 > /proc/";
+  how += pid;
+  how += "/autogroup (";
+  if (group->pid != 0) how += "it is at " + std::to_string(group->nice) + "; ";
+  how += "while kernel.sched_autogroup_enabled is 1, Nice= counts only within a session)";
+  return how;
+}
+
+// How those that waited for a CPU get more of it than others. CRIU has the priority of the program that starts it.
+std::string higher_priority(const Facts& facts, double target, double kymod) {
+  std::string how = ", or give kymod, which starts CRIU, a higher priority";
   if (facts.priority == Priority::autogroup) {
-    how =
-        ", or give CRIU a higher priority, which is that of kymod: "
-        "echo -20 > /proc/$(pidof kymod)/autogroup (while kernel.sched_autogroup_enabled is 1, "
-        "Nice= counts only within a session)";
+    how = higher_autogroup(facts, target, kymod);
   } else if (facts.priority == Priority::nice) {
     how =
         ", or give CRIU a higher priority, which is that of kymod: set Nice=-20 in kymod's systemd "
@@ -83,10 +111,9 @@ std::string higher_priority(const Facts& facts) {
         ", or give CRIU a higher priority, which is that of kymod's cgroup: set CPUWeight=10000 in "
         "kymod's systemd unit and for its slice";
   }
-  return facts.container ? std::string(how) +
-                               "; for a container of containerd or Docker, do that "
-                               "with containerd."
-                         : std::string(how) + ".";
+  how +=
+      facts.container ? "; for a container of containerd or Docker, do that with containerd." : ".";
+  return how;
 }
 
 // Processes that are restored side by side wait for each other, and add up their waiting. That is
@@ -109,7 +136,8 @@ std::optional<Finding> waits_for_cpu(const Known& known) {
                      " no CPU was free for " + who + ".",
                  "15 % " + base_of(known.facts),
                  std::string("Other programs used the CPUs: pause them during the ") +
-                     (restore ? "restore" : "dump") + higher_priority(known.facts),
+                     (restore ? "restore" : "dump") +
+                     higher_priority(known.facts, target, waited + kymod),
                  without(known, share)};
 }
 

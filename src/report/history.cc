@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numbers>
 #include <span>
 #include <string_view>
 
@@ -221,29 +222,64 @@ HistoryChange describe(const History& history, const analysis::Change& found,
   return change;
 }
 
-HistoryVerdict judge(const HistoryOptions& options, const std::vector<double>& values) {
+// The compared runs [begin, end) that the newest is held against.
+struct Baseline {
+  std::size_t begin = 0;
+  std::size_t end = 0;
+  std::optional<std::size_t> since;  // begin, if the level changed there
+};
+
+// The runs before `newest` that have the level of the last step. A step for the worse with too few runs since does not
+// count yet: the newest runs are part of what it found, and are compared with the level before it.
+Baseline baseline_of(const std::vector<HistoryChange>& changes, std::size_t newest) {
+  Baseline baseline{0, newest, {}};
+  for (const HistoryChange& change : changes) {
+    const std::size_t at = change.found.at;
+    if (change.found.drift || at > newest || (at == newest && !change.worse)) continue;
+    if (change.worse && newest - at < kMinBaseline) {
+      baseline.end = at;
+      break;
+    }
+    baseline.begin = at;
+    baseline.since = at;
+  }
+  if (baseline.end - baseline.begin > kMaxBaseline) {
+    baseline = {baseline.end - kMaxBaseline, baseline.end, {}};
+  }
+  return baseline;
+}
+
+// How far noise moves a median of `runs`, as a part of how far it moves one run. For a normal distribution the deviation
+// of a median is sqrt(pi / 2 / runs) of that of a run, as `runs` grows; it is below this for few.
+double deviation_of_median(std::size_t runs) {
+  return std::min(1.0, std::sqrt(std::numbers::pi / 2 / static_cast<double>(runs)));
+}
+
+HistoryVerdict judge(const History& history, const std::vector<double>& values) {
+  const HistoryOptions& options = history.options;
   HistoryVerdict verdict;
   const std::size_t newest = std::min(std::max<std::size_t>(options.newest, 1), values.size());
-  const std::size_t before = values.size() - newest;
-  if (before < kMinBaseline) {
+  const Baseline compared = baseline_of(history.changes, values.size() - newest);
+  verdict.since = compared.since;
+  if (compared.end - compared.begin < kMinBaseline) {
     return verdict;
   }
-  verdict.baseline = std::min(before, kMaxBaseline);
-  const auto middle = values.end() - static_cast<std::ptrdiff_t>(newest);
-  const std::vector<double> baseline(middle - static_cast<std::ptrdiff_t>(verdict.baseline),
-                                     middle);
+  verdict.baseline = compared.end - compared.begin;
+  const std::span<const double> all(values);
+  const auto before = all.subspan(compared.begin, verdict.baseline);
+  const auto after = all.last(newest);
+  const std::vector<double> baseline(before.begin(), before.end());
   verdict.before = analysis::median(baseline);
-  verdict.newest = analysis::median({middle, values.end()});
+  verdict.newest = analysis::median({after.begin(), after.end()});
   // With logarithms, twice as fast and twice as slow are equally far away.
   const std::vector<double> logs = logarithms(baseline);
   const double shift = (std::log(std::max(verdict.newest, 1.0)) - analysis::median(logs)) *
                        worse_sign(options.metric);
-  const double noise = kNoiseDeviations * analysis::scaled_mad(logs);
+  const double noise = kNoiseDeviations * analysis::scaled_mad(logs) * deviation_of_median(newest);
   verdict.worse_by = std::exp(shift) - 1;
   verdict.noise = std::exp(noise) - 1;
-  const bool worse = verdict.worse_by > *options.allowed_regression;
-  verdict.regression = worse && shift > noise;
-  verdict.too_noisy = worse && shift <= noise;
+  verdict.regression = verdict.worse_by > *options.allowed_regression && shift > noise;
+  verdict.too_noisy = !verdict.regression && verdict.noise > *options.allowed_regression;
   return verdict;
 }
 
@@ -300,7 +336,7 @@ History analyse_history(std::vector<HistoryRun> runs, const HistoryOptions& opti
     history.changes.push_back(describe(history, found, logs));
   }
   if (options.allowed_regression) {
-    history.verdict = judge(options, values);
+    history.verdict = judge(history, values);
   }
   return history;
 }

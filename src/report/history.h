@@ -84,12 +84,15 @@ struct HistoryChange {
 
 struct HistoryVerdict {
   std::size_t baseline = 0;  // number of earlier runs in the comparison; 0 if there are too few
-  double before = 0;         // median of the metric over the baseline
-  double newest = 0;         // median of the metric over the newest runs
-  double worse_by = 0;       // as a share of the baseline; negative if it is better
-  double noise = 0;          // how much worse noise alone may make it
+  // The baseline begins with this run of History::compared, because the level changed there; empty:
+  // no change bounds it.
+  std::optional<std::size_t> since;
+  double before = 0;    // median of the metric over the baseline
+  double newest = 0;    // median of the metric over the newest runs
+  double worse_by = 0;  // as a share of the baseline; negative if it is better
+  double noise = 0;     // how much worse noise alone may make it
   bool regression = false;
-  // It is worse by more than is allowed, but noise alone may make it so much worse.
+  // It is not worse by more than noise, and noise alone may make it worse by more than is allowed.
   bool too_noisy = false;
 };
 

@@ -118,8 +118,14 @@ std::string verdict_text(const History& history) {
   }
   const HistoryVerdict& verdict = *history.verdict;
   const HistoryMetric metric = history.options.metric;
+  const std::string since =
+      verdict.since
+          ? " since " + printable(history.runs[history.compared[*verdict.since]].checkpoint)
+          : std::string();
   if (verdict.baseline == 0) {
-    return "too few runs to tell a regression: the newest is compared with 5 or more before it\n";
+    return fmt::format(
+        "too few runs to tell a regression: the newest is compared with 5 or more before it{}\n",
+        since);
   }
   const char* const outcome = verdict.regression  ? "REGRESSION"
                               : verdict.too_noisy ? "TOO NOISY TO TELL a regression"
@@ -127,9 +133,9 @@ std::string verdict_text(const History& history) {
   const char* const advice =
       verdict.too_noisy ? "  A single run tells nothing here: compare several, with --newest 5\n"
                         : "";
-  return fmt::format("{}: {} {}, median of {} before {}: {} (allowed {}, noise up to {})\n{}",
+  return fmt::format("{}: {} {}, median of {} before{} {}: {} (allowed {}, noise up to {})\n{}",
                      outcome, name_of(metric), shown(verdict.newest, metric), verdict.baseline,
-                     shown(verdict.before, metric),
+                     since, shown(verdict.before, metric),
                      signed_percent(verdict.worse_by) + (verdict.worse_by > 0 ? " worse" : ""),
                      signed_percent(*history.options.allowed_regression),
                      signed_percent(verdict.noise), advice);
@@ -237,18 +243,21 @@ nlohmann::json json_of(const History& history, const HistoryChange& change) {
           {"because", change.because}};
 }
 
-nlohmann::json json_of(const HistoryVerdict& verdict, const HistoryOptions& options) {
+nlohmann::json json_of(const History& history, const HistoryVerdict& verdict) {
+  const nlohmann::json since =
+      verdict.since ? nlohmann::json(history.compared[*verdict.since]) : nlohmann::json();
   if (verdict.baseline == 0) {
     return {{"enough_runs", false}, {"regression", false}};
   }
   return {{"enough_runs", true},
+          {"since_run", since},
           {"regression", verdict.regression},
           {"too_noisy", verdict.too_noisy},
           {"baseline_runs", verdict.baseline},
           {"before", verdict.before},
           {"newest", verdict.newest},
           {"worse_by", verdict.worse_by},
-          {"allowed", *options.allowed_regression},
+          {"allowed", *history.options.allowed_regression},
           {"noise", verdict.noise}};
 }
 
@@ -310,7 +319,7 @@ nlohmann::json json_of(const History& history) {
                       {"levels", std::move(levels)},
                       {"changes", std::move(changes)}};
   if (history.verdict) {
-    json["regression"] = json_of(*history.verdict, history.options);
+    json["regression"] = json_of(history, *history.verdict);
   }
   return json;
 }

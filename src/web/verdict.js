@@ -71,7 +71,9 @@ function reasons(findings, base) {
 export function verdictBox(verdict) {
   const lines = Array.isArray(verdict?.lines) ? verdict.lines.filter((line) => typeof line === "string" && line !== "") : [];
   if (!verdict || lines.length === 0) return null;
-  const findings = Array.isArray(verdict.findings) ? verdict.findings.filter((finding) => finding !== null && typeof finding === "object") : [];
+  // What took none of the time that is explained is named only where the lines name it.
+  const named = (/** @type {Finding} */ finding) => finding.share !== 0 || (typeof finding.evidence === "string" && lines.some((line) => line.startsWith(String(finding.evidence))));
+  const findings = Array.isArray(verdict.findings) ? verdict.findings.filter((finding) => finding !== null && typeof finding === "object" && named(finding)) : [];
   const was = [verdict.frozen_ns, verdict.downtime_ns, verdict.duration_ns].find((value) => isNumber(value) && value > 0) ?? 0;
   const bars = advices(findings, was);
   // The bars say what the lines of advice say.

@@ -155,13 +155,43 @@ TEST(Verdict, TheAdviceOnPriorityIsThatOfTheMachine) {
   facts.priority = Priority::nice;
   EXPECT_NE(advice().find("set Nice=-20 in kymod's systemd unit."), std::string::npos);
   facts.priority = Priority::autogroup;
-  EXPECT_NE(advice().find("echo -20 > /proc/$(pidof kymod)/autogroup"), std::string::npos);
+  facts.kymod_group = {41, "/autogroup-1", 0};
+  EXPECT_NE(advice().find("that of kymod: echo -20 > /proc/41/autogroup (it is at 0; "),
+            std::string::npos);
   facts.priority = Priority::cgroup;
   EXPECT_NE(advice().find("set CPUWeight=10000 in kymod's systemd unit"), std::string::npos);
   EXPECT_EQ(advice().find("containerd"), std::string::npos);
   facts.container = true;
   EXPECT_NE(advice().find("for a container of containerd or Docker, do that with containerd."),
             std::string::npos);
+}
+
+// It named "$(pidof kymod)" again where kymod was at -20 already, and it was the target that had no CPU.
+TEST(Verdict, TheAdviceOnAutogroupsIsForTheLargestShareThatCanBeRaised) {
+  Facts facts = healthy_dump();
+  facts.priority = Priority::autogroup;
+  facts.kymod_group = {41, "/autogroup-1", 0};
+  facts.target_group = {52, "/autogroup-2", 0};
+  facts.signals.socket_wait_ns = 700 * kOneMs;
+  facts.signals.target_cpu_wait_ns = 500 * kOneMs;
+  facts.signals.cpu_wait_ns = 200 * kOneMs;
+  const auto has = [&facts](const char* text) {
+    return explain(facts).findings.at(0).advice.find(text) != std::string::npos;
+  };
+  EXPECT_TRUE(has("give the target a higher priority before that: echo -20 > /proc/52/autogroup"));
+  facts.target_group.nice = -20;
+  EXPECT_TRUE(has("that of kymod: echo -20 > /proc/41/autogroup"));
+  facts.kymod_group.nice = -20;
+  EXPECT_FALSE(has("echo"));
+  EXPECT_TRUE(has("at -20 already"));
+  facts.target_group.nice = 0;
+  facts.signals.cpu_wait_ns = 600 * kOneMs;
+  EXPECT_TRUE(has("echo -20 > /proc/52/autogroup")) << "kymod's is done";
+  facts.kymod_group.nice = 5;
+  EXPECT_TRUE(has("echo -20 > /proc/41/autogroup (it is at 5;"));
+  facts.target_group.name = facts.kymod_group.name;
+  facts.signals.cpu_wait_ns = 0;
+  EXPECT_TRUE(has("echo -20 > /proc/41/autogroup")) << "both are in one session";
 }
 
 // On a machine with busy loops CRIU waited for 76 % of the time in a call on a socket: the target, whose memory it asked for,

@@ -35,6 +35,7 @@ TEST(PrometheusTest, TheTextIsCleanAndTellsNothingPrivate) {
   const std::string pages = std::to_string(dump["stats"]["pages_written"].get<std::uint64_t>());
   EXPECT_NE(metrics.find("kymo_pages_written_total " + pages + "\n"), std::string::npos) << metrics;
   EXPECT_NE(metrics.find("kymo_stood_still_seconds_count 1\n"), std::string::npos) << metrics;
+  EXPECT_NE(metrics.find("\nkymo_start_time_seconds "), std::string::npos) << metrics;
   const std::string info = "kymo_build_info{version=\"" KYMO_VERSION "\",criu=\"";
   EXPECT_NE(metrics.find(info), std::string::npos) << metrics;
   EXPECT_EQ(metrics.find(kymod.folder().path()), std::string::npos);

@@ -178,5 +178,18 @@ TEST_F(RestoreRacesTest, AFileThatMayNotGrowIsAnErrorOfTheRequestAlone) {
   expect_all_is_there();
 }
 
+// It said "its pid is in use by 'kymo-churn'; end that process first", as if a stranger had taken the pid.
+TEST_F(RestoreRacesTest, OfAJobThatRunsItSaysThatItRuns) {
+  const json dump = kymod_->kymo_json({"dump", "process", "work", "--leave-running"});
+  const Outcome refused = kymod_->kymo({"restore", dump["directory"]});
+  EXPECT_EQ(refused.exit_code, 1) << refused.out;
+  const std::string runs = "job work runs already (its pid " + std::to_string(pid());
+  EXPECT_NE(refused.err.find(runs), std::string::npos) << refused.err;
+  EXPECT_NE(refused.err.find("kymo kill work --wait"), std::string::npos) << refused.err;
+  EXPECT_NE(refused.err.find("(failure pid-taken"), std::string::npos) << refused.err;
+  ASSERT_EQ(kymod_->kymo({"kill", "work", "--signal", "KILL", "--wait"}).exit_code, 0);
+  EXPECT_EQ(kymod_->kymo({"restore", dump["directory"]}).exit_code, 0);
+}
+
 }  // namespace
 }  // namespace kymo::test

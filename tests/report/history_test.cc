@@ -181,8 +181,45 @@ TEST(HistoryTest, ARegressionWithinTheNoiseWasSaidToBeNone) {
   EXPECT_NE(text.find("TOO NOISY TO TELL a regression: duration 1.2"), std::string::npos) << text;
   EXPECT_NE(text.find("--newest 5"), std::string::npos) << text;
   EXPECT_EQ(json_of(history)["regression"]["too_noisy"], true);
-  // What is worse by less than is allowed is no regression, however large the noise is.
-  EXPECT_FALSE(analyse_history(numbered(runs, {one(600)}), allowing(0.2)).verdict->too_noisy);
+  // A newest run that is better than the median was no regression, however large the noise was.
+  EXPECT_TRUE(analyse_history(numbered(runs, {one(600)}), allowing(0.2)).verdict->too_noisy);
+  EXPECT_FALSE(analyse_history(numbered(runs, {one(600)}), allowing(60)).verdict->too_noisy);
+}
+
+// Noisy runs before an improvement hid that the newest were seven times as slow as those right after it.
+TEST(HistoryTest, TheNewestIsHeldToTheLevelSinceTheLastStep) {
+  std::vector<HistoryRun> runs;
+  for (const std::uint64_t ms :
+       {1150U, 4900U, 2100U, 1300U, 9000U, 1900U, 37U, 28U, 33U, 131U, 188U}) {
+    runs.push_back(one(ms));
+  }
+  const History history = analyse_history(numbered(runs, {one(278)}), allowing(0.2));
+  ASSERT_EQ(history.changes.size(), 1U);
+  EXPECT_FALSE(history.changes[0].worse);
+  EXPECT_EQ(history.verdict->baseline, 5U);
+  EXPECT_TRUE(history.verdict->regression);
+  const std::string text = text_of(history, "web", 5);
+  EXPECT_NE(text.find("REGRESSION: duration 278 ms, median of 5 before since c6 37"),
+            std::string::npos)
+      << text;
+  EXPECT_EQ(json_of(history)["regression"]["since_run"], 6);
+  // One run fewer, and nothing can be told of the level since.
+  runs.pop_back();
+  const History few = analyse_history(numbered(runs, {one(278)}), allowing(0.2));
+  ASSERT_EQ(few.changes.size(), 1U);
+  EXPECT_EQ(few.verdict->baseline, 0U);
+  EXPECT_NE(text_of(few, "web", 5).find("5 or more before it since c6"), std::string::npos);
+}
+
+TEST(HistoryTest, ARegressionStaysOneUntilItsLevelIsKnown) {
+  const auto after = [](std::size_t slower) {
+    return analyse_history(numbered(about(12, 400), about(slower, 600, 8)), allowing(0.2));
+  };
+  for (const std::size_t slower : {1U, 3U, 4U, 5U}) {
+    EXPECT_TRUE(after(slower).verdict->regression) << slower;
+  }
+  EXPECT_EQ(after(4).verdict->baseline, 12U);
+  EXPECT_FALSE(after(6).verdict->regression) << "there are five runs of the new level before it";
 }
 
 TEST(HistoryTest, OneSlowRunOfTheThreeNewestIsNoRegression) {
@@ -235,7 +272,7 @@ TEST(HistoryTest, JsonHasRunsLevelsChangesAndVerdict) {
   EXPECT_EQ(json["changes"][0]["test"], "Pettitt");
   EXPECT_EQ(json["changes"][0]["kind"], "step");
   EXPECT_EQ(json["changes"][0]["checkpoint"], "c12");
-  EXPECT_EQ(json["regression"]["baseline_runs"], 20);
+  EXPECT_EQ(json["regression"]["baseline_runs"], 9);
 }
 
 }  // namespace

@@ -228,6 +228,21 @@ test("no label of the timeline's axis is cut, however the page is zoomed", async
   await page.close();
 });
 
+// Its advice stood there without its first sentence: the lines leave out what took none of the standstill.
+test("what took none of the time is not told beyond the lines", async () => {
+  const probed = { rule: "kernel-probed", share: 0, evidence: "Before all else, CRIU needed 50 ms to test what the kernel can do.", threshold: "20 ms", advice: "CRIU repeats this each time." };
+  for (const told of [false, true]) {
+    const probing = report(`probing-${told}`, (meta) => {
+      meta.about.verdict = { ...VERDICT, lines: [...VERDICT.lines, ...(told ? [probed.evidence, probed.advice] : [])], findings: [...VERDICT.findings, probed] };
+    });
+    const page = await open(browser, probing, faults);
+    await page.click(".why-so summary");
+    const text = await page.innerText("#verdict");
+    for (const part of ["Before all else", "repeats this", "kernel-probed"]) assert.strictEqual(text.includes(part), told, `${part}: ${text}`);
+    await page.close();
+  }
+});
+
 test("an older recording, without verdict, phases and columns of what is inside, opens", async () => {
   const { image_written_bytes, phase } = COLUMNS;
   const old = report("old", (meta) => {

@@ -102,8 +102,9 @@ void add_history(CLI::App& app, Context& context) {
           [arguments](const std::string& text) {
             arguments->options.allowed_regression = parse_share("--fail-on-regression", text);
           },
-          "Exit with 1 if the newest run is worse by more than this and by more than noise, with 3 "
-          "if the runs are too few or too noisy to tell, with 2 if the history could not be read")
+          "Exit with 1 if the newest run is worse than the level since the last step by more than "
+          "this and by more than noise, with 3 if the runs are too few, or noise is larger than "
+          "this, with 2 if the history could not be read")
       ->option_text("PERCENT");
   history
       ->add_option("--newest", arguments->options.newest,

@@ -103,6 +103,7 @@ void Request::warn_unless(const Result<void>& done) {
 void Request::begin_recording(std::string path, nlohmann::json about, const inside::Target& target,
                               std::vector<pid_t> restored) {
   const Config settings = parts.recorder.settings();
+  if (kind == store::RunKind::dump) target_group = autogroup_of(target.pid);
   if (settings.inside && parts.recorder.recording()) {
     inside::Target looked_at = target;
     looked_at.restores = kind == store::RunKind::restore;
@@ -212,7 +213,9 @@ void Request::explain(diagnosis::Facts facts) {
   struct statfs run {};
   facts.kernel_known = ::statfs("/run", &run) == 0 && run.f_type == TMPFS_MAGIC;
   if (!facts.restore) facts.earlier = write_rates_of(parts.store.checkpoints());
-  facts.priority = priority_here();
+  facts.priority = priority_of(::getpid());
+  facts.kymod_group = autogroup_of(::getpid());
+  facts.target_group = target_group;
   facts.stacks_wait_ns = stacks_wait_ns;
   verdict = diagnosis::explain(facts);
 }

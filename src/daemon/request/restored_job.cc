@@ -118,6 +118,12 @@ Result<void> find_job(RestoreContext& c) {
       c.job ? claim_job(c, std::string(c.job->id), std::string(c.job->name)) : claim_job(c, id, id);
   if (claimed && !c.job && is_new) claimed = take_over(c, id);
   if (!claimed || !c.job) return claimed;
+  if (c.container.empty() && life_of(*c.job) == probe::Life::runs) {
+    return Error{Code::failed_precondition,
+                 "restore " + c.directory + ": job " + c.job->name + " runs already (its pid " +
+                     std::to_string(c.job->pid) + " is in use by itself); to replace it by this " +
+                     "checkpoint, end it first: kymo kill " + c.job->name + " --wait"};
+  }
   c.handover.hold(c.parts.jobs.hold(c.job->id, Jobs::Doing::restore));
   c.progress.set_target(0, c.job->name);
   return {};

@@ -25,7 +25,7 @@ class CpuPriorityTest : public testing::Test {
     write("/proc/" + std::to_string(::getpid()) + "/cgroup", lines);
   }
   [[nodiscard]] Priority found() const {
-    return priority_here(folder_.path() + "/proc", folder_.path() + "/cgroup");
+    return priority_of(::getpid(), folder_.path() + "/proc", folder_.path() + "/cgroup");
   }
 
   test::TemporaryDirectory folder_;
@@ -49,6 +49,20 @@ TEST_F(CpuPriorityTest, IsThatOfTheCgroupIfItsCpuControllerIsOn) {
   EXPECT_EQ(found(), Priority::cgroup);
   in_cgroup("1:cpu,cpuacct:/kymod\n");
   EXPECT_EQ(found(), Priority::cgroup) << "version 1";
+}
+
+TEST_F(CpuPriorityTest, TheAutogroupOfAProcessIsReadWhereItCounts) {
+  const std::string proc = folder_.path() + "/proc";
+  const std::string sys = folder_.path() + "/cgroup";
+  const auto found = [&] { return autogroup_of(77, proc, sys); };
+  write("/proc/sys/kernel/sched_autogroup_enabled", "1\n");
+  EXPECT_EQ(found().pid, 0) << "it has ended";
+  write("/proc/77/autogroup", "/autogroup-12 nice -20\n");
+  EXPECT_EQ(found().pid, 77);
+  EXPECT_EQ(found().name, "/autogroup-12");
+  EXPECT_EQ(found().nice, -20);
+  write("/proc/sys/kernel/sched_autogroup_enabled", "0\n");
+  EXPECT_EQ(found().pid, 0) << "it does not count";
 }
 
 }  // namespace
