@@ -18,6 +18,7 @@
 #include "runtime/killed_restore.h"
 #include "runtime/option_checks.h"
 #include "runtime/process_checks.h"
+#include "runtime/readable_images.h"
 #include "runtime/scratch.h"
 #include "runtimes/podman/podman_files.h"
 #include "runtimes/podman/podman_folders.h"
@@ -414,7 +415,8 @@ Result<std::string> PodmanRuntime::restorable(const RestoreSpec& spec) {
 
 Result<void> PodmanRuntime::may_restore(const RestoreSpec& spec) {
   const Result<std::string> id = restorable(spec);
-  return id ? Result<void>() : id.error();
+  if (!id) return id.error();
+  return ReadableImages::check("restore container " + name_of_container(spec), spec.images_dir);
 }
 
 Result<RestoreOutcome> PodmanRuntime::restore(const RestoreSpec& spec, const Observer& observer) {
@@ -452,6 +454,11 @@ Result<RestoreOutcome> PodmanRuntime::restore(const RestoreSpec& spec, const Obs
       !removed) {
     return Error{removed.error().code,
                  "restore container " + spec.container + ": " + removed.error().message};
+  }
+  const Result<ReadableImages> readable =
+      ReadableImages::of("restore container " + name_of_container(spec), spec.images_dir);
+  if (!readable) {
+    return readable.error();
   }
   const CheckpointLink link(userdata + kCheckpoint, spec.images_dir);
   if (Result<void> made = link.made(); !made) {
