@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "programs.h"
+#include "small_disk.h"
 #include "support/containers.h"
 #include "support/real_criu.h"
 #include "support/shell.h"
@@ -94,6 +95,32 @@ TEST(ContainerRestoresTest, APodmanContainerWithAUserNamespaceIsRestored) {
   static_cast<void>(kymod.kymo_json({"restore", dir}));
   EXPECT_TRUE(counts_on(root));
   EXPECT_EQ(files_for_others(dir), "");
+}
+
+// Before the fix, the failure was "unknown" or that of a line without meaning: CRIU's log does not say why tar failed.
+TEST(ContainerRestoresTest, ADiskThatIsTooFullForATmpfsIsTheCause) {
+  KYMO_NEEDS_RUNC();
+  const RuncFolder runc;
+  const std::string fill = "head -c 16777216 /dev/urandom >/big/file; " + counting_loop();
+  const std::string bundle = make_bundle(runc.folder(), "bundle", {"/bin/sh", "-c", fill});
+  json spec = json::parse(read_file(bundle + "/config.json"));
+  spec["mounts"].push_back({{"destination", "/big"}, {"type", "tmpfs"}, {"source", "tmpfs"}});
+  std::ofstream(bundle + "/config.json") << spec;
+  Kymod kymod({"--runc-root", runc.path()});
+  kymod.start();
+  const SmallDisk disk(kymod.path("small"), "size=12m");
+  const Outcome ran = kymod.kymo({"run", "runc", "--bundle", bundle, "--id", "kymo-web"});
+  ASSERT_EQ(ran.exit_code, 0) << ran.err;
+  ASSERT_TRUE(counts_on(bundle + "/rootfs"));
+  const std::string dir = kymod.path("small/c");
+  const Outcome failed = kymod.kymo({"dump", "runc", "kymo-web", "--dir", dir, "--force"});
+  EXPECT_EQ(failed.exit_code, 1) << failed.out;
+  EXPECT_NE(failed.err.find("the disk is full (" + dir + "/images.partial: "), std::string::npos)
+      << failed.err;
+  EXPECT_NE(failed.err.find("(failure disk-full)"), std::string::npos) << failed.err;
+  EXPECT_TRUE(counts_on(bundle + "/rootfs"));
+  const Outcome told = kymod.kymo({"explain", dir});
+  EXPECT_NE(told.out.find("Failure: disk-full"), std::string::npos) << told.out << told.err;
 }
 
 }  // namespace
