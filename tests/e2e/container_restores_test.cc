@@ -123,5 +123,21 @@ TEST(ContainerRestoresTest, ADiskThatIsTooFullForATmpfsIsTheCause) {
   EXPECT_NE(told.out.find("Failure: disk-full"), std::string::npos) << told.out << told.err;
 }
 
+// Before the fix, the job's command was "runc init" if runc ended before the container's program began.
+TEST(ContainerRestoresTest, AJobHasTheCommandOfItsContainer) {
+  KYMO_NEEDS_RUNC();
+  const RuncFolder runc;
+  const std::string bundle = make_bundle(runc.folder(), "bundle", counting_command());
+  json spec = json::parse(read_file(bundle + "/config.json"));
+  // runc does not wait for these hooks.
+  spec["hooks"]["startContainer"] =
+      json::array({{{"path", "/bin/sleep"}, {"args", {"sleep", "0.3"}}}});
+  std::ofstream(bundle + "/config.json") << spec;
+  Kymod kymod({"--runc-root", runc.path()});
+  kymod.start();
+  const json job = kymod.kymo_json({"run", "runc", "--bundle", bundle, "--id", "kymo-web"});
+  EXPECT_EQ(job["command"], json(counting_command())) << job;
+}
+
 }  // namespace
 }  // namespace kymo::test
