@@ -76,7 +76,8 @@ TEST(ContainerRestoresTest, AContainerWithAUserNamespaceIsRestored) {
   EXPECT_TRUE(counts_on(bundle + "/rootfs"));
 }
 
-TEST(ContainerRestoresTest, APodmanContainerWithAUserNamespaceIsRestored) {
+// podman 4.3 cannot restore it: CRIU may open neither podman's folder of the images nor podman's files that are mounted.
+TEST(ContainerRestoresTest, APodmanContainerWithAUserNamespaceIsRefusedAndRunsOn) {
   KYMO_NEEDS_PODMAN();
   PodmanContainers podman;
   Kymod kymod({"--podman-flags=" + PodmanContainers::flags()});
@@ -91,10 +92,11 @@ TEST(ContainerRestoresTest, APodmanContainerWithAUserNamespaceIsRestored) {
   ASSERT_EQ(ran.exit_code, 0) << ran.err;
   ASSERT_TRUE(counts_on(root));
   const std::string dir = kymod.path("one");
-  static_cast<void>(kymod.kymo_json({"dump", "podman", "kymo-e2e", "--dir", dir}));
-  static_cast<void>(kymod.kymo_json({"restore", dir}));
+  const Outcome refused = kymod.kymo({"dump", "podman", "kymo-e2e", "--dir", dir});
+  EXPECT_EQ(refused.exit_code, 1) << refused.out;
+  EXPECT_NE(refused.err.find("it has a user namespace"), std::string::npos) << refused.err;
+  EXPECT_EQ(podman.status("kymo-e2e"), "running");
   EXPECT_TRUE(counts_on(root));
-  EXPECT_EQ(files_for_others(dir), "");
 }
 
 // Before the fix, the failure was "unknown" or that of a line without meaning: CRIU's log does not say why tar failed.

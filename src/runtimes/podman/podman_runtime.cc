@@ -1,5 +1,7 @@
 #include "runtimes/podman/podman_runtime.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <nlohmann/json.hpp>
@@ -18,7 +20,6 @@
 #include "runtime/killed_restore.h"
 #include "runtime/option_checks.h"
 #include "runtime/process_checks.h"
-#include "runtime/readable_images.h"
 #include "runtime/scratch.h"
 #include "runtimes/podman/podman_files.h"
 #include "runtimes/podman/podman_folders.h"
@@ -68,6 +69,15 @@ std::uint64_t runtime_time_ns(const std::string& output, const char* name) {
 std::vector<std::string> cgroups_of(const std::string& id) {
   const std::string name = "libpod-" + id;
   return {name, name + ".scope", name + "/container", name + ".scope/container"};
+}
+
+// Whether the process is in another user namespace than kymod.
+bool has_user_namespace(pid_t pid) {
+  struct stat own {};
+  struct stat theirs {};
+  return ::stat("/proc/self/ns/user", &own) == 0 &&
+         ::stat(("/proc/" + std::to_string(pid) + "/ns/user").c_str(), &theirs) == 0 &&
+         (own.st_ino != theirs.st_ino || own.st_dev != theirs.st_dev);
 }
 
 class PodmanRuntime : public Runtime {
@@ -297,6 +307,13 @@ Result<void> PodmanRuntime::may_dump(const DumpSpec& spec) {
             ": it is frozen, and podman dumps only running containers: use kymo unfreeze podman " +
             name_of_container(spec)};
   }
+  if (!spec.leave_running && has_user_namespace(spec.process.pid)) {
+    return Error{
+        Code::failed_precondition,
+        asked +
+            ": it has a user namespace (--userns, --uidmap), whose root must read podman's own "
+            "files in a restore and may not, so podman could not restore it: use --leave-running"};
+  }
   const Result<PodmanStore> store = this->store();
   if (store && !spec.leave_running && store->removes_when_ended(spec.container)) {
     return Error{Code::failed_precondition,
@@ -415,8 +432,7 @@ Result<std::string> PodmanRuntime::restorable(const RestoreSpec& spec) {
 
 Result<void> PodmanRuntime::may_restore(const RestoreSpec& spec) {
   const Result<std::string> id = restorable(spec);
-  if (!id) return id.error();
-  return ReadableImages::check("restore container " + name_of_container(spec), spec.images_dir);
+  return id ? Result<void>() : id.error();
 }
 
 Result<RestoreOutcome> PodmanRuntime::restore(const RestoreSpec& spec, const Observer& observer) {
@@ -454,11 +470,6 @@ Result<RestoreOutcome> PodmanRuntime::restore(const RestoreSpec& spec, const Obs
       !removed) {
     return Error{removed.error().code,
                  "restore container " + spec.container + ": " + removed.error().message};
-  }
-  const Result<ReadableImages> readable =
-      ReadableImages::of("restore container " + name_of_container(spec), spec.images_dir);
-  if (!readable) {
-    return readable.error();
   }
   const CheckpointLink link(userdata + kCheckpoint, spec.images_dir);
   if (Result<void> made = link.made(); !made) {
