@@ -1,5 +1,8 @@
 #include "runtime/container_calls.h"
 
+#include <sys/statvfs.h>
+#include <unistd.h>
+
 #include <cerrno>
 #include <filesystem>
 #include <optional>
@@ -13,6 +16,8 @@
 #include "criu/leftovers.h"
 #include "criu/log.h"
 #include "criu/phases.h"
+#include "failures/catalogue.h"
+#include "failures/explain.h"
 #include "kymo/scope.h"
 #include "runtime/aftermath.h"
 #include "runtime/container_end.h"
@@ -26,9 +31,38 @@
 namespace kymo::runtime {
 namespace {
 
-// Returns why the command failed: the cause in CRIU's log, or, without any, what the command said.
+// Whether next to nothing can be written to the disk of the folder.
+bool is_disk_full(const std::string& folder) {
+  constexpr std::uint64_t kNextToNothing =
+      std::uint64_t{64} << 10U;  // bytes: less than most dumps of a container need
+  struct statvfs disk {};
+  if (::statvfs(folder.c_str(), &disk) != 0 || disk.f_blocks == 0) return false;
+  return (::geteuid() == 0 ? disk.f_bfree : disk.f_bavail) * disk.f_frsize < kNextToNothing;
+}
+
+// Why a dump failed, if a disk is full that it wrote to; otherwise empty. Then CRIU's log names another cause or none:
+// CRIU does not say why the tar failed that it calls for a tmpfs, and the end of its log may be missing.
+std::string cause_by_full_disk(const ContainerCall& call) {
+  for (const std::string& folder :
+       {call.images_dir, std::filesystem::path(call.log_path).parent_path().string()}) {
+    if (!within(kDiskPatience, [folder] { return is_disk_full(folder); }).value_or(false)) continue;
+    const failures::Entry& entry = failures::entry_of("disk-full");
+    failures::Explanation why;
+    why.id = entry.id;
+    why.what = entry.what + " (" + folder + ": No space left on device)";
+    why.remedy = entry.remedy;
+    return failures::one_line(why);
+  }
+  return {};
+}
+
+// Returns why the command failed: a full disk, the cause in CRIU's log, or, without any, what the command said.
 Error failure(const ContainerCall& call, const CommandOutcome& outcome) {
   std::string why = criu::cause_in(call.log_path);
+  if (call.writes_images && why.find("No space left") == std::string::npos) {
+    const std::string full = cause_by_full_disk(call);
+    if (!full.empty()) why = full;
+  }
   const bool logged = !why.empty();
   std::string message = call.runtime + " " + call.tried + ": ";
   if (logged) {
@@ -202,6 +236,7 @@ Result<DumpOutcome> dump_container(const DumpSpec& spec, ContainerCall call,
   if (!before) {
     return before.error();
   }
+  call.writes_images = true;
   const Result<Freezer> freezer = Freezer::of(spec.process.pid);
   const bool was_frozen = freezer && freezer->frozen();
   auto watcher = watch_images(call.images_dir, observer, spec.held);

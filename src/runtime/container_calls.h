@@ -22,6 +22,7 @@ struct ContainerCall {
   std::function<Result<CommandOutcome>(const Command& limits)> run{};
   std::string tried;  // "could not dump container web"
   std::string images_dir;
+  bool writes_images = false;  // set by dump_container()
   // CRIU's log and statistics in the work directory.
   std::string log_path;
   std::string stats_path;

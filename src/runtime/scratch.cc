@@ -255,4 +255,13 @@ void keep_scratch(const DumpSpec& spec, std::chrono::milliseconds patience) {
   moves().wait(spec.scratch_dir, patience);
 }
 
+void drop_scratch(const std::string& name, std::chrono::milliseconds patience) {
+  const std::string path = scratch_path(name);
+  if (name.empty() || path.empty()) return;
+  moves().wait(path, patience);
+  if (moves().busy(path)) return;  // what it cannot move is left to the next start of kymod
+  std::error_code error;
+  fs::remove_all(path, error);
+}
+
 }  // namespace kymo::runtime

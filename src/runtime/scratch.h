@@ -65,4 +65,8 @@ bool is_part_in_scratch(const DumpSpec& spec);
 // is gone. Moves nothing if one of the two is empty. Waits at most `patience`, and then goes on in the background.
 void keep_scratch(const DumpSpec& spec, std::chrono::milliseconds patience);
 
+// Removes the scratch directory with this name, of a checkpoint that is deleted: a disk that is full has not taken its
+// files. Waits while they are being moved, for at most `patience`, and then leaves them.
+void drop_scratch(const std::string& name, std::chrono::milliseconds patience);
+
 }  // namespace kymo::runtime

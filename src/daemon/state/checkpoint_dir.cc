@@ -9,6 +9,7 @@
 #include <charconv>
 #include <cstdio>
 #include <filesystem>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "base/beneath.h"
@@ -68,6 +69,17 @@ void take_rights_of_others(const std::string& folder) {
   }
 }
 
+// Whether one of the files of a recording is there. A full disk may have taken only one, and none of them is replaced.
+bool has_part_of_recording(const std::string& path) {
+  const std::string stem = recording_stem(path);
+  const std::string files[] = {path, stem + ".gaps.tsv", stem + ".meta.json",
+                               stack_profile_of(path), wait_profile_of(path)};
+  return std::any_of(std::begin(files), std::end(files), [](const std::string& file) {
+    std::error_code error;
+    return fs::exists(fs::symlink_status(file, error));
+  });
+}
+
 std::string is_taken(const CheckpointDir& dir) {
   return dir.images() +
          " exists, which another program made: rename or remove it, and kymod lists the "
@@ -104,10 +116,7 @@ void shorten_command(nlohmann::json& record) {
 
 std::string CheckpointDir::next_recording(const std::string& name) const {
   std::string path = recordings() + "/" + name + ".tsv";
-  std::error_code error;
-  for (int n = 2; fs::exists(path, error) || fs::exists(stack_profile_of(path), error) ||
-                  fs::exists(wait_profile_of(path), error);
-       ++n) {
+  for (int n = 2; has_part_of_recording(path); ++n) {
     path = recordings() + "/" + name + "-" + std::to_string(n) + ".tsv";
   }
   return path;

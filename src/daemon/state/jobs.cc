@@ -7,9 +7,11 @@
 #include <algorithm>
 #include <cctype>
 #include <cerrno>
+#include <chrono>
 #include <filesystem>
 #include <random>
 #include <string_view>
+#include <thread>
 #include <utility>
 
 #include "base/clock.h"
@@ -118,6 +120,21 @@ void show_held(pid_t pid, v1::Job& out) {
   }
 }
 
+// A process that a container runtime has started. Until it begins the container's program, which may be after the runtime
+// has ended, for example because of hooks, it is runc's own and has runc's command.
+Result<probe::Process> read_started(pid_t pid) {
+  constexpr std::chrono::seconds kBeginsWithin{3};
+  constexpr std::chrono::milliseconds kLookEvery{5};
+  const std::vector<std::string> own{"runc", "init"};
+  const auto until = std::chrono::steady_clock::now() + kBeginsWithin;
+  Result<probe::Process> seen = probe::read_process(pid);
+  while (seen && seen->command == own && std::chrono::steady_clock::now() < until) {
+    std::this_thread::sleep_for(kLookEvery);
+    seen = probe::read_process(pid);
+  }
+  return seen;
+}
+
 }  // namespace
 
 std::optional<store::Job> job_with(store::Store& store, const std::string& id,
@@ -197,7 +214,7 @@ Result<void> Jobs::store_started_container(store::Job& job, runtime::Runtime& ru
   if (Result<runtime::Container> found = runtime.find(container.id); found) {
     container.id = std::move(found->id);
   }
-  if (const Result<probe::Process> seen = probe::read_process(job.pid); seen) {
+  if (const Result<probe::Process> seen = read_started(job.pid); seen) {
     job.command = seen->command;
   }
   if (Result<void> ok = containers_.note(job.id, container); !ok) {

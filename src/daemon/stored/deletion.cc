@@ -20,6 +20,7 @@
 #include "base/disk_wait.h"
 #include "base/mounts.h"
 #include "base/own_folder.h"
+#include "base/patience.h"
 #include "daemon/request/handover.h"
 #include "daemon/state/checkpoint_dir.h"
 #include "daemon/state/cut_short.h"
@@ -28,6 +29,7 @@
 #include "daemon/stored/catalogue.h"
 #include "runtime/memory_images.h"
 #include "runtime/process_checks.h"
+#include "runtime/scratch.h"
 
 namespace kymo::daemon {
 namespace {
@@ -224,6 +226,7 @@ Result<bool> delete_claimed(const DeletionParts& parts, const store::Checkpoint&
     remove_parts(dir, warnings);
   }
   runtime::drop_memory_images(memory);
+  runtime::drop_scratch(checkpoint.id, kDiskPatience);
   if (Result<void> said = parts.store.remove_checkpoint(checkpoint.id); !said) {
     return Error{said.error().code, "delete checkpoint " + checkpoint.id +
                                         ": its files are gone, but its entry is not removed: " +

@@ -100,6 +100,28 @@ std::vector<BundleMount> mounts_of(const std::string& bundle, const json& config
   return mounts;
 }
 
+// Refuses a bind mount whose source is a link. runc follows it when it starts the container, but CRIU 4.2 does not in a
+// restore ("Failed to move_mount ...: Invalid argument"). A source that is missing is named by runc.
+Result<void> refuse_linked_sources(const std::string& tried, const std::string& bundle,
+                                   const std::string& text) {
+  const json config = parse_json(text);
+  if (!config.is_object()) return {};
+  for (const BundleMount& mount : mounts_of(bundle, config)) {
+    struct stat there {};
+    if (mount.destination == "/" || mount.source.empty() ||
+        ::lstat(mount.source.c_str(), &there) != 0 || !S_ISLNK(there.st_mode)) {
+      continue;
+    }
+    return Error{Code::failed_precondition,
+                 tried + ": the source of its mount " +
+                     mount.destination.substr(0, mount.destination.size() - 1) + ", " +
+                     mount.source +
+                     ", is a symbolic link, which CRIU does not follow in a restore: put the "
+                     "folder or file back, or name what the link leads to in config.json"};
+  }
+  return {};
+}
+
 }  // namespace
 
 criu::PlaceOfGhost places_in_bundle(const std::string& bundle) {
@@ -135,6 +157,7 @@ Result<void> check_restorable(const std::string& tried, const std::string& bundl
   const Result<std::string> text = read_file(bundle + "/config.json");
   if (!text) return {};
   if (Result<void> ok = refuse_terminal(tried, *text); !ok) return ok;
+  if (Result<void> ok = refuse_linked_sources(tried, bundle, *text); !ok) return ok;
   const std::string path = read_only_root(*text);
   if (path.empty()) return {};
   const Result<FileDescriptor> root = open_root(bundle, path);

@@ -33,6 +33,7 @@
 #include "runtime/killed_restore.h"
 #include "runtime/option_checks.h"
 #include "runtime/process_checks.h"
+#include "runtime/readable_images.h"
 #include "runtime/scratch.h"
 #include "runtimes/runc/bundle.h"
 
@@ -486,7 +487,8 @@ Result<void> RuncRuntime::may_restore(const RestoreSpec& spec) {
     static_cast<void>(remove_half_restored(spec).ok());  // what stays is named by check_free()
   if (good) good = check_free(asked, spec.container);
   if (good) good = check_bundle(asked, spec.bundle);
-  return good ? check_restorable(asked, spec.bundle) : good;
+  if (good) good = check_restorable(asked, spec.bundle);
+  return good ? ReadableImages::check(asked, spec.images_dir) : good;
 }
 
 Result<RestoreOutcome> RuncRuntime::restore(const RestoreSpec& spec, const Observer& observer) {
@@ -497,6 +499,11 @@ Result<RestoreOutcome> RuncRuntime::restore(const RestoreSpec& spec, const Obser
       prepare_root("restore container " + name_of_container(spec), spec.bundle);
   if (!root) {
     return root.error();
+  }
+  const Result<ReadableImages> readable =
+      ReadableImages::of("restore container " + name_of_container(spec), spec.images_dir);
+  if (!readable) {
+    return readable.error();
   }
   std::vector<std::string> words{"restore",      "--detach",      "--bundle",    spec.bundle,
                                  "--image-path", spec.images_dir, "--work-path", spec.work_dir};

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/file.h"
+#include "kymo/result.h"
+
+namespace kymo::runtime {
+
+// CRIU restores a container that has a user namespace with the rights of the root of that namespace, who is
+// an ordinary user of this machine and must read the images. kymod's images are readable only by its own
+// user. So this object gives others the right to read them, and takes it away again at its end. Meanwhile
+// the folder around the images keeps other users away from them: it must give them no right.
+// Follows no link. Threads: one for each object.
+class ReadableImages {
+ public:
+  // Changes nothing if the images are of no container with a user namespace, or if others can read them.
+  // `tried`: how errors begin.
+  // Errors: failed_precondition: others can enter the folder around the images; the system's.
+  static Result<ReadableImages> of(const std::string& tried, const std::string& images_dir);
+  // What of() would refuse, before a restore begins. Changes nothing.
+  static Result<void> check(const std::string& tried, const std::string& images_dir);
+
+  ReadableImages() = default;
+  ~ReadableImages();
+  ReadableImages(ReadableImages&& other) noexcept : folders_(std::exchange(other.folders_, {})) {}
+  ReadableImages& operator=(ReadableImages&& other) = delete;
+
+ private:
+  struct Folder {
+    FileDescriptor open;
+    bool changed = false;
+    std::vector<std::string> files{};  // those that were changed
+  };
+  // Changes the files, then the folders in it, and the folder itself at last.
+  Result<void> give(FileDescriptor folder);
+
+  std::vector<Folder> folders_;
+};
+
+}  // namespace kymo::runtime
