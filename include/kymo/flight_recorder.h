@@ -19,7 +19,9 @@ struct FlightRecorderOptions {
   // The folder for snapshots whose request names none. It is made when the first snapshot is
   // written. Empty: the working directory.
   std::string directory{};
-  // The most snapshots in `directory`. Beyond it, the oldest are removed. There is no limit if
+  // The most snapshots in `directory`. Beyond it, the oldest are removed, but never one that is
+  // being written. If as many as this are being written at once, no further one is begun until one
+  // is whole: of a storm shorter than `after`, the first snapshots are kept. There is no limit if
   // `directory` is empty.
   std::size_t max_snapshots = 32;
   // Conditions that take a snapshot automatically (docs/flight-recorder.md). A rule sees a row when
@@ -32,8 +34,9 @@ struct FlightRecorderOptions {
   // Called when a rule has begun a snapshot, or with the reason why it could not. If the disk then
   // does not take the whole snapshot, it is called once more, with this error. It runs on the
   // thread that writes the snapshot, so several calls may run at once. If this thread cannot be
-  // started, it runs on the recorder's writer thread. If it throws, the snapshot is written all the
-  // same, and Profiler::stop() fails with the first exception.
+  // started, or too many snapshots are being written, it runs on the recorder's writer thread. If
+  // it throws, the snapshot is written all the same, and Profiler::stop() fails with the first
+  // exception.
   std::function<void(const std::string& rule, const Result<std::string>& path)> fired{};
 };
 
@@ -54,8 +57,10 @@ struct SnapshotRequest {
 // Errors:  open() fails if a rule does not parse or names an unknown column. If a snapshot cannot
 //          be written whole, recording goes on. Profiler::last_sink_error(), warnings() and
 //          TroubleWatch then say how many such snapshots there are and why the first one failed,
-//          and close(), and so Profiler::stop(), fails with data_loss. A request whose files cannot
-//          be created is not counted: snapshot() returns the error.
+//          and close(), and so Profiler::stop(), fails with data_loss. They also say how many
+//          snapshots of rules were not begun because of max_snapshots; close() does not fail for
+//          these. A request whose files cannot be created is not counted: snapshot() returns the
+//          error.
 class KYMO_API FlightRecorder : public Sink {
  public:
   explicit FlightRecorder(FlightRecorderOptions options);
@@ -66,7 +71,8 @@ class KYMO_API FlightRecorder : public Sink {
   // seconds. Without `wait`, it returns when the files are created, or when a disk has not answered
   // for a second. The metadata says when the snapshot has "ended", or "failed".
   // Errors: failed_precondition if the recorder is not running; invalid_argument if the request is
-  //         out of range; those of creating the files.
+  //         out of range; resource_exhausted if max_snapshots are being written; those of creating
+  //         the files.
   //         With `wait`, data_loss if the disk did not take all rows: how many, and the system's
   //         reason. The file then has the other rows.
   Result<std::string> snapshot(const SnapshotRequest& request, bool wait);
