@@ -28,7 +28,8 @@ struct FlightRecorderOptions {
   // the slot of the row is handed over, so up to ProfilerOptions::flush late. One on the value of a
   // gauge that is true in the first row fires at once.
   std::vector<std::string> rules{};
-  // The time before and after the row at which the rule fired that its snapshot contains.
+  // The time before and after the row at which the rule fired that its snapshot contains, as in
+  // SnapshotRequest.
   std::chrono::nanoseconds before{5'000'000'000};
   std::chrono::nanoseconds after{1'000'000'000};
   // Called when a rule has begun a snapshot, or with the reason why it could not. If the disk then
@@ -43,7 +44,7 @@ struct FlightRecorderOptions {
 // The snapshot to take. Times are relative to now.
 struct SnapshotRequest {
   std::chrono::nanoseconds before{5'000'000'000};  // limited by FlightRecorder::kept()
-  std::chrono::nanoseconds after{1'000'000'000};   // at most ten minutes
+  std::chrono::nanoseconds after{1'000'000'000};   // at most ten minutes; not 0 if `before` is 0
   std::string directory{};                         // empty: the recorder's; otherwise it must exist
   std::string reason = "request";                  // written to the metadata
 };
@@ -54,7 +55,9 @@ struct SnapshotRequest {
 // Threads: the functions of Sink as Sink says; snapshot() from any thread.
 // Memory:  fixed by open().
 // Disk:    at most max_snapshots recordings in the recorder's own folder.
-// Errors:  open() fails if a rule does not parse or names an unknown column. If a snapshot cannot
+// Errors:  open() fails if a rule does not parse or names an unknown column, or if `keep`, `before`
+//          or `after` is negative, `after` is more than ten minutes, or `before` and `after` are
+//          both 0. If a snapshot cannot
 //          be written whole, recording goes on. Profiler::last_sink_error(), warnings() and
 //          TroubleWatch then say how many such snapshots there are and why the first one failed,
 //          and close(), and so Profiler::stop(), fails with data_loss. They also say how many

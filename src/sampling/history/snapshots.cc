@@ -52,6 +52,19 @@ bool is_snapshot(const fs::path& path) {
          !path.stem().string().ends_with(".gaps");
 }
 
+// What a snapshot may contain. `what`: what cannot be done, to begin the message.
+Result<void> check_span(const std::string& what, std::chrono::nanoseconds before,
+                        std::chrono::nanoseconds after) {
+  if (before.count() >= 0 && after.count() >= 0 && after <= Snapshots::kMaxAfter &&
+      (before.count() != 0 || after.count() != 0)) {
+    return {};
+  }
+  return Error{Code::invalid_argument,
+               what + " from " + human::duration(before) + " before to " + human::duration(after) +
+                   " after: must be 0 s or more before, and 0 to 600 s after, but not both 0",
+               0};
+}
+
 // Whether another recorder, perhaps of another process, is still writing the snapshot. `stem`: its
 // path without the ending.
 bool is_written_elsewhere(const std::string& stem) {
@@ -256,8 +269,20 @@ Snapshots::Snapshots(std::shared_ptr<CutSink> cuts, FlightRecorderOptions option
 }
 
 Result<void> Snapshots::open(const RecordingInfo& info) {
+  const FlightRecorderOptions& options = folder_->options;
+  if (options.keep.count() < 0) {
+    return Error{Code::invalid_argument,
+                 "flight recorder option keep = " + std::to_string(options.keep.count()) +
+                     " ns: must be 0 or more",
+                 0};
+  }
+  if (Result<void> span = check_span("the flight recorder's rules cannot take snapshots",
+                                     options.before, options.after);
+      !span) {
+    return span;
+  }
   std::vector<Rule> rules;
-  for (const std::string& text : folder_->options.rules) {
+  for (const std::string& text : options.rules) {
     Result<Rule> rule = Rule::parse(text);
     if (!rule) {
       return rule.error();
@@ -333,12 +358,9 @@ void Snapshots::fire(const Rule& rule, std::uint64_t at_ns) {
 }
 
 Result<std::string> Snapshots::snapshot(const SnapshotRequest& request, bool wait) {
-  if (request.before.count() < 0 || request.after.count() < 0 || request.after > kMaxAfter) {
-    return Error{Code::invalid_argument,
-                 "cannot take a snapshot from " + human::duration(request.before) + " before to " +
-                     human::duration(request.after) +
-                     " after: must be 0 s or more before, and 0 to 600 s after",
-                 0};
+  if (Result<void> span = check_span("cannot take a snapshot", request.before, request.after);
+      !span) {
+    return span.error();
   }
   std::string path =
       new_path(request.directory.empty() ? folder_->directory() : absolute_path(request.directory));

@@ -76,6 +76,9 @@ Result<void> check(const ProfilerOptions& options) {
     return refused("realtime_priority", std::to_string(options.realtime_priority),
                    "must be 0 (none) to 99");
   }
+  if (options.pace != Pace::thrifty && options.pace != Pace::precise) {
+    return refused("pace", std::to_string(static_cast<int>(options.pace)), "must be one of Pace");
+  }
   if (!(options.max_spin_share >= 0 && options.max_spin_share <= 1)) {
     return refused("max_spin_share", std::to_string(options.max_spin_share),
                    "must be 0 to 1, a share of the interval");

@@ -344,6 +344,27 @@ TEST_F(FlightRecorderTest, RefusesARuleBeforeItRecords) {
             std::string::npos);
 }
 
+// Before the fix, these were accepted, and no rule ever took a snapshot.
+TEST_F(FlightRecorderTest, RefusesDurationsThatNoSnapshotCanHave) {
+  using std::chrono::hours;
+  using std::chrono::seconds;
+  const auto refusal = [this](const auto& change) {
+    FlightRecorderOptions bad = options_;
+    change(bad);
+    const Result<void> opened = FlightRecorder(bad).open(info_);
+    return opened || opened.error().code != Code::invalid_argument ? "" : opened.error().message;
+  };
+  EXPECT_EQ(refusal([](auto& bad) { bad.keep = seconds(-1); }),
+            "flight recorder option keep = -1000000000 ns: must be 0 or more");
+  EXPECT_EQ(refusal([](auto& bad) { bad.after = hours(1); }),
+            "the flight recorder's rules cannot take snapshots from 100 ms before to 1.00 h after: "
+            "must be 0 s or more before, and 0 to 600 s after, but not both 0");
+  EXPECT_NE(refusal([](auto& bad) { bad.before = seconds(-1); }), "");
+  EXPECT_NE(refusal([](auto& bad) { bad.after = seconds(-1); }), "");
+  EXPECT_NE(refusal([](auto& bad) { bad.before = bad.after = seconds(0); }), "");
+  EXPECT_EQ(refusal([](auto& bad) { bad.before = seconds(0); }), "");
+}
+
 TEST_F(FlightRecorderTest, RefusesASnapshotOfNothingAndOneThatIsTooLong) {
   FlightRecorder recorder(options_);
   EXPECT_EQ(recorder.snapshot({}, false).error().code, Code::failed_precondition);
@@ -354,7 +375,10 @@ TEST_F(FlightRecorderTest, RefusesASnapshotOfNothingAndOneThatIsTooLong) {
   EXPECT_EQ(too_long.code, Code::invalid_argument);
   EXPECT_EQ(too_long.message,
             "cannot take a snapshot from 5 s before to 1.00 h after: must be 0 s or more before, "
-            "and 0 to 600 s after");
+            "and 0 to 600 s after, but not both 0");
+  request.after = std::chrono::seconds(0);
+  request.before = request.after;
+  EXPECT_EQ(recorder.snapshot(request, false).error().code, Code::invalid_argument);
   request = {};
   request.directory = in_folder("nowhere");
   EXPECT_EQ(recorder.snapshot(request, false).error().code, Code::not_found);

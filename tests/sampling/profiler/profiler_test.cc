@@ -58,6 +58,9 @@ TEST_F(ProfilerTest, RefusesEachOptionOutOfRangeByName) {
   bad.slots = 1;
   EXPECT_NE(refusal(bad).find("option slots = 1"), std::string::npos);
   bad = options();
+  bad.pace = static_cast<Pace>(7);
+  EXPECT_EQ(refusal(bad), "profiler option pace = 7: must be one of Pace");
+  bad = options();
   bad.rows = 0;
   EXPECT_NE(refusal(bad).find("option rows = 0"), std::string::npos);
   bad = options();
