@@ -1,6 +1,7 @@
 #include "sampling/files/tsv_sink.h"
 
 #include <atomic>
+#include <cerrno>
 #include <optional>
 #include <string>
 #include <utility>
@@ -11,6 +12,23 @@
 
 namespace kymo {
 namespace {
+
+// What to do before the next recording if the last one could not be finished; may be empty.
+const char* advice_on(int errno_value) {
+  switch (errno_value) {
+    case ENOSPC:
+    case EDQUOT:
+      return ": free space on its disk before you record again";
+    case EMFILE:
+      return ": the program has as many descriptors open as it may; close some, or raise its limit "
+             "(RLIMIT_NOFILE), before you record again";
+    case ENFILE:
+      return ": all processes together have as many files open as the system allows "
+             "(/proc/sys/fs/file-max); close some before you record again";
+    default:
+      return "";
+  }
+}
 
 class TsvSink final : public Sink {
  public:
@@ -70,9 +88,7 @@ class TsvSink final : public Sink {
                     std::to_string(stats.rows_written) + " rows written so far are in " +
                     parts_->place().path +
                     (parts_->place().file == 0 ? "" : " and the parts after it");
-    if (cause.code == Code::resource_exhausted) {
-      cause.message += ": free space on its disk before you record again";
-    }
+    cause.message += advice_on(cause.errno_value);
     return cause;
   }
 

@@ -459,12 +459,13 @@ Result<void> Profiler::State::stop() {
   run->writer_thread.join();
   running.store(false, std::memory_order_release);
   show(nullptr);
-  run->ring->memory().remove_file();  // everything in it has been offered to the sink
+  const std::unique_ptr<Ring> ring = std::move(run->ring);
   const std::optional<Error> thrown = run->writer.error();
   run.reset();
   const ProfilerStats final = stats();
   Result<void> closed =
       call_foreign("the sink", [this, &final] { return options.sink->close(final); });
+  closed = end_ring(ring->memory(), std::move(closed), *options.sink);
   if (closed && thrown) {
     closed = *thrown;
   }
