@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/json_text.h"
 #include "metrics/exposition_name.h"
 #include "metrics/unit_names.h"
 
@@ -114,6 +115,10 @@ Result<void> check_metric(const Metric& metric) {
 }
 
 Result<void> check_own(const Metric& metric) {
+  // Prometheus gives up the whole scrape for one such text.
+  if (metric.help.find('\0') != std::string::npos || valid_utf8(metric.help) != metric.help) {
+    return refused(metric, "its help text is not valid UTF-8, or has a zero byte");
+  }
   for (const Field& field : metric.fields) {
     if (std::find(kPrometheusLabels.begin(), kPrometheusLabels.end(), field.name) !=
         kPrometheusLabels.end()) {

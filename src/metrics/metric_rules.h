@@ -15,8 +15,8 @@ namespace kymo {
 // that is wrong and what is allowed.
 Result<void> check_metric(const Metric& metric);
 
-// Checks that the name does not end in a unit that the metric does not have, and that no field has
-// the name of one of Prometheus's own labels. Only for a metric that this program registers: in a
+// Checks that the name does not end in a unit that the metric does not have, that no field has the
+// name of one of Prometheus's own labels, and that the help is UTF-8 without a zero byte. Only for a metric that this program registers: in a
 // counter file the buckets of `wait_us` are a count, and an earlier libkymo accepted `busy_ms`.
 Result<void> check_own(const Metric& metric);
 

@@ -127,6 +127,20 @@ TEST(Registry, RefusesBadFields) {
             std::string::npos);
 }
 
+// Before the fix, they were served to Prometheus, which then refuses all metrics of the program.
+TEST(Registry, RefusesAHelpThatIsNoText) {
+  Registry registry;
+  for (const std::string& help : {std::string("half of \xc3"), std::string("a\0b", 3)}) {
+    Metric bad = metric("a");
+    bad.help = help;
+    EXPECT_EQ(registry.counter(bad).error().message,
+              "metric 'a': its help text is not valid UTF-8, or has a zero byte");
+  }
+  Metric good = metric("a");
+  good.help = "Größe, \"quoted\",\non two lines";
+  EXPECT_TRUE(registry.counter(good));
+}
+
 TEST(Registry, NamesTheCallThatWouldTakeTheMetric) {
   Registry registry;
   const Metric with_field = metric("a", Unit::count, {{"f", {"x"}}});

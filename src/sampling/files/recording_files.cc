@@ -35,6 +35,12 @@ Result<void> check_recording_name(const std::string& path) {
                      "': the name of a recording ends in .tsv, or in .tsv.zst to be compressed",
                  0};
   }
+  if (recording_stem(path).ends_with(".gaps")) {
+    return Error{Code::invalid_argument,
+                 "cannot record to '" + path +
+                     "': names that end in .gaps.tsv are for the gaps of a recording",
+                 0};
+  }
   return {};
 }
 

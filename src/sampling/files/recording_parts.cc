@@ -63,6 +63,12 @@ std::string part_path(const std::string& path, std::uint64_t number) {
 Result<RecordingParts> RecordingParts::create(const std::string& path, TsvOptions options,
                                               const RecordingInfo& info,
                                               const std::vector<std::string>& earlier) {
+  if (options.rotate_after.count() < 0) {
+    return Error{Code::invalid_argument,
+                 "cannot record to " + path + ": the time of a part is " +
+                     std::to_string(options.rotate_after.count()) + " ns: must be 0 (none) or more",
+                 0};
+  }
   if (options.rotate_bytes == 0) {
     options.rotate_bytes = options.keep_bytes / kPartsKept;
   }

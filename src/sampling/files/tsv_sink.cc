@@ -1,6 +1,7 @@
 #include "sampling/files/tsv_sink.h"
 
 #include <atomic>
+#include <cerrno>
 #include <initializer_list>
 #include <optional>
 #include <string>
@@ -21,6 +22,23 @@ std::string joined(std::initializer_list<std::string> texts) {
     all += text;
   }
   return all;
+}
+
+// What to do before the next recording if the last one could not be finished; may be empty.
+const char* advice_on(int errno_value) {
+  switch (errno_value) {
+    case ENOSPC:
+    case EDQUOT:
+      return ": free space on its disk before you record again";
+    case EMFILE:
+      return ": the program has as many descriptors open as it may; close some, or raise its limit "
+             "(RLIMIT_NOFILE), before you record again";
+    case ENFILE:
+      return ": all processes together have as many files open as the system allows "
+             "(/proc/sys/fs/file-max); close some before you record again";
+    default:
+      return "";
+  }
 }
 
 class TsvSink final : public Sink {
@@ -86,9 +104,7 @@ class TsvSink final : public Sink {
                     std::to_string(stats.rows_written) + " rows written so far are in " +
                     parts_->place().path +
                     (parts_->place().file == 0 ? "" : " and the parts after it");
-    if (cause.code == Code::resource_exhausted) {
-      cause.message += ": free space on its disk before you record again";
-    }
+    cause.message += advice_on(cause.errno_value);
     return cause;
   }
 

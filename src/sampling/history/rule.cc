@@ -155,6 +155,7 @@ Result<void> Rule::bind(const std::vector<Column>& columns, std::chrono::nanosec
         static_cast<std::uint64_t>(std::max<std::int64_t>(interval.count(), 1));
     const std::uint64_t rows = (kRateOverNs + interval_ns - 1) / interval_ns;
     window_ = Window(rows * interval_ns - interval_ns / 2);
+    rearm_ns_ = (rows + rows / 2) * interval_ns + interval_ns / 2;
   }
   std::vector<std::string> names;
   for (std::size_t i = 0; i < columns.size(); ++i) {
@@ -213,7 +214,7 @@ bool Rule::fires_at(std::span<const std::uint64_t> row) {
     held_ns_ = row[0];
     return std::exchange(armed_, false);
   }
-  armed_ = armed_ || !rate_ || row[0] - held_ns_ >= kRateOverNs;
+  armed_ = armed_ || !rate_ || row[0] - held_ns_ >= rearm_ns_;
   return false;
 }
 

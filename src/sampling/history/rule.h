@@ -24,8 +24,9 @@ namespace kymo {
 // the growth per second over the last 100 ms, or since the row before if that is older.
 //
 // A rule fires when the condition becomes true. It fires again only after the condition was false
-// in between. For a rate, it must have been false for 100 ms: while the window slides over single
-// jumps of a counter, the rate changes in almost every row.
+// in between. For a rate, it must have been false for 150 ms, or for two rows if they are 100 ms
+// apart or more: while the window slides over single jumps of a counter, the rate changes in almost
+// every row, and one jump changes it for the length of the window.
 //
 // Threads: one at a time.
 // Memory:  for a rate, the rows of its window, at most 17 KiB; allocated by bind().
@@ -88,8 +89,11 @@ class Rule {
 
   std::size_t index_ = 0;  // in a row
   bool seen_ = false;
-  std::uint64_t before_ = 0;   // the value that growth from row to row is counted from
-  Window window_;              // of a rate
+  std::uint64_t before_ = 0;  // the value that growth from row to row is counted from
+  Window window_;             // of a rate
+  // How long the condition of a rate must have been false. It is between two rows, and half a window
+  // longer than one jump can take, so that rows which are early or late decide nothing.
+  std::uint64_t rearm_ns_ = 0;
   std::uint64_t held_ns_ = 0;  // when the condition was last true
   bool armed_ = true;
 };

@@ -10,6 +10,7 @@
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <system_error>
 #include <utility>
 
@@ -18,6 +19,7 @@
 #include "base/file.h"
 #include "base/foreign_call.h"
 #include "base/human.h"
+#include "base/json_object.h"
 
 namespace kymo {
 namespace {
@@ -31,6 +33,9 @@ constexpr std::string_view kNameEnding = ".tsv";
 constexpr auto kLatestRow = std::chrono::seconds(10);
 // How long snapshot() waits to learn whether the files can be created.
 constexpr auto kCreated = std::chrono::seconds(1);
+// The metadata of a snapshot that is being written are replaced every second. Older ones that say
+// "running" were left behind by a process that was killed.
+constexpr auto kLeftBehind = std::chrono::minutes(1);
 
 // The time as in 20261121T093005Z, so that names sort by time.
 std::string utc_now() {
@@ -42,53 +47,85 @@ std::string utc_now() {
   return text.data();
 }
 
-Result<void> check_times(const FlightRecorderOptions& options) {
-  const auto refused = [](const char* name, std::chrono::nanoseconds time, const char* allowed) {
-    return Error{Code::invalid_argument,
-                 std::string("flight recorder option ") + name + " = " +
-                     std::to_string(time.count()) + " ns: must be " + allowed,
-                 0};
-  };
-  if (options.keep.count() < 0) {
-    return refused("keep", options.keep, "0 or more");
-  }
-  if (options.before.count() < 0) {
-    return refused("before", options.before, "0 or more");
-  }
-  if (options.after.count() < 0 || options.after > Snapshots::kMaxAfter) {
-    return refused("after", options.after, "0 to 600 s");
-  }
-  return {};
-}
-
 bool is_snapshot(const fs::path& path) {
   return path.filename().string().starts_with(kNamePrefix) && path.extension() == kNameEnding &&
          !path.stem().string().ends_with(".gaps");
+}
+
+// What a snapshot may contain. `what`: what cannot be done, to begin the message.
+Result<void> check_span(const std::string& what, std::chrono::nanoseconds before,
+                        std::chrono::nanoseconds after) {
+  if (before.count() >= 0 && after.count() >= 0 && after <= Snapshots::kMaxAfter &&
+      (before.count() != 0 || after.count() != 0)) {
+    return {};
+  }
+  return Error{Code::invalid_argument,
+               what + " from " + human::duration(before) + " before to " + human::duration(after) +
+                   " after: must be 0 s or more before, and 0 to 600 s after, but not both 0",
+               0};
+}
+
+// Whether another recorder, perhaps of another process, is still writing the snapshot. `stem`: its
+// path without the ending.
+bool is_written_elsewhere(const std::string& stem) {
+  const std::string metadata = stem + ".meta.json";
+  std::error_code error;
+  const auto changed = fs::last_write_time(metadata, error);
+  if (error || fs::file_time_type::clock::now() - changed > kLeftBehind) {
+    return false;
+  }
+  const Result<std::string> text = read_file(metadata);
+  return text && text_of(parse_object(*text), "state") == "running";
 }
 
 }  // namespace
 
 // The folder for snapshots whose request names none, and what has failed. It is shared with the threads that write
 // snapshots, which may outlive the Snapshots object.
-struct Snapshots::Folder {
+struct Snapshots::Folder : std::enable_shared_from_this<Snapshots::Folder> {
   FlightRecorderOptions options;
-  std::mutex mutex;  // held while the oldest snapshots are removed
+  std::mutex mutex;          // held while the oldest snapshots are removed
+  std::mutex writing_mutex;  // guards the next one; no thread waits for a file while it holds it
+  std::set<std::string> writing;  // names of the snapshots that are not whole yet
   std::mutex place_mutex;
   std::string place;  // the absolute path of the folder since open(); guarded by place_mutex
   std::mutex fired_mutex;
   std::optional<Error> fired_error;  // the first exception of `fired`; guarded by fired_mutex
-  std::mutex failed_mutex;           // guards the next two
+  std::mutex failed_mutex;           // guards the next three
   std::uint64_t failed = 0;          // snapshots that could not be written, or not whole
   std::string first_failure;
+  std::uint64_t refused = 0;  // snapshots of rules that were not begun: see reserve()
 
   void settle();
   std::string directory();
   void tell(const std::string& rule, const Result<std::string>& path);
   void count_failure(const Error& why);
+  void count_refusal();
   void forget_failures();
+  std::uint64_t failures();
   LostRows losses();
+  [[nodiscard]] std::size_t limit() const {
+    return std::max<std::size_t>(1, options.max_snapshots);
+  }
+  Result<std::shared_ptr<const Place>> reserve(const std::string& path);
+  std::set<std::string> names_in_writing();
   Result<void> prepare();
-  void remove_oldest(std::size_t most);
+  void remove_oldest();
+};
+
+// A place among the snapshots that are being written, until the last copy is gone.
+struct Snapshots::Place {
+  std::shared_ptr<Folder> folder;
+  std::string name;
+
+  Place(std::shared_ptr<Folder> own_folder, std::string own_name)
+      : folder(std::move(own_folder)), name(std::move(own_name)) {}
+  Place(const Place&) = delete;
+  Place& operator=(const Place&) = delete;
+  ~Place() {
+    const std::lock_guard lock(folder->writing_mutex);
+    folder->writing.erase(name);
+  }
 };
 
 // The program may change its working directory after the start.
@@ -130,22 +167,63 @@ void Snapshots::Folder::count_failure(const Error& why) {
   ++failed;
 }
 
+void Snapshots::Folder::count_refusal() {
+  const std::lock_guard lock(failed_mutex);
+  ++refused;
+}
+
 void Snapshots::Folder::forget_failures() {
   const std::lock_guard lock(failed_mutex);
   failed = 0;
+  refused = 0;
   first_failure.clear();
+}
+
+std::uint64_t Snapshots::Folder::failures() {
+  const std::lock_guard lock(failed_mutex);
+  return failed;
 }
 
 // The profiler wrote all rows to memory. So none of them is lost to it, and `rows` is 0.
 LostRows Snapshots::Folder::losses() {
   const std::lock_guard lock(failed_mutex);
-  if (failed == 0) {
-    return {};
+  LostRows lost;
+  if (failed == 1) {
+    lost.text = "a snapshot could not be written whole: " + first_failure;
+  } else if (failed != 0) {
+    lost.text = std::to_string(failed) +
+                " snapshots could not be written whole; the first: " + first_failure;
   }
-  return {0, failed == 1
-                 ? "a snapshot could not be written whole: " + first_failure
-                 : std::to_string(failed) +
-                       " snapshots could not be written whole; the first: " + first_failure};
+  if (refused != 0) {
+    lost.text += lost.text.empty() ? "" : "; ";
+    lost.text += std::to_string(refused);
+    lost.text += refused == 1 ? " snapshot of a rule was not begun, because "
+                              : " snapshots of rules were not begun, because ";
+    lost.text += std::to_string(limit());
+    lost.text += " were being written, the most at once (max_snapshots)";
+  }
+  return lost;
+}
+
+// Takes a place among the snapshots that are being written. Errors: resource_exhausted if all are
+// taken. The newest snapshot is refused then, so that the first ones of a storm are kept.
+Result<std::shared_ptr<const Snapshots::Place>> Snapshots::Folder::reserve(
+    const std::string& path) {
+  std::string name = fs::path(path).filename();
+  const std::lock_guard lock(writing_mutex);
+  if (writing.size() >= limit()) {
+    return Error{Code::resource_exhausted,
+                 "no snapshot was begun: " + std::to_string(writing.size()) +
+                     " are being written, the most at once (max_snapshots)",
+                 0};
+  }
+  writing.insert(name);
+  return std::make_shared<const Place>(shared_from_this(), std::move(name));
+}
+
+std::set<std::string> Snapshots::Folder::names_in_writing() {
+  const std::lock_guard lock(writing_mutex);
+  return writing;
 }
 
 Result<void> Snapshots::Folder::prepare() {
@@ -153,24 +231,33 @@ Result<void> Snapshots::Folder::prepare() {
   if (const int error = make_folders(folder); error != 0) {
     return system_error("cannot make the snapshots' folder " + folder, error);
   }
-  remove_oldest(std::max<std::size_t>(1, options.max_snapshots) - 1);
+  remove_oldest();
   return {};
 }
 
-// Removes the oldest snapshots, so that at most `most` are left.
-void Snapshots::Folder::remove_oldest(std::size_t most) {
+// Removes the oldest whole snapshots, so that with those that are being written at most `limit()`
+// are left.
+void Snapshots::Folder::remove_oldest() {
   const std::lock_guard lock(mutex);
-  std::vector<fs::path> there;
+  std::vector<fs::path> whole;
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(directory(), error)) {
     if (is_snapshot(entry.path())) {
-      there.push_back(entry.path());
+      whole.push_back(entry.path());
     }
   }
-  std::sort(there.begin(), there.end());
-  for (std::size_t i = 0; i + most < there.size(); ++i) {
-    const std::string stem = (there[i].parent_path() / there[i].stem()).string();
-    for (const char* ending : {".tsv", ".gaps.tsv", ".meta.json"}) {
+  // In this order: whatever was found and is not in here is whole.
+  const std::set<std::string> own = names_in_writing();
+  std::erase_if(whole, [&](const fs::path& path) { return own.contains(path.filename()); });
+  std::sort(whole.begin(), whole.end());
+  const std::size_t most = limit() - std::min(limit(), own.size());
+  for (std::size_t i = 0; i + most < whole.size(); ++i) {
+    const std::string stem = (whole[i].parent_path() / whole[i].stem()).string();
+    if (is_written_elsewhere(stem)) {
+      continue;
+    }
+    // The .tsv last: if this process is killed in between, the snapshot is still found.
+    for (const char* ending : {".gaps.tsv", ".meta.json", ".tsv"}) {
       fs::remove(stem + ending, error);
     }
   }
@@ -196,11 +283,20 @@ std::vector<std::string> Snapshots::warnings() const {
 }
 
 Result<void> Snapshots::open(const RecordingInfo& info) {
-  if (Result<void> allowed = check_times(folder_->options); !allowed) {
-    return allowed;
+  const FlightRecorderOptions& options = folder_->options;
+  if (options.keep.count() < 0) {
+    return Error{Code::invalid_argument,
+                 "flight recorder option keep = " + std::to_string(options.keep.count()) +
+                     " ns: must be 0 or more",
+                 0};
+  }
+  if (Result<void> span = check_span("the flight recorder's rules cannot take snapshots",
+                                     options.before, options.after);
+      !span) {
+    return span;
   }
   std::vector<Rule> rules;
-  for (const std::string& text : folder_->options.rules) {
+  for (const std::string& text : options.rules) {
     Result<Rule> rule = Rule::parse(text);
     if (!rule) {
       return rule.error();
@@ -237,10 +333,9 @@ Result<void> Snapshots::close(const ProfilerStats& stats) {
     folder_->fired_error.reset();  // the recorder may be opened again
     return error;
   }
-  if (const LostRows lost = folder_->losses(); !lost.text.empty()) {
-    return Error{Code::data_loss, lost.text, 0};
-  }
-  return {};
+  // A snapshot that was not begun lacks no rows.
+  return folder_->failures() == 0 ? Result<void>()
+                                  : Error{Code::data_loss, folder_->losses().text, 0};
 }
 
 LostRows Snapshots::lost_rows() const {
@@ -272,18 +367,14 @@ void Snapshots::fire(const Rule& rule, std::uint64_t at_ns) {
   const Result<CutSink::CutId> cut =
       begin(path, span, {{"request", "snapshot"}, {"reason", "rule"}, {"rule", rule.text()}}, tell);
   if (!cut) {
-    folder_->count_failure(cut.error());
     tell(cut.error());
   }
 }
 
 Result<std::string> Snapshots::snapshot(const SnapshotRequest& request, bool wait) {
-  if (request.before.count() < 0 || request.after.count() < 0 || request.after > kMaxAfter) {
-    return Error{Code::invalid_argument,
-                 "cannot take a snapshot from " + human::duration(request.before) + " before to " +
-                     human::duration(request.after) +
-                     " after: must be 0 s or more before, and 0 to 600 s after",
-                 0};
+  if (Result<void> span = check_span("cannot take a snapshot", request.before, request.after);
+      !span) {
+    return span.error();
   }
   std::string path =
       new_path(request.directory.empty() ? folder_->directory() : absolute_path(request.directory));
@@ -340,15 +431,21 @@ Result<CutSink::CutId> Snapshots::begin(const std::string& path, const Span& spa
   if (const std::string own = folder_->directory();
       !folder_->options.directory.empty() &&
       path.starts_with(own + '/' + std::string(kNamePrefix))) {
-    options.prepare = [folder = folder_] { return folder->prepare(); };
-    options.created = [folder = folder_, tell = options.created](const Result<void>& created) {
-      // Remove again, because several snapshots may have begun at once.
-      folder->remove_oldest(std::max<std::size_t>(1, folder->options.max_snapshots));
-      tell(created);
-    };
+    Result<std::shared_ptr<const Place>> place = folder_->reserve(path);
+    if (!place) {
+      if (told) {
+        folder_->count_refusal();
+      }
+      return place.error();
+    }
+    // The cut keeps its functions, and so the place, until it is over.
+    options.prepare = [folder = folder_, kept = *std::move(place)] { return folder->prepare(); };
   }
   Result<CutSink::CutId> cut =
       cuts_->begin(path, span.from_ns, std::move(about), std::move(options));
+  if (!cut && told) {
+    folder_->count_failure(cut.error());
+  }
   if (cut) {
     cuts_->mark(*cut, "snapshot", span.at_ns);
     cuts_->end(*cut, span.until_ns, nlohmann::json::object());

@@ -37,9 +37,9 @@ class Snapshots : public Sink {
   Result<void> write(const Rows& rows) override;
   void gap(const Gap& gap) override { cuts_->gap(gap); }
   void progress(const ProfilerStats& stats) override { cuts_->progress(stats); }
-  // The snapshots that could not be written, or not whole.
+  // The snapshots that could not be written, or not whole, and those of rules that were not begun.
   [[nodiscard]] LostRows lost_rows() const override;
-  // Errors: also data_loss if there are lost_rows(), and what FlightRecorderOptions::fired has
+  // Errors: also data_loss if a snapshot could not be written whole, and what FlightRecorderOptions::fired has
   // thrown.
   Result<void> close(const ProfilerStats& stats) override;
 
@@ -51,12 +51,14 @@ class Snapshots : public Sink {
   };
 
   struct Folder;
+  struct Place;
   // How the rule of a snapshot is told of its beginning, or of its end if that is an error.
   using Told = std::function<void(const Result<void>& outcome)>;
 
   // Checks the rules on rows that the CutSink has already.
   void check_rules(const Rows& rows);
   void fire(const Rule& rule, std::uint64_t at_ns);
+  // Counts what it could not begin, if a rule is to be told.
   Result<CutSink::CutId> begin(const std::string& path, const Span& span, nlohmann::json about,
                                const Told& told);
   [[nodiscard]] std::string new_path(const std::string& directory);

@@ -66,4 +66,18 @@ Result<void> with_losses(Result<void> closed, const ProfilerStats& stats,
   return error ? Result<void>(*std::move(error)) : Result<void>();
 }
 
+Result<void> end_ring(RingMemory& ring, Result<void> closed, const Sink& sink) {
+  // data_loss: the file is finished, or it was removed.
+  if (closed || closed.error().code == Code::data_loss || sink.output_place().path.empty()) {
+    ring.remove_file();
+    return closed;
+  }
+  if (ring.path().empty()) {
+    return closed;
+  }
+  Error unfinished = closed.error();
+  unfinished.message += "; to finish it: kymo recover " + ring.path();
+  return unfinished;
+}
+
 }  // namespace kymo

@@ -77,6 +77,9 @@ Result<void> check(const ProfilerOptions& options) {
     return refused("realtime_priority", std::to_string(options.realtime_priority),
                    "must be 0 (none) to 99");
   }
+  if (options.pace != Pace::thrifty && options.pace != Pace::precise) {
+    return refused("pace", std::to_string(static_cast<int>(options.pace)), "must be one of Pace");
+  }
   if (!(options.max_spin_share >= 0 && options.max_spin_share <= 1)) {
     return refused("max_spin_share", std::to_string(options.max_spin_share),
                    "must be 0 to 1, a share of the interval");
@@ -460,12 +463,13 @@ Result<void> Profiler::State::stop() {
   run->writer_thread.join();
   running.store(false, std::memory_order_release);
   show(nullptr);
-  run->ring->memory().remove_file();  // everything in it has been offered to the sink
+  const std::unique_ptr<Ring> ring = std::move(run->ring);
   const std::optional<Error> thrown = run->writer.error();
   run.reset();
   const ProfilerStats final = stats();
   Result<void> closed =
       call_foreign("the sink", [this, &final] { return options.sink->close(final); });
+  closed = end_ring(ring->memory(), std::move(closed), *options.sink);
   if (closed && thrown) {
     closed = *thrown;
   }

@@ -196,6 +196,16 @@ TEST_F(RecordingPartsTest, TheBoundHoldsOverThePartsOfEarlierStarts) {
   EXPECT_TRUE(exists("run-6.tsv")) << "the newest parts must stay";
 }
 
+TEST_F(RecordingPartsTest, ANegativeTimeOfAPartIsRefused) {
+  const auto parts =
+      RecordingParts::create(path_, {.rotate_after = std::chrono::nanoseconds(-1)}, info_);
+  ASSERT_FALSE(parts);
+  EXPECT_EQ(parts.error().code, Code::invalid_argument);
+  EXPECT_EQ(parts.error().message, "cannot record to " + path_ +
+                                       ": the time of a part is -1 ns: must be 0 (none) or more");
+  EXPECT_FALSE(std::filesystem::exists(path_));
+}
+
 TEST_F(RecordingPartsTest, BoundsThatContradictAreRefused) {
   const auto parts =
       RecordingParts::create(path_, {.rotate_bytes = 600, .keep_bytes = 1000}, info_);

@@ -166,6 +166,73 @@ TEST_F(FlightRecorderTest, TheOldestSnapshotsMakeRoom) {
   EXPECT_TRUE(std::filesystem::exists(options_.directory + "/notes.tsv"));
 }
 
+// Before the fix, the newest snapshots removed the files of those that were being written: these
+// failed, and left metadata and gaps without rows.
+TEST_F(FlightRecorderTest, OfAStormTheFirstSnapshotsAreKeptAndNoneIsRemovedWhileItIsWritten) {
+  options_.rules = {"steps > 0"};
+  options_.max_snapshots = 4;
+  options_.keep = std::chrono::seconds(60);  // the rows come faster than the clock runs
+  options_.after = std::chrono::seconds(10);
+  FlightRecorder recorder(options_);
+  ASSERT_TRUE(recorder.open(info_));
+  for (std::uint64_t peak = 200; peak < 1200; peak += 100) {
+    play(recorder, peak + 50, peak);
+  }
+  EXPECT_EQ(recorder.lost_rows().text,
+            "6 snapshots of rules were not begun, because 4 were being written, the most at once "
+            "(max_snapshots)");
+  const Error refused = recorder.snapshot({}, true).error();
+  EXPECT_EQ(refused.code, Code::resource_exhausted);
+  EXPECT_EQ(refused.message,
+            "no snapshot was begun: 4 are being written, the most at once (max_snapshots)");
+  play(recorder, 12'000);
+  await(10);
+  std::vector<std::string> kept;
+  for (const std::string& told : paths_) {
+    if (told != refused.message) {
+      kept.push_back(told);
+    }
+  }
+  ASSERT_EQ(kept.size(), 4U);
+  for (const std::string& path : kept) {
+    EXPECT_EQ(lines(path).size(), 1U + 10'100) << path;
+  }
+  EXPECT_EQ(files().size(), 3U * 4);
+  EXPECT_TRUE(recorder.close({})) << "what was begun is whole";
+  at_ms_ = 0;
+  ASSERT_TRUE(recorder.open(info_));
+  EXPECT_EQ(recorder.lost_rows().text, "");
+  play(recorder, 12'000, 500);
+  ASSERT_TRUE(recorder.close({}));
+  EXPECT_EQ(files().size(), 3U * 4) << "a whole one made room, with all of its files";
+}
+
+// Two recorders, perhaps of two processes, may have the same folder.
+TEST_F(FlightRecorderTest, WhatAnotherRecorderIsWritingIsNotRemoved) {
+  options_.max_snapshots = 1;
+  std::filesystem::create_directory(options_.directory);
+  const auto leave = [&](const std::string& number, const std::string& state) {
+    std::string stem = options_.directory + "/snapshot-20260101T000000Z-1-" + number;
+    for (const char* ending : {".tsv", ".gaps.tsv", ".meta.json"}) {
+      std::ofstream(stem + ending) << "{\"state\": \"" << state << "\"}";
+    }
+    return stem;
+  };
+  const std::string running = leave("000001", "running");
+  const std::string ended = leave("000002", "ended");
+  const std::string killed = leave("000003", "running");
+  std::filesystem::last_write_time(
+      killed + ".meta.json", std::filesystem::file_time_type::clock::now() - std::chrono::hours(1));
+  FlightRecorder recorder(options_);
+  ASSERT_TRUE(recorder.open(info_));
+  ASSERT_TRUE(recorder.snapshot({}, false));
+  ASSERT_TRUE(recorder.close({}));
+  EXPECT_EQ(files().size(), 3U * 2);
+  EXPECT_TRUE(std::filesystem::exists(running + ".tsv"));
+  EXPECT_FALSE(std::filesystem::exists(ended + ".tsv"));
+  EXPECT_FALSE(std::filesystem::exists(killed + ".tsv"));
+}
+
 TEST_F(FlightRecorderTest, ASnapshotThatCannotBeWrittenIsToldAndCostsNothingElse) {
   options_.rules = {"steps > 0"};
   std::ofstream(options_.directory) << "a file where the folder should be";
@@ -277,6 +344,27 @@ TEST_F(FlightRecorderTest, RefusesARuleBeforeItRecords) {
             std::string::npos);
 }
 
+// Before the fix, these were accepted, and no rule ever took a snapshot.
+TEST_F(FlightRecorderTest, RefusesDurationsThatNoSnapshotCanHave) {
+  using std::chrono::hours;
+  using std::chrono::seconds;
+  const auto refusal = [this](const auto& change) {
+    FlightRecorderOptions bad = options_;
+    change(bad);
+    const Result<void> opened = FlightRecorder(bad).open(info_);
+    return opened || opened.error().code != Code::invalid_argument ? "" : opened.error().message;
+  };
+  EXPECT_EQ(refusal([](auto& bad) { bad.keep = seconds(-1); }),
+            "flight recorder option keep = -1000000000 ns: must be 0 or more");
+  EXPECT_EQ(refusal([](auto& bad) { bad.after = hours(1); }),
+            "the flight recorder's rules cannot take snapshots from 100 ms before to 1.00 h after: "
+            "must be 0 s or more before, and 0 to 600 s after, but not both 0");
+  EXPECT_NE(refusal([](auto& bad) { bad.before = seconds(-1); }), "");
+  EXPECT_NE(refusal([](auto& bad) { bad.after = seconds(-1); }), "");
+  EXPECT_NE(refusal([](auto& bad) { bad.before = bad.after = seconds(0); }), "");
+  EXPECT_EQ(refusal([](auto& bad) { bad.before = seconds(0); }), "");
+}
+
 TEST_F(FlightRecorderTest, RefusesASnapshotOfNothingAndOneThatIsTooLong) {
   FlightRecorder recorder(options_);
   EXPECT_EQ(recorder.snapshot({}, false).error().code, Code::failed_precondition);
@@ -287,7 +375,10 @@ TEST_F(FlightRecorderTest, RefusesASnapshotOfNothingAndOneThatIsTooLong) {
   EXPECT_EQ(too_long.code, Code::invalid_argument);
   EXPECT_EQ(too_long.message,
             "cannot take a snapshot from 5 s before to 1.00 h after: must be 0 s or more before, "
-            "and 0 to 600 s after");
+            "and 0 to 600 s after, but not both 0");
+  request.after = std::chrono::seconds(0);
+  request.before = request.after;
+  EXPECT_EQ(recorder.snapshot(request, false).error().code, Code::invalid_argument);
   request = {};
   request.directory = in_folder("nowhere");
   EXPECT_EQ(recorder.snapshot(request, false).error().code, Code::not_found);
@@ -327,24 +418,6 @@ TEST_F(FlightRecorderTest, SnapshotsThatReachBackLessFarThanAskedForAreSaidAtThe
   EXPECT_TRUE(warnings().front().ends_with(
       "at this interval, no more rows of so many columns fit into the memory"))
       << warnings().front();
-}
-
-TEST_F(FlightRecorderTest, TimesThatAreNegativeOrTooLongAreRefused) {
-  const auto refusal = [&] {
-    FlightRecorder recorder(options_);
-    const Result<void> opened = recorder.open(info_);
-    return opened ? std::string() : opened.error().message;
-  };
-  options_.before = std::chrono::nanoseconds(-1);
-  EXPECT_EQ(refusal(), "flight recorder option before = -1 ns: must be 0 or more");
-  options_.before = {};
-  options_.after = std::chrono::minutes(11);
-  EXPECT_EQ(refusal(), "flight recorder option after = 660000000000 ns: must be 0 to 600 s");
-  options_.after = {};
-  options_.keep = std::chrono::nanoseconds(-1);
-  EXPECT_EQ(refusal(), "flight recorder option keep = -1 ns: must be 0 or more");
-  options_.keep = {};
-  EXPECT_EQ(refusal(), "");
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 
 #include "metrics/metric_rules.h"
@@ -145,14 +146,38 @@ TEST(Rule, ARateAroundItsLimitFiresOnce) {
   EXPECT_EQ(fires("rate(frozen_time_us) > 1000", 3, values).size(), 1U);
 }
 
-TEST(Rule, ARateFiresAgainAfterItWasFalseForATenthOfASecond) {
+TEST(Rule, ARateFiresAgainAfterItWasFalseForLongerThanItsWindow) {
   std::vector<std::uint64_t> values(1000);
   for (std::size_t i = 0; i < values.size(); ++i) {
-    values[i] = (i >= 200 ? 2000U : 0U) + (i >= 350 ? 2000U : 0U) + (i >= 600 ? 2000U : 0U);
+    values[i] = (i >= 200 ? 2000U : 0U) + (i >= 350 ? 2000U : 0U) + (i >= 650 ? 2000U : 0U);
   }
   // The first jump leaves the window at 300, so the rule is false from then on. At 350, this is
-  // less than 100 ms ago. At 600, it is more.
-  EXPECT_EQ(fires("rate(frozen_time_us) > 10000", 3, values), (At{200, 600}));
+  // less than 150 ms ago. The second leaves it at 450. At 650, this is more than 150 ms ago.
+  EXPECT_EQ(fires("rate(frozen_time_us) > 10000", 3, values), (At{200, 650}));
+}
+
+// Before the fix, a single step made the rate large for just as long as a rule had to be false to
+// fire again. So the microseconds by which two rows were late decided whether it did.
+TEST(Rule, ASingleStepDoesNotMakeARuleForStandstillFireAgain) {
+  for (const std::uint64_t interval_us : {1'000U, 30'000U, 100'000U, 1'000'000U}) {
+    Rule rule = Rule::parse("rate(frozen_time_us) < 1000").value();
+    EXPECT_TRUE(rule.bind(columns(), std::chrono::microseconds(interval_us)));
+    const std::uint64_t second = std::max<std::uint64_t>(10, 1'000'000 / interval_us);  // in rows
+    std::vector<std::uint64_t> fired;
+    std::uint64_t value = 0;
+    for (std::uint64_t i = 0; i < 30 * second; ++i) {
+      // A step each second, and then a growth that goes on for a second.
+      const bool steps = i < 20 * second && i % second == 5;
+      const bool goes_on = i >= 25 * second && i < 26 * second;
+      value += steps || goes_on ? 1'000'000 : 0;
+      const std::uint64_t late_ns = i * 7919 % (interval_us * 20);  // up to 2% of the interval
+      if (rule.fires_at(
+              std::vector<std::uint64_t>{i * interval_us * 1000 + late_ns, 0, 0, value})) {
+        fired.push_back(i / second);
+      }
+    }
+    EXPECT_EQ(fired, (std::vector<std::uint64_t>{0, 26})) << interval_us << " us";
+  }
 }
 
 TEST(Rule, LimitsAreExactUpToTheLargestNumber) {

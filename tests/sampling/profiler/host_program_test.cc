@@ -23,6 +23,7 @@
 #include "base/file.h"
 #include "kymo/flight_recorder.h"
 #include "kymo/profiler.h"
+#include "kymo/recover.h"
 #include "kymo/registry.h"
 #include "kymo/trouble.h"
 #include "support/temporary_folder.h"
@@ -305,6 +306,36 @@ TEST_F(HostProgramTest, GapsThatReachNoFileAreTold) {
             std::string::npos)
       << stopped.error().message;
   EXPECT_EQ(::close(gaps), 0);
+}
+
+// Before the fix, stop() removed the ring, although the recording could not be finished, and advised
+// to free space on the disk.
+TEST_F(HostProgramTest, WithoutDescriptorsStopKeepsTheRingWithWhichTheRecordingCanBeFinished) {
+  const std::string path = in_folder("run.tsv");
+  options_.sink = make_tsv_sink(path);
+  options_.ring_file = in_folder("run.ring");
+  Profiler profiler(registry_, options_);
+  ASSERT_TRUE(profiler.start());
+  wait_for_rows(profiler, 20);
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none{3, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  const Result<void> stopped = profiler.stop();
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  ASSERT_FALSE(stopped);
+  const std::string& message = stopped.error().message;
+  EXPECT_NE(message.find("the recording was not finished: "), std::string::npos) << message;
+  EXPECT_NE(message.find("Too many open files"), std::string::npos) << message;
+  EXPECT_NE(message.find("RLIMIT_NOFILE"), std::string::npos) << message;
+  EXPECT_EQ(message.find("free space"), std::string::npos) << message;
+  EXPECT_NE(message.find("kymo recover " + options_.ring_file), std::string::npos) << message;
+  const auto recovered = recover_ring(options_.ring_file);
+  ASSERT_TRUE(recovered) << recovered.error().message;
+  const auto meta = nlohmann::json::parse(content(in_folder("run.meta.json")));
+  EXPECT_EQ(meta["state"], "recovered");
+  EXPECT_EQ(lines(path).size(), profiler.stats().rows_written + 1);
+  EXPECT_FALSE(fs::exists(options_.ring_file));
 }
 
 }  // namespace

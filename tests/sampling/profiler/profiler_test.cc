@@ -58,6 +58,9 @@ TEST_F(ProfilerTest, RefusesEachOptionOutOfRangeByName) {
   bad.slots = 1;
   EXPECT_NE(refusal(bad).find("option slots = 1"), std::string::npos);
   bad = options();
+  bad.pace = static_cast<Pace>(7);
+  EXPECT_EQ(refusal(bad), "profiler option pace = 7: must be one of Pace");
+  bad = options();
   bad.rows = 0;
   EXPECT_NE(refusal(bad).find("option rows = 0"), std::string::npos);
   bad = options();
@@ -571,6 +574,9 @@ TEST_F(ProfilerTest, RefusesATsvInAMissingFolderOrOverAnother) {
   EXPECT_NE(refusal(to_file).find("create its folder first"), std::string::npos);
   to_file.sink = make_tsv_sink(in_folder("run.csv"));
   EXPECT_NE(refusal(to_file).find("ends in .tsv"), std::string::npos);
+  // Before the fix, such a recording could be made and not be read.
+  to_file.sink = make_tsv_sink(in_folder("run.gaps.tsv"));
+  EXPECT_NE(refusal(to_file).find("are for the gaps of a recording"), std::string::npos);
   to_file.sink = make_tsv_sink(in_folder("run.tsv"));
   EXPECT_EQ(refusal(to_file), "started");
   to_file.sink = make_tsv_sink(in_folder("run.tsv"));
