@@ -104,6 +104,9 @@ struct Facts {
   Autogroup target_group{};            // of a dump, before it
   std::uint64_t image_bytes = 0;       // of a dump, as they are stored; 0: not known
   std::optional<double> zstd_share{};  // the part of its memory that an earlier dump took with zstd
+  // The median standstills of earlier dumps of the same target, in nanoseconds; 0: there is none.
+  std::uint64_t zstd_still_ns = 0;   // with zstd
+  std::uint64_t plain_still_ns = 0;  // not compressed
   std::uint64_t stacks_wait_ns = 0;  // before CRIU was started, for the processes that take stacks
   Signals signals;                   // of window_of(phases, restore)
 };

@@ -40,7 +40,13 @@ std::optional<Range> at_other_rates(const Known& known, double share) {
   const double most = std::min(saved(facts.earlier->fast), memory);
   // This disk may be the one that all dumps were written to.
   if (most < share / 2) return without(known, share);
-  return left_after(known, std::clamp(saved(facts.earlier->usual), most / 2, most), most);
+  // A faster disk ends no wait for a CPU, and the rates of other dumps may be of a machine that was not busy.
+  const double without_cpu =
+      std::min(known.share(facts.signals.cpu_wait_ns) + share_of_starved_target(known) +
+                   share_of_starved_kymod(known),
+               1.0);
+  const double usual = std::clamp(saved(facts.earlier->usual), most / 2, most);
+  return left_after(known, std::clamp(memory - without_cpu, 0.0, usual), most);
 }
 
 // "CRIU (2 %), the target (12 %) or kymod (10 %)": who had no CPU, and for which share. Only the name if
@@ -195,6 +201,13 @@ std::string compression_advice(const Facts& facts) {
   }
   if (!facts.zstd_share) {
     return "If the memory compresses well, --compression zstd writes less, too.";
+  }
+  const std::uint64_t without_ns =
+      facts.plain_still_ns != 0 ? facts.plain_still_ns : stood_still_ns(facts.dump, facts.phases);
+  if (facts.zstd_still_ns != 0 && facts.zstd_still_ns >= without_ns) {
+    return "--compression zstd would not help: with it, earlier dumps stood still for " +
+           human::duration(facts.zstd_still_ns) + ", and without it for " +
+           human::duration(without_ns) + ".";
   }
   if (*facts.zstd_share < kIncompressible) {
     return "Or write less: with --compression zstd, the images of an earlier dump took " +

@@ -127,6 +127,33 @@ TEST(Verdict, PromisesNoTimeOfCompression) {
   EXPECT_EQ(explain(facts).findings[0].also, "");
 }
 
+// It advised zstd although the history of the same job showed that zstd took longer.
+TEST(Verdict, DoesNotAdviseZstdThatWasNoFaster) {
+  Facts facts = healthy_dump();
+  facts.signals.disk_wait_ns = 810 * kOneMs;
+  facts.zstd_share = 0.48;
+  facts.zstd_still_ns = 900 * kOneMs;
+  facts.plain_still_ns = 800 * kOneMs;
+  EXPECT_EQ(explain(facts).findings[0].also,
+            "--compression zstd would not help: with it, earlier dumps stood still for 900 ms, and "
+            "without it for "
+            "800 ms.");
+  facts.plain_still_ns = 950 * kOneMs;
+  EXPECT_TRUE(
+      explain(facts).findings[0].also.starts_with("Or write less: with --compression zstd"));
+}
+
+// "At worst" was less than the waits for a CPU, which no disk ends.
+TEST(Verdict, AFasterDiskEndsNoWaitForACpu) {
+  Facts facts = healthy_dump();
+  facts.signals.disk_wait_ns = 400 * kOneMs;
+  facts.earlier = WriteRates{9, 2e9, 4e9};
+  const auto worst = [&facts] { return explain(facts).findings.at(0).estimate_ns->second; };
+  EXPECT_LT(worst(), 540 * kOneMs);
+  facts.signals.cpu_wait_ns = 380 * kOneMs;
+  EXPECT_GE(worst(), 779 * kOneMs) << "of 1 s, 400 ms are no memory, and 380 ms waits for a CPU";
+}
+
 TEST(Verdict, SaysHowLittleCompressionSaved) {
   Facts facts = healthy_dump();  // of 256 MiB
   facts.streaming = {true, 100 * kOneMs, 600 * kOneMs};

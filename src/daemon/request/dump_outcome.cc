@@ -136,8 +136,13 @@ diagnosis::Facts facts_of(const DumpContext& c) {
   }
   facts.image_bytes = c.outcome.image_bytes;
   if (c.target.kind == runtime::Kind::process && !is_compressed(c.stream)) {
-    const double share = plan_images(c.parts.store, c.owner, 0, "zstd").least_share;
-    if (share > 0) facts.zstd_share = share;
+    constexpr std::size_t kEarlier = 50;
+    if (const auto earlier = c.parts.store.runs(c.owner, store::RunKind::dump, kEarlier)) {
+      const double share = least_share_of(*earlier, "zstd");
+      if (share > 0) facts.zstd_share = share;
+      facts.zstd_still_ns = standstill_of(*earlier, "zstd");
+      facts.plain_still_ns = standstill_of(*earlier, "");
+    }
   }
   return facts;
 }

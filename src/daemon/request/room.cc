@@ -99,6 +99,22 @@ double least_share_of(const std::vector<store::Run>& earlier, std::string_view c
   return least;
 }
 
+std::uint64_t standstill_of(const std::vector<store::Run>& earlier, std::string_view compression) {
+  const std::string wanted = "stream " + std::string(compression);
+  std::vector<std::uint64_t> all;
+  for (const store::Run& run : earlier) {
+    if (!run.error.empty() || run.stood_still_ns == 0) continue;
+    const bool streamed = run.conditions.find("stream ") != std::string::npos;
+    const bool fits =
+        compression.empty() ? !streamed : run.conditions.find(wanted) != std::string::npos;
+    if (fits) all.push_back(run.stood_still_ns);
+  }
+  if (all.empty()) return 0;
+  const auto middle = all.begin() + static_cast<std::ptrdiff_t>(all.size() / 2);
+  std::nth_element(all.begin(), middle, all.end());
+  return *middle;
+}
+
 PlannedImages plan_images(store::Store& store, std::string_view owner, std::uint64_t memory_bytes,
                           std::string_view compression) {
   constexpr std::size_t kEarlier = 50;

@@ -25,6 +25,10 @@ struct PlannedImages {
 // ("zstd"); 0: there is none.
 double least_share_of(const std::vector<store::Run>& earlier, std::string_view compression);
 
+// The median of how long the processes of these dumps stood still, in nanoseconds, of those that were compressed like this
+// ("zstd"; empty: of those that were not compressed); 0: there is none.
+std::uint64_t standstill_of(const std::vector<store::Run>& earlier, std::string_view compression);
+
 // What is planned, if the images are compressed like this ("zstd"; empty: they are not). The history of the owner tells
 // how much compressed images took.
 PlannedImages plan_images(store::Store& store, std::string_view owner, std::uint64_t memory_bytes,

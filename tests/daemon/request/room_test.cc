@@ -102,6 +102,26 @@ TEST(RoomShareTest, TheSmallestOfComparableDumpsCounts) {
   EXPECT_DOUBLE_EQ(least_share_of({shared}, "zstd"), 0.5);
 }
 
+TEST(RoomShareTest, TheStandstillsWithAndWithoutCompressionAreMedians) {
+  const auto still = [](std::uint64_t ns, const char* conditions) {
+    store::Run run = dumped(100, 1, conditions);
+    run.stood_still_ns = ns;
+    return run;
+  };
+  store::Run failed = still(99, "stream zstd");
+  failed.error = "no";
+  const std::vector<store::Run> earlier{still(5, "stream zstd"),
+                                        still(9, "leave running, stream zstd"),
+                                        still(7, "stream zstd level 12"),
+                                        failed,
+                                        still(1, "stream lz4"),
+                                        still(3, "leave running"),
+                                        still(0, "")};
+  EXPECT_EQ(standstill_of(earlier, "zstd"), 7U);
+  EXPECT_EQ(standstill_of(earlier, ""), 3U);
+  EXPECT_EQ(standstill_of({}, ""), 0U);
+}
+
 // Nothing is known of such a file system.
 TEST(RoomShareTest, AFileSystemThatDoesNotKnowItsSizeRefusesNothing) {
   EXPECT_TRUE(check_room("/proc/none", {std::uint64_t{1} << 60U}).ok());
