@@ -200,8 +200,13 @@ bool AnnotatedLines::read_stats(std::string_view text) {
   if (metadata_.interval_ns != 0) {
     stats.ticks_due = std::max(stats.ticks_due, stats.duration_ns / metadata_.interval_ns);
   }
-  // The format does not say why a tick was missed.
-  stats.missed_late = stats.ticks_due - stats.rows_captured;
+  // The format does not say why a tick was missed. It says how long the collector slept because the
+  // ring was full, and the other ticks were late.
+  const std::uint64_t missed = stats.ticks_due - stats.rows_captured;
+  if (metadata_.interval_ns != 0) {
+    stats.missed_ring_full = std::min(missed, stats.backoff_ns / metadata_.interval_ns);
+  }
+  stats.missed_late = missed - stats.missed_ring_full;
   metadata_.stats = stats;
   metadata_.state = "ended";
   return true;

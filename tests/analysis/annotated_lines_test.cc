@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "analysis/quality.h"
 #include "analysis/summary.h"
 #include "temp_folder.h"
 
@@ -45,6 +46,28 @@ TEST(AnnotatedRecording, PlainIsReadWithItsMetadata) {
   EXPECT_EQ(metadata.stats->ticks_due, 5U);
   EXPECT_EQ(metadata.stats->missed_late, 2U);
   EXPECT_TRUE(summary->left_out.empty());
+}
+
+// Before the fix, all missed ticks were late, and the report advised a lower rate.
+TEST(AnnotatedRecording, TicksThatWereMissedWhileTheCollectorSleptAreOfAFullRing) {
+  const tests::TempFolder folder;
+  const auto summary = summarize(
+      folder.file("run",
+                  "META\ta\t{\"cumulative\":true}\nSTART_TIME\t77\nTime (ns)\ta\n1\t5\n91\t6\n"
+                  "STATS\t{\"collection_rate\":10,\"cheap_start_nanos\":100,"
+                  "\"cheap_last_collection_nanos\":200,\"total_snapshots\":2,"
+                  "\"num_backoff_sleeps\":3,\"total_backoff_sleep\":65}\n"));
+  ASSERT_TRUE(summary) << summary.error().message;
+  const ProfilerStats& stats = *summary->recording.metadata->stats;
+  EXPECT_EQ(stats.ticks_due, 10U);
+  EXPECT_EQ(stats.missed_ring_full, 6U);
+  EXPECT_EQ(stats.missed_late, 2U);
+  bool advised = false;
+  for (const Verdict& verdict : judge(*summary)) {
+    advised =
+        advised || verdict.text.find("the ring was full: give it more slots") != std::string::npos;
+  }
+  EXPECT_TRUE(advised);
 }
 
 TEST(AnnotatedRecording, LossyIsFoundAmongOtherLinesAndVerified) {
