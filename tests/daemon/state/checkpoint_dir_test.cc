@@ -142,6 +142,9 @@ TEST(CheckpointDirTest, RecordingsAreNumberedAndNoneIsOverwritten) {
   EXPECT_EQ(dir.next_recording("restore"), dir.recordings() + "/restore-3.tsv");
   static_cast<void>(folder.file("c/recordings/restore-3.pb.gz", ""));
   EXPECT_EQ(dir.next_recording("restore"), dir.recordings() + "/restore-4.tsv");
+  // Before the fix, a restore had no recording because a full disk had taken this file of an earlier one.
+  static_cast<void>(folder.file("c/recordings/restore-4.meta.json", ""));
+  EXPECT_EQ(dir.next_recording("restore"), dir.recordings() + "/restore-5.tsv");
 }
 
 TEST(CheckpointDirTest, TheRecordIsReadBackAndANewerOneRefusedByName) {

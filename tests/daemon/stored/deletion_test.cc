@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "daemon/state/checkpoint_dir.h"
 #include "daemon/state/directory_claim.h"
+#include "runtime/scratch.h"
 #include "support/moody_disk.h"
 #include "support/temporary_directory.h"
 
@@ -61,6 +62,21 @@ class DeletionTest : public ::testing::Test {
   Claims<std::string> claims_;
   std::vector<std::string> warnings_;
 };
+
+// Before the fix, what a full disk had not taken stayed in memory until somebody removed it.
+TEST_F(DeletionTest, WhatIsStillInMemoryGoesWithItsCheckpoint) {
+  if (runtime::scratch_bases().empty()) GTEST_SKIP() << "needs a memory file system";
+  const std::string id = "deletion-test-" + std::to_string(getpid());
+  const std::string scratch = runtime::scratch_path(id);
+  const store::Checkpoint checkpoint = make(folder_.path() + "/c", id);
+  ASSERT_TRUE(runtime::make_scratch(scratch).ok());
+  ASSERT_TRUE(replace_file(scratch + "/dump.log", "12345678").ok());
+  const Result<bool> deleted = remove(checkpoint);
+  ASSERT_TRUE(deleted.ok()) << deleted.error().message;
+  EXPECT_FALSE(fs::exists(scratch));
+  std::error_code ignored;
+  fs::remove_all(scratch, ignored);
+}
 
 // The owner of the folder could replace a checkpoint by a link to another one.
 TEST_F(DeletionTest, NothingIsDeletedWhereAnotherUserCouldLeadIt) {

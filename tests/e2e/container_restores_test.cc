@@ -1,0 +1,141 @@
+// Containers that runc dumps and whose restore needs more than their images.
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "programs.h"
+#include "small_disk.h"
+#include "support/containers.h"
+#include "support/real_criu.h"
+#include "support/shell.h"
+
+namespace kymo::test {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+// A bundle of a container that counts, whose root is user 100000 of this machine. runc 1.1 looks at the
+// root of the bundle as this user.
+std::string make_mapped_bundle(const RuncFolder& runc) {
+  std::string bundle = make_bundle(runc.folder(), "bundle", counting_command());
+  json spec = json::parse(read_file(bundle + "/config.json"));
+  spec["linux"]["namespaces"].push_back({{"type", "user"}});
+  const json map = json::array({{{"containerID", 0}, {"hostID", 100000}, {"size", 65536}}});
+  spec["linux"]["uidMappings"] = spec["linux"]["gidMappings"] = map;
+  std::ofstream(bundle + "/config.json") << spec;
+  EXPECT_TRUE(shell("chown -R 100000:100000 '" + bundle + "/rootfs'").second);
+  for (const std::string& folder : {bundle, runc.folder().path()}) {
+    fs::permissions(folder, fs::perms::others_exec, fs::perm_options::add);
+  }
+  return bundle;
+}
+
+// Before the fix, such a container was dumped and ended, and each restore failed: "Unable to open tty-info.img:
+// Permission denied".
+TEST(ContainerRestoresTest, AContainerWithAUserNamespaceIsRestored) {
+  KYMO_NEEDS_RUNC();
+  const RuncFolder runc;
+  const std::string bundle = make_mapped_bundle(runc);
+  Kymod kymod({"--runc-root", runc.path()});
+  kymod.start();
+  const Outcome ran = kymod.kymo({"run", "runc", "--bundle", bundle, "--id", "kymo-web"});
+  ASSERT_EQ(ran.exit_code, 0) << ran.err;
+  ASSERT_TRUE(counts_on(bundle + "/rootfs"));
+  const std::string dir = kymod.path("one");
+  static_cast<void>(kymod.kymo_json({"dump", "runc", "kymo-web", "--dir", dir}));
+  const int count = std::stoi(read_file(bundle + "/rootfs/count"));
+  EXPECT_EQ(files_for_others(dir), "");
+
+  // Others could enter the folder, and read the images as the container's root.
+  fs::permissions(dir, fs::perms::others_exec, fs::perm_options::add);
+  const Outcome refused = kymod.kymo({"restore", dir});
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_NE(
+      refused.err.find(
+          "it has a user namespace, whose root must read the images, and kymod gives that right "
+          "only in a folder that others cannot enter: chmod 700 " +
+          dir),
+      std::string::npos)
+      << refused.err;
+  fs::permissions(dir, fs::perms::owner_all);
+
+  static_cast<void>(kymod.kymo_json({"restore", dir}));
+  EXPECT_TRUE(counts_on(bundle + "/rootfs"));
+  EXPECT_GE(std::stoi(read_file(bundle + "/rootfs/count")), count);
+  EXPECT_EQ(files_for_others(dir), "") << "others may read them only during the restore";
+  EXPECT_EQ(fs::status(dir + "/images").permissions(), fs::perms::owner_all);
+}
+
+// podman 4.3 cannot restore it: CRIU may open neither podman's folder of the images nor podman's files that are mounted.
+TEST(ContainerRestoresTest, APodmanContainerWithAUserNamespaceIsRefusedAndRunsOn) {
+  KYMO_NEEDS_PODMAN();
+  PodmanContainers podman;
+  Kymod kymod({"--podman-flags=" + PodmanContainers::flags()});
+  kymod.start();
+  std::vector<std::string> run{"run", "podman",   "--name",        "kymo-e2e",
+                               "--",  "--uidmap", "0:100000:65536"};
+  for (const std::string& word : podman.arguments("kymo-e2e")) run.push_back(word);
+  const std::string root = podman.root_of("kymo-e2e");
+  EXPECT_TRUE(shell("chown -R 100000:100000 '" + root + "'").second);
+  fs::permissions(fs::path(root).parent_path(), fs::perms::others_exec, fs::perm_options::add);
+  const Outcome ran = kymod.kymo(run);
+  ASSERT_EQ(ran.exit_code, 0) << ran.err;
+  ASSERT_TRUE(counts_on(root));
+  const std::string dir = kymod.path("one");
+  const Outcome refused = kymod.kymo({"dump", "podman", "kymo-e2e", "--dir", dir});
+  EXPECT_EQ(refused.exit_code, 1) << refused.out;
+  EXPECT_NE(refused.err.find("it has a user namespace"), std::string::npos) << refused.err;
+  EXPECT_EQ(podman.status("kymo-e2e"), "running");
+  EXPECT_TRUE(counts_on(root));
+}
+
+// Before the fix, the failure was "unknown" or that of a line without meaning: CRIU's log does not say why tar failed.
+TEST(ContainerRestoresTest, ADiskThatIsTooFullForATmpfsIsTheCause) {
+  KYMO_NEEDS_RUNC();
+  const RuncFolder runc;
+  const std::string fill = "head -c 16777216 /dev/urandom >/big/file; " + counting_loop();
+  const std::string bundle = make_bundle(runc.folder(), "bundle", {"/bin/sh", "-c", fill});
+  json spec = json::parse(read_file(bundle + "/config.json"));
+  spec["mounts"].push_back({{"destination", "/big"}, {"type", "tmpfs"}, {"source", "tmpfs"}});
+  std::ofstream(bundle + "/config.json") << spec;
+  Kymod kymod({"--runc-root", runc.path()});
+  kymod.start();
+  const SmallDisk disk(kymod.path("small"), "size=12m");
+  const Outcome ran = kymod.kymo({"run", "runc", "--bundle", bundle, "--id", "kymo-web"});
+  ASSERT_EQ(ran.exit_code, 0) << ran.err;
+  ASSERT_TRUE(counts_on(bundle + "/rootfs"));
+  const std::string dir = kymod.path("small/c");
+  const Outcome failed = kymod.kymo({"dump", "runc", "kymo-web", "--dir", dir, "--force"});
+  EXPECT_EQ(failed.exit_code, 1) << failed.out;
+  EXPECT_NE(failed.err.find("the disk is full (" + dir + "/images.partial: "), std::string::npos)
+      << failed.err;
+  EXPECT_NE(failed.err.find("(failure disk-full)"), std::string::npos) << failed.err;
+  EXPECT_TRUE(counts_on(bundle + "/rootfs"));
+  const Outcome told = kymod.kymo({"explain", dir});
+  EXPECT_NE(told.out.find("Failure: disk-full"), std::string::npos) << told.out << told.err;
+}
+
+// Before the fix, the job's command was "runc init" if runc ended before the container's program began.
+TEST(ContainerRestoresTest, AJobHasTheCommandOfItsContainer) {
+  KYMO_NEEDS_RUNC();
+  const RuncFolder runc;
+  const std::string bundle = make_bundle(runc.folder(), "bundle", counting_command());
+  json spec = json::parse(read_file(bundle + "/config.json"));
+  // runc does not wait for these hooks.
+  spec["hooks"]["startContainer"] =
+      json::array({{{"path", "/bin/sleep"}, {"args", {"sleep", "0.3"}}}});
+  std::ofstream(bundle + "/config.json") << spec;
+  Kymod kymod({"--runc-root", runc.path()});
+  kymod.start();
+  const json job = kymod.kymo_json({"run", "runc", "--bundle", bundle, "--id", "kymo-web"});
+  EXPECT_EQ(job["command"], json(counting_command())) << job;
+}
+
+}  // namespace
+}  // namespace kymo::test
