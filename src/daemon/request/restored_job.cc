@@ -121,7 +121,7 @@ Result<void> find_job(RestoreContext& c) {
   if (c.container.empty() && life_of(*c.job) == probe::Life::runs) {
     return Error{Code::failed_precondition,
                  "restore " + c.directory + ": job " + c.job->name + " runs already (its pid " +
-                     std::to_string(c.job->pid) + " is in use by itself); to replace it by this " +
+                     std::to_string(c.job->pid) + " is in use); to replace it by this " +
                      "checkpoint, end it first: kymo kill " + c.job->name + " --wait"};
   }
   c.handover.hold(c.parts.jobs.hold(c.job->id, Jobs::Doing::restore));
