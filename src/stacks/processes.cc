@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <linux/openat2.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
@@ -10,7 +11,9 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cerrno>
 #include <cstdio>
+#include <set>
 #include <sstream>
 #include <string_view>
 #include <utility>
@@ -21,7 +24,6 @@
 namespace kymo::stacks {
 namespace {
 
-constexpr std::size_t kEndedKept = 1024;
 constexpr int kFlags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
 
 std::string proc(pid_t pid, const char* name) {
@@ -105,6 +107,11 @@ std::string container_in(const std::string& cgroups) {
   return "";
 }
 
+// A process that has ended, but was not waited for yet, is there.
+bool is_gone(pid_t pid) {
+  return ::kill(pid, 0) != 0 && errno == ESRCH;
+}
+
 void read_cgroups(pid_t pid, Processes::Process& process) {
   Result<std::string> text = read_file(proc(pid, "cgroup"));
   process.cgroups = text ? *std::move(text) : std::string();
@@ -128,7 +135,8 @@ void Processes::add_running(pid_t pid) {
   read_cgroups(pid, process);
   process.session = ::getsid(pid);
   process.read_ns = monotonic_ns();
-  static_cast<void>(read_maps(pid));
+  // Its end was reported before, so it will not be reported again.
+  if (!read_maps(pid) && is_gone(pid)) exited({pid});
 }
 
 bool Processes::read_maps(pid_t pid) {
@@ -210,17 +218,20 @@ void Processes::executed(const Executed& executed) {
   process.session = ::getsid(executed.pid);
 }
 
-// Samples of a process may still arrive after its end, so the newest kEndedKept of the ended
-// processes are kept. A new process may have the same pid by then.
+// Samples of a process may still arrive after its end, so the newest of the ended processes are
+// kept. A new process may have the same pid by then.
 void Processes::exited(const Exited& exited) {
   const auto found = processes_.find(exited.pid);
   if (found == processes_.end() || found->second.ended) return;
   found->second.ended = true;
-  ended_.push_back(exited.pid);
-  while (ended_.size() > kEndedKept) {
-    const auto oldest = processes_.find(ended_.front());
-    if (oldest != processes_.end() && oldest->second.ended) forget_ended(ended_.front());
+  ended_.emplace_back(exited.pid, found->second.memory.size());
+  ended_mappings_ += ended_.back().second;
+  while (ended_.size() > kEndedKept || (ended_mappings_ > kEndedMappings && ended_.size() > 1)) {
+    const auto [pid, mappings] = ended_.front();
     ended_.pop_front();
+    ended_mappings_ -= mappings;
+    const auto oldest = processes_.find(pid);
+    if (oldest != processes_.end() && oldest->second.ended) forget_ended(pid);
   }
 }
 
@@ -246,6 +257,11 @@ void Processes::forget_ended(pid_t pid) {
 }
 
 std::vector<std::shared_ptr<const Module>> Processes::take_unused() {
+  std::vector<pid_t> gone;
+  for (const auto& [pid, process] : processes_) {
+    if (!process.ended && is_gone(pid)) gone.push_back(pid);
+  }
+  for (const pid_t pid : gone) exited({pid});
   std::vector<std::shared_ptr<const Module>> unused(old_jits_.begin(), old_jits_.end());
   old_jits_.clear();
   std::erase_if(files_, [&](auto& file) {
@@ -271,6 +287,15 @@ bool Processes::read_again(pid_t pid) {
   process.read_ns = monotonic_ns();
   process.rest_ns = std::max(kSeldomNs, kMinRestFactor * (process.read_ns - now_ns));
   return read;
+}
+
+Processes::Kept Processes::kept() const {
+  Kept kept{processes_.size(), 0};
+  std::set<const void*> counted;
+  for (const auto& [pid, process] : processes_) {
+    if (counted.insert(process.memory.id()).second) kept.mappings += process.memory.size();
+  }
+  return kept;
 }
 
 Processes::Process& Processes::at(pid_t pid) {

@@ -2,6 +2,7 @@
 
 #include <sys/types.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -9,6 +10,7 @@
 #include <string>
 #include <tuple>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "stacks/address_space.h"
@@ -23,8 +25,14 @@ namespace kymo::stacks {
 //
 // Threads:   the only one of the process when it is made, because it starts a process; then one.
 // Ownership: owns all modules. They live as long as this object.
+// Bounds:    of processes that have ended, the newest kEndedKept, with at most kEndedMappings mappings together.
+//            The frames of a sample that comes later are in no module.
 class Processes {
  public:
+  static constexpr std::size_t kEndedKept = 1024;
+  static constexpr std::size_t kEndedMappings =
+      200'000;  // about 20 MB; 1024 programs have a quarter
+
   struct Process {
     AddressSpace memory;
     std::string container;  // the first 12 digits of its id; empty if it is in none
@@ -55,7 +63,8 @@ class Processes {
   void find_perf_map(pid_t pid);
 
   // Returns, and no longer owns, the modules that no process has mapped any more. Frames that were
-  // found until now may refer to them. Also forgets the names of threads, which are read again.
+  // found until now may refer to them. Also forgets the names of threads, which are read again, and finds the
+  // processes whose end the kernel could not report, because its buffer was full.
   std::vector<std::shared_ptr<const Module>> take_unused();
 
   // The name of a thread, or of a process by that of its first thread; empty if it is not known.
@@ -66,6 +75,13 @@ class Processes {
 
   [[nodiscard]] const Module* kernel() const { return &kernel_; }
 
+  struct Kept {
+    std::size_t processes = 0;
+    std::size_t mappings = 0;  // those that processes share count once
+  };
+  // What is in memory now.
+  [[nodiscard]] Kept kept() const;
+
  private:
   std::shared_ptr<Module> module_of(const Mapped& mapped);
   std::shared_ptr<Module> jit_of(pid_t pid);
@@ -73,7 +89,9 @@ class Processes {
   void forget_ended(pid_t pid);
 
   std::unordered_map<pid_t, Process> processes_;
-  std::deque<pid_t> ended_;  // the oldest first
+  std::deque<std::pair<pid_t, std::size_t>>
+      ended_;                       // with the number of mappings, the oldest first
+  std::size_t ended_mappings_ = 0;  // of all in `ended_`
   std::map<std::tuple<std::uint64_t, std::uint64_t>, std::shared_ptr<Module>> files_;
   std::unordered_map<pid_t, std::shared_ptr<Module>> jits_;
   std::unordered_map<pid_t, std::string> names_;   // of threads that were asked for or renamed

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 
 namespace kymo::stacks {
@@ -39,6 +40,19 @@ TEST(AddressSpaceTest, ANewMappingTakesThePlaceOfWhatItCovers) {
   EXPECT_EQ(space.find(0x2800)->module, last.get());
   EXPECT_EQ(space.find(0x4800)->module, old.get());
   EXPECT_FALSE(space.find(0x5000));
+}
+
+// As of a program that makes code at ever new places: the kernel does not report what it unmaps.
+TEST(AddressSpaceTest, ItHasABound) {
+  AddressSpace space;
+  const auto one = module();
+  std::size_t most = 0;
+  for (std::uint64_t i = 0; i < 2 * AddressSpace::kMaxMappings + 10; ++i) {
+    space.add(8192 * i, {8192 * i + 4096, 0, one});
+    most = std::max(most, space.size());
+  }
+  EXPECT_EQ(most, AddressSpace::kMaxMappings);
+  EXPECT_TRUE(space.find(8192 * (2 * AddressSpace::kMaxMappings + 9)));
 }
 
 }  // namespace

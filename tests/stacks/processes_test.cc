@@ -1,4 +1,4 @@
-// What a hostile process can put in place of its perf map.
+// What a hostile process can put in place of its perf map, and what is kept of processes that have ended.
 
 #include "stacks/processes.h"
 
@@ -94,6 +94,58 @@ TEST_F(PerfMapTest, OneThatIsTooLongIsNotRead) {
 TEST_F(PerfMapTest, LinesWithoutEndAndControlCodesAreText) {
   std::ofstream(map_) << std::hex << kCode << " 10 a\x1b[2J;b" << std::string(100'000, 'x');
   EXPECT_TRUE(name().starts_with("a"));
+}
+
+// No process has this pid or a higher one: the kernel's limit is 2^22.
+constexpr pid_t kNobody = 1 << 23;
+
+class KeptProcessesTest : public ::testing::Test {
+ protected:
+  void SetUp() override { processes_.add_running(::getpid()); }
+  // Code that a process has generated, of `count` mappings.
+  void map(pid_t pid, std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::uint64_t begin = kCode + 8192 * i;
+      processes_.mapped({pid, begin, begin + 4096, 0, 0, 0, ""});
+    }
+  }
+
+  Processes processes_;
+};
+
+TEST_F(KeptProcessesTest, AChildSharesTheMappingsOfItsParent) {
+  map(::getpid(), 10'000);
+  const std::size_t before = processes_.kept().mappings;
+  for (pid_t i = 0; i < 1000; ++i) processes_.forked({kNobody + i, ::getpid()});
+  EXPECT_EQ(processes_.kept().processes, 1001U);
+  EXPECT_EQ(processes_.kept().mappings, before) << "a program that forks must not multiply them";
+  processes_.mapped({kNobody, kCode - 8192, kCode - 4096, 0, 0, 0, ""});
+  EXPECT_EQ(processes_.kept().mappings, 2 * before + 1);
+  EXPECT_TRUE(processes_.at(kNobody).memory.find(kCode - 8192));
+  EXPECT_FALSE(processes_.at(::getpid()).memory.find(kCode - 8192));
+}
+
+TEST_F(KeptProcessesTest, EndedProcessesWithManyMappingsAreForgottenEarlier) {
+  for (pid_t i = 0; i < 600; ++i) {
+    processes_.forked({kNobody + i, ::getpid()});
+    map(kNobody + i, 1000);
+    processes_.exited({kNobody + i});
+  }
+  EXPECT_LE(processes_.kept().mappings, Processes::kEndedMappings + 1000);
+  EXPECT_GE(processes_.kept().processes, 100U);
+  EXPECT_TRUE(processes_.at(kNobody + 599).memory.find(kCode)) << "the newest must be kept";
+}
+
+TEST_F(KeptProcessesTest, AProcessWhoseEndWasNotReportedIsForgotten) {
+  for (pid_t i = 0; i < 3000; ++i) processes_.forked({kNobody + i, ::getpid()});
+  EXPECT_EQ(processes_.kept().processes, 3001U);
+  static_cast<void>(processes_.take_unused());
+  EXPECT_EQ(processes_.kept().processes, 1 + Processes::kEndedKept);
+}
+
+TEST_F(KeptProcessesTest, AProcessThatIsGoneWhenItIsReadIsForgotten) {
+  for (pid_t i = 0; i < 3000; ++i) static_cast<void>(processes_.at(kNobody + i));
+  EXPECT_EQ(processes_.kept().processes, 1 + Processes::kEndedKept);
 }
 
 }  // namespace
