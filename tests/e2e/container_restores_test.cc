@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -26,6 +27,13 @@ std::string make_mapped_bundle(const RuncFolder& runc) {
   std::string bundle = make_bundle(runc.folder(), "bundle", counting_command());
   json spec = json::parse(read_file(bundle + "/config.json"));
   spec["linux"]["namespaces"].push_back({{"type", "user"}});
+  // The kernel mounts neither in a user namespace that does not own the network namespace.
+  auto& mounts = spec["mounts"];
+  mounts.erase(std::remove_if(mounts.begin(), mounts.end(),
+                              [](const json& mount) {
+                                return mount["destination"].get<std::string>().starts_with("/sys");
+                              }),
+               mounts.end());
   const json map = json::array({{{"containerID", 0}, {"hostID", 100000}, {"size", 65536}}});
   spec["linux"]["uidMappings"] = spec["linux"]["gidMappings"] = map;
   std::ofstream(bundle + "/config.json") << spec;
@@ -68,7 +76,8 @@ TEST(ContainerRestoresTest, AContainerWithAUserNamespaceIsRestored) {
   static_cast<void>(kymod.kymo_json({"restore", dir}));
   EXPECT_TRUE(counts_on(bundle + "/rootfs"));
   EXPECT_GE(std::stoi(read_file(bundle + "/rootfs/count")), count);
-  EXPECT_EQ(files_for_others(dir), "") << "others may read them only during the restore";
+  EXPECT_EQ(files_for_others(dir + "/images"), "")
+      << "others may read them only during the restore";
   EXPECT_EQ(fs::status(dir + "/images").permissions(), fs::perms::owner_all);
 }
 

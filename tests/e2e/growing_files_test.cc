@@ -53,7 +53,10 @@ TEST_F(GrowingFilesTest, AreNamedAtTheDumpAndTheRefusedRestoreSaysWhatToDo) {
 
   const auto then = fs::file_size(file("written"));
   ASSERT_TRUE(eventually([&] { return fs::file_size(file("written")) > then + 10; }));
+  const std::string session = kymod_.job("work")["pid"].dump();
   ASSERT_EQ(kymod_.kymo({"kill", "work", "--signal", "KILL", "--wait"}).exit_code, 0);
+  // A child may live on for a moment, and its session has the number of the pid.
+  ASSERT_TRUE(eventually([&] { return run({"pgrep", "-s", session}).exit_code == 1; }));
   const Outcome refused = kymod_.kymo({"restore", dir()});
   EXPECT_EQ(refused.exit_code, 1);
   EXPECT_NE(refused.err.find("a file is larger than at the dump (" + file("written") + ", "),

@@ -88,6 +88,10 @@ class MovedCheckpointTest : public testing::Test {
     const Outcome attached = second.kymo({"attach", "work"});
     EXPECT_EQ(attached.exit_code, 128 + SIGKILL) << attached.err;
     EXPECT_NE(attached.out.find("\n" + std::to_string(last_ + 1) + "\n"), std::string::npos);
+    // A child may live on for a moment, and its session has the number of the pid.
+    ASSERT_TRUE(eventually([&] {
+      return run({"pgrep", "-s", job_["pid"].dump()}).exit_code == 1;
+    }));
     // The copy is still good, and its job is known now.
     const Outcome third = second.kymo({"restore", checkpoint()});
     EXPECT_EQ(third.exit_code, 0) << third.err;

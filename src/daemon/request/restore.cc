@@ -487,6 +487,7 @@ constexpr auto kRestoreSteps = std::to_array<Step<RestoreContext>>({
     {"choose criu", choose_criu},
     {"lock", lock_restore},
     {"verify images", verify, "files"},
+    {"check job", check_job, "store"},
     {"check", check_restorable, "runtime"},
     {"prepare directory", prepare_directory, "files"},
     {"find job", find_job, "store"},

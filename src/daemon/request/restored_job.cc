@@ -86,7 +86,21 @@ void note_container(RestoreContext& c) {
   c.warn_unless(c.parts.jobs.containers().note(c.job->id, {c.runtime_kind, c.container}));
 }
 
+// A process that runs is not restored once more: its pid is in use.
+Result<void> check_ended(const RestoreContext& c, const store::Job& job) {
+  if (!c.container.empty() || life_of(job) != probe::Life::runs) return {};
+  return Error{Code::failed_precondition,
+               "restore " + c.directory + ": job " + job.name + " runs already (its pid " +
+                   std::to_string(job.pid) + " is in use); to replace it by this checkpoint, end " +
+                   "it first: kymo kill " + job.name + " --wait"};
+}
+
 }  // namespace
+
+Result<void> check_job(RestoreContext& c) {
+  const Result<store::Job> job = c.parts.store.job(text_of(member(c.record, "job"), "id"));
+  return job ? check_ended(c, *job) : Result<void>();
+}
 
 Result<void> find_job(RestoreContext& c) {
   const std::string id = text_of(member(c.record, "job"), "id");
@@ -118,12 +132,7 @@ Result<void> find_job(RestoreContext& c) {
       c.job ? claim_job(c, std::string(c.job->id), std::string(c.job->name)) : claim_job(c, id, id);
   if (claimed && !c.job && is_new) claimed = take_over(c, id);
   if (!claimed || !c.job) return claimed;
-  if (c.container.empty() && life_of(*c.job) == probe::Life::runs) {
-    return Error{Code::failed_precondition,
-                 "restore " + c.directory + ": job " + c.job->name + " runs already (its pid " +
-                     std::to_string(c.job->pid) + " is in use); to replace it by this " +
-                     "checkpoint, end it first: kymo kill " + c.job->name + " --wait"};
-  }
+  if (Result<void> ended = check_ended(c, *c.job); !ended) return ended;
   c.handover.hold(c.parts.jobs.hold(c.job->id, Jobs::Doing::restore));
   c.progress.set_target(0, c.job->name);
   return {};

@@ -6,6 +6,9 @@
 // The job of a process or container that is restored.
 namespace kymo::daemon {
 
+// Refuses to restore a job that runs, before anything else would refuse it with less to say.
+Result<void> check_job(RestoreContext& c);
+
 // Finds the job of the checkpoint, and keeps it from being deleted or changed meanwhile. If this kymod does not know the
 // job of a process, because the checkpoint is of another machine or the job was deleted, it is listed as dumped, with its
 // old id, and its name if that is free.
