@@ -142,7 +142,7 @@ TEST_F(MappedCountersTest, ReadsAProgramThatHasAnotherPidInItsOwnNamespace) {
   const auto counters = MappedCounters::open(path_, pid_);
   ASSERT_TRUE(counters) << counters.error().message;
   EXPECT_EQ(read(**counters).size(), 2U);
-  EXPECT_FALSE(MappedCounters::open(path_, ::getpid())) << "it has not mapped it";
+  EXPECT_FALSE(MappedCounters::open(path_, ::getppid())) << "it has not mapped it";
 }
 
 TEST_F(MappedCountersTest, CountersRegisteredLaterAppear) {
