@@ -34,6 +34,9 @@ class HeldImages {
   // The folder must exist. `later`: the name that it gets when the images are complete. Empty: none.
   static Result<std::shared_ptr<HeldImages>> hold(const std::string& folder,
                                                   const std::string& later = "");
+  ~HeldImages();
+  HeldImages(const HeldImages&) = delete;
+  HeldImages& operator=(const HeldImages&) = delete;
 
   // Remembers an image that kymod has written. `name`: in the folder, also "pre-1/pages-1.img". `inode` 0: not known. A
   // second call replaces the first one.

@@ -37,6 +37,10 @@ struct Process {
 //         descriptor is free. Those say nothing about the process.
 Result<Process> read_process(pid_t pid, const std::string& root = "/proc");
 
+// The parent of a process. 0: none, or it is outside this pid namespace. Reads one file, where read_process() reads three.
+// Errors: those of read_process().
+Result<pid_t> parent_of(pid_t pid, const std::string& root = "/proc");
+
 enum class Life : std::uint8_t {
   runs,
   ended,    // or it is a zombie, is exiting, or was killed and is not gone yet

@@ -29,8 +29,8 @@ Result<FileDescriptor> lock_memory(pid_t pid, int how, const std::string& busy) 
 }
 
 pid_t parent_of(pid_t pid) {
-  const Result<probe::Process> seen = probe::read_process(pid);
-  return seen ? seen->parent : 0;
+  const Result<pid_t> parent = probe::parent_of(pid);
+  return parent ? *parent : 0;
 }
 
 Result<DumpLock> try_to_lock(pid_t pid) {

@@ -71,11 +71,11 @@ bool is_kymod_or_its_parent(pid_t pid) {
     if (at == pid) {
       return true;
     }
-    const Result<probe::Process> process = probe::read_process(at);
-    if (!process && process.error().code != Code::not_found) {
+    const Result<pid_t> parent = probe::parent_of(at);
+    if (!parent && parent.error().code != Code::not_found) {
       return true;  // unknown, for example because no descriptor is free: assume that it is
     }
-    at = process ? process->parent : 0;
+    at = parent ? *parent : 0;
   }
   return false;
 }

@@ -127,7 +127,10 @@ diagnosis::Facts facts_of(const DumpContext& c) {
   facts.dump = c.outcome.stats;
   facts.ended = !c.asked.leave_running();
   facts.log = c.dir->work() + "/dump.log";
-  if (const auto shape = c.parts.foreign.memory_shape(c.dir->images())) facts.shape = *shape;
+  {
+    const Scope scope("look at the memory's shape", {.category = "files"});
+    if (const auto shape = c.parts.foreign.memory_shape(c.dir->images())) facts.shape = *shape;
+  }
   if (const std::optional<criu::Streamed>& streamed = c.outcome.streamed; streamed && c.stream) {
     const std::uint64_t work_ns = std::min(streamed->work_ns, streamed->busy_ns);
     facts.streaming = {is_compressed(c.stream), work_ns,
