@@ -111,6 +111,9 @@ struct Facts {
   Signals signals;                   // of window_of(phases, restore)
 };
 
+// Whether a rule may look at `shape`, so that it is worth the 2 to 3 ms to find it out. Looks at all other facts.
+bool needs_shape(const Facts& facts);
+
 // The time that is explained: of a dump the time in which the processes stood still, of a restore
 // all of it. Empty if nothing is known of it.
 Window window_of(const std::vector<Phase>& phases, bool restore);

@@ -417,4 +417,20 @@ std::span<const Rule> work_rules() {
   return kWorkRules;
 }
 
+bool needs_shape(const Facts& facts) {
+  // 10,000 mappings, from which on many_mappings() speaks, take more than this, too.
+  constexpr std::uint64_t kMinNs = 50 * kNsPerMs;
+  std::uint64_t worked_ns = 0;
+  for (const Phase& phase : facts.phases) {
+    const bool of_others = phase.name == criu::kFreezePhase || phase.name == "hooks" ||
+                           phase.name == "memory: writing pages";
+    const bool counts =
+        facts.restore ? phase.name == "processes and files" : phase.frozen && !of_others;
+    if (counts) worked_ns += phase.end_ns - phase.begin_ns;
+  }
+  const bool much_memory =
+      !facts.restore && (!facts.dump || facts.dump->all_pages_written() >= kMinMemoryPages);
+  return facts.phases.empty() || much_memory || worked_ns >= kMinNs;
+}
+
 }  // namespace kymo::diagnosis

@@ -100,7 +100,8 @@ void parse_status(std::string_view status, Process& process) {
     const std::string_view key = line.substr(0, colon);
     const bool pending = key == "SigPnd" || key == "ShdPnd";
     if (!pending && key != "TracerPid" && key != "Uid") continue;
-    const std::vector<std::string_view> words = split(line.substr(std::min(colon + 1, line.size())));
+    const std::vector<std::string_view> words =
+        split(line.substr(std::min(colon + 1, line.size())));
     if (key == "TracerPid" && !words.empty()) {
       parse_number(words[0], process.tracer);
     } else if (key == "Uid" && words.size() > 1) {

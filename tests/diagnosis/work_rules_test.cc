@@ -241,6 +241,30 @@ TEST(Verdict, SaysWhichThreadWouldNotFreeze) {
       << "a thread that the freezer of cgroups version 1 has stopped is in the state D, too";
 }
 
+// kymod finds out the shape only then.
+TEST(Verdict, TheShapeOfMemoryIsNeededWhereARuleSpeaksOfIt) {
+  Facts facts = healthy_dump();
+  facts.dump->pages_written = 200;
+  facts.dump->shpages_written = 0;
+  EXPECT_TRUE(needs_shape(facts)) << "all but writing the memory takes 400 ms";
+  for (Phase& phase : facts.phases) {
+    phase.begin_ns /= 10;
+    phase.end_ns /= 10;
+  }
+  EXPECT_FALSE(needs_shape(facts)) << "40 ms, of little memory";
+  facts.phases[2].end_ns += 20 * kOneMs;
+  EXPECT_TRUE(needs_shape(facts)) << "this may be many mappings or files";
+  facts.phases[2].end_ns -= 20 * kOneMs;
+  facts.dump->pages_written = 8'192;
+  EXPECT_TRUE(needs_shape(facts)) << "this much memory may be scattered";
+  facts.dump.reset();
+  EXPECT_TRUE(needs_shape(facts)) << "how much memory it was is not known";
+  facts = healthy_restore();
+  EXPECT_FALSE(needs_shape(facts));
+  facts.phases[1].name = "processes and files";
+  EXPECT_TRUE(needs_shape(facts)) << "850 ms may be many processes";
+}
+
 TEST(Verdict, OfARestoreSaysThatCreatingProcessesTookTheTime) {
   Facts facts = healthy_restore();
   facts.phases[1].name = "processes and files";  // this phase takes 850 ms

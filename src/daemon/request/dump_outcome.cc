@@ -127,10 +127,6 @@ diagnosis::Facts facts_of(const DumpContext& c) {
   facts.dump = c.outcome.stats;
   facts.ended = !c.asked.leave_running();
   facts.log = c.dir->work() + "/dump.log";
-  {
-    const Scope scope("look at the memory's shape", {.category = "files"});
-    if (const auto shape = c.parts.foreign.memory_shape(c.dir->images())) facts.shape = *shape;
-  }
   if (const std::optional<criu::Streamed>& streamed = c.outcome.streamed; streamed && c.stream) {
     const std::uint64_t work_ns = std::min(streamed->work_ns, streamed->busy_ns);
     facts.streaming = {is_compressed(c.stream), work_ns,
@@ -181,7 +177,7 @@ void conclude(DumpContext& c, const Result<void>& result) {
     }));
     return;
   }
-  if (result) c.explain(facts_of(c));
+  if (result) c.explain(facts_of(c), c.dir->images());
   if (c.concluded.empty()) c.concluded = c.phases();
   const std::uint64_t duration_ns =
       c.concluded.empty() ? c.duration_ns() : c.concluded.back().end_ns;

@@ -202,13 +202,15 @@ std::vector<diagnosis::Phase> Request::phases() const {
   return diagnosis::phases_of(until_now, log);
 }
 
-void Request::explain(diagnosis::Facts facts) {
+void Request::explain(diagnosis::Facts facts, const std::string& images) {
+  const Scope scope("explain", {.category = "request"});
   inside.stop();
   facts.restore = kind == store::RunKind::restore;
   facts.container = times.container;
   facts.cpus = std::max(1U, std::thread::hardware_concurrency());
   facts.phases = concluded = phases();
   if (!facts.phases.empty()) facts.duration_ns = facts.phases.back().end_ns;
+  if (diagnosis::needs_shape(facts)) facts.shape = parts.foreign.memory_shape(images);
   inside.add_signals(began_ns, facts);
   struct statfs run {};
   facts.kernel_known = ::statfs("/run", &run) == 0 && run.f_type == TMPFS_MAGIC;

@@ -96,8 +96,8 @@ struct Request {
   // Where the time went from the beginning of the request until now.
   [[nodiscard]] std::vector<diagnosis::Phase> phases() const;
   // Says why a request that has succeeded took so long. `facts` has what only a dump or only a
-  // restore knows.
-  void explain(diagnosis::Facts facts);
+  // restore knows. `images`: their folder.
+  void explain(diagnosis::Facts facts, const std::string& images);
   // The outcome is final. Only saving it is left to do.
   void ended(const Result<void>& result);
   // Adds the timing tree, if there is one, to a JSON object.

@@ -54,8 +54,7 @@ void conclude(RestoreContext& c, const Result<void>& result) {
   if (result) {
     diagnosis::Facts facts;
     facts.restored = c.outcome.stats;
-    if (const auto shape = c.parts.foreign.memory_shape(c.images)) facts.shape = *shape;
-    c.explain(std::move(facts));
+    c.explain(std::move(facts), c.images);
   }
   const bool refused = result_of(result, c.begun) == RequestResult::refused;
   const std::string& directory = c.directory.empty() ? c.asked.directory() : c.directory;
