@@ -23,7 +23,7 @@ class Torture:
     def turn(self):
         choose = self.world.random
         subject = choose.choice(self.checks.subjects)
-        if subject.checkpoint is not None and choose.random() < 0.5:
+        if subject.checkpoint is not None and choose.random() < 0.6:
             self.seams.do(subject, choose.choice(self.seams.of(subject)))
             self.say()
         elif subject.checkpoint is not None:
