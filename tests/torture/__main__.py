@@ -36,7 +36,7 @@ class Torture:
 
     def say(self):
         if self.verbose:
-            print(f"torture: {self.checks.last}", flush=True)
+            print(f"torture: {time.strftime('%H:%M:%S')} {self.checks.last}", flush=True)
 
     def send(self, subject, words):
         kymod, checks = subject.kymod, self.checks
