@@ -8,13 +8,18 @@ import platform
 import sys
 import tarfile
 import tempfile
+import types
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "torture"))
 
 import borrowed  # noqa: E402
 import containerd  # noqa: E402
+import deeds  # noqa: E402
 import docker  # noqa: E402
+from checks import Checks  # noqa: E402
+from kymod import Kymod  # noqa: E402
+from seams import Seams  # noqa: E402
 
 MAPS = """00400000-00500000 r-xp 00000000 00:01 7 /bin/cat
 00500000-00600000 rw-p 00000000 00:00 0
@@ -57,6 +62,36 @@ class BorrowedTest(unittest.TestCase):
                 (root / f"{pid}/stat").write_text(f"{pid} (a) b) {state} 1 1\n")
             self.assertTrue(borrowed.stand_still([1, 99], root))
             self.assertFalse(borrowed.stand_still([1, 2], root))
+
+
+class DeedsTest(unittest.TestCase):
+    def test_each_deed_that_can_be_chosen_is_there(self):
+        seams = Seams(types.SimpleNamespace(world=types.SimpleNamespace(random=None)))
+        plain, container = ([seams.method(deed) for deed in seams.of(types.SimpleNamespace(is_container=which))]
+                            for which in (False, True))
+        self.assertTrue(all(map(callable, container)))
+        self.assertLess(len(plain), len(container))
+        for kind in deeds.KINDS + deeds.OF_RUNTIMES:
+            self.assertTrue(callable(getattr(deeds.Disturbance, "_" + kind.replace(" ", "_"))))
+
+    def test_a_restore_is_seen_by_its_note(self):
+        with tempfile.TemporaryDirectory() as folder:
+            state = pathlib.Path(folder) / "state"
+            kymod = Kymod(pathlib.Path("build"), "first", state, [], {})
+            self.assertFalse(kymod.restores())
+            (state / "restoring").mkdir(parents=True)
+            self.assertFalse(kymod.restores())
+            (state / "restoring/note").touch()
+            self.assertTrue(kymod.restores())
+
+    def test_the_counts_are_shown_for_each_kind(self):
+        checks = Checks(None, [])
+        checks.subjects = [types.SimpleNamespace(kind=kind) for kind in ("process", "process", "runc")]
+        for subject in checks.subjects:
+            checks.count("dumps", subject)
+        checks.count("restores", checks.subjects[0], 0)
+        self.assertEqual([line.split() for line in checks.table()],
+                         [["all", "process", "runc"], ["dumps", "3", "2", "1"]])
 
 
 class ImageTest(unittest.TestCase):
