@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -59,6 +60,59 @@ TEST(TwoKymodsTest, TheSecondOneChangesNothingInAProcessThatTheFirstOneDumps) {
   ASSERT_EQ(restored.exit_code, 0) << restored.err;
   EXPECT_TRUE(counting->counts());
   EXPECT_EQ(counting->connections(), 1);
+}
+
+// A kymod that has dumped a process, and another one that restores the images.
+class ImagesOfTwoTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    KYMO_NEEDS_CRIU();
+    dumper_.start();
+    restorer_.start();
+    job_ = dumper_.churn(8, "work");
+  }
+  void TearDown() override {
+    if (job_.is_object()) kill(job_["pid"].get<pid_t>(), SIGKILL);
+  }
+
+  // Restores this directory, and calls `during` while CRIU has not read the memory of the process yet.
+  void restore(const std::string& directory, const std::function<void()>& during) {
+    criu_.break_at("Running pre-restore scripts", SIGSTOP);
+    Outcome restored;
+    std::thread client([&] { restored = restorer_.kymo({"restore", directory}); });
+    const pid_t stopped = criu_.stopped();
+    EXPECT_NE(stopped, 0) << restorer_.log();
+    during();
+    criu_.mend();
+    if (stopped != 0) kill(stopped, SIGCONT);
+    client.join();
+    EXPECT_EQ(restored.exit_code, 0) << restored.err;
+  }
+
+  const BreakableCriu criu_;
+  Kymod dumper_;
+  Kymod restorer_{std::vector<std::string>{"--criu", criu_.path()}};
+  nlohmann::json job_;
+};
+
+// Before the fix, the images were deleted in the middle of the restore: it failed, and the process was lost.
+TEST_F(ImagesOfTwoTest, ADeletionOfWhatTheOtherRestoresIsRefused) {
+  const std::string directory = dumper_.path("c");
+  static_cast<void>(dumper_.kymo_json({"dump", "process", "work", "--dir", directory}));
+  for (const std::string& restored : {directory, directory + "/images"}) {
+    restore(restored, [&] {
+      for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
+               {"delete", directory}, {"delete", "work", "--all"}}) {
+        const Outcome deleted = dumper_.kymo(words);
+        EXPECT_EQ(deleted.exit_code, 1) << deleted.out;
+        EXPECT_NE(deleted.err.find("another kymod"), std::string::npos) << deleted.err;
+      }
+      EXPECT_TRUE(std::filesystem::exists(directory + "/images/inventory.img"));
+    });
+    const auto pid = job_["pid"].get<pid_t>();
+    EXPECT_EQ(kill(pid, SIGKILL), 0) << restorer_.log();
+    EXPECT_TRUE(eventually([&] { return kill(pid, 0) != 0; }));
+  }
 }
 
 // Before the fix, the second restore took the container for what its own restore had left half made: it killed the

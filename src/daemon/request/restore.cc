@@ -413,6 +413,10 @@ Result<void> lock_restore(RestoreContext& c) {
   Result<FileDescriptor> lock = runtime::lock_for_restore(names);
   if (!lock) return in_restore(c, lock.error());
   c.lock = *std::move(lock);
+  Result<FileDescriptor> images =
+      runtime::lock_images({real_directory(c.directory)}, runtime::ImageUse::read);
+  if (!images) return in_restore(c, images.error());
+  c.images_lock = *std::move(images);
   return {};
 }
 

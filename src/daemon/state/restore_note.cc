@@ -24,6 +24,7 @@
 #include "failures/explain.h"
 #include "probe/boot.h"
 #include "probe/process.h"
+#include "runtime/restore_lock.h"
 
 namespace kymo::daemon {
 namespace {
@@ -251,6 +252,9 @@ void hold(Claims<std::string>& claims, Jobs& jobs, OpenRestore& open) {
   }
   open.images = DirectoryClaim(claims, paths, DirectoryClaim::SilentDisk::leave,
                                DirectoryClaim::Use::deletion);
+  Result<FileDescriptor> lock =
+      runtime::lock_images(real_directories(paths), runtime::ImageUse::read);
+  if (lock) open.lock = *std::move(lock);
   const std::string job = note.value("job_id", "");
   if (!job.empty()) open.job = jobs.hold(job, Jobs::Doing::cut_short_restore);
 }

@@ -83,6 +83,7 @@ struct OpenRestore {
   int quiet_looks = 0;  // at which nothing restored the container
   // As long as it may go on, nobody deletes its images, and its job says so.
   DirectoryClaim images{};
+  FileDescriptor lock{};  // the same for other kymods
   Jobs::Hold job{};
 };
 // After so many of them the restore has failed. kymod looks once a second.
