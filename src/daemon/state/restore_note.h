@@ -54,6 +54,7 @@ class RestoreNote {
     std::string images{};
     std::string container{};  // its id
     std::string bundle{};
+    bool gives_rights = false;  // to read the images, to other users (runtime/readable_images.h)
   };
   // The run of the history that the restore becomes.
   static std::string run_id(std::int64_t created_unix_ns, const std::string& job_id) {

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
+#include "runtime/restore_lock.h"
 #include "support/job_parts.h"
 
 namespace kymo::daemon {
@@ -133,6 +134,32 @@ TEST_F(RestoreNoteTest, TheRestoreOfAContainerIsSettledByItsRuntime) {
   EXPECT_EQ(settled[1].images_dir, about.images);
   EXPECT_EQ(settled[1].work_dir, work);
   EXPECT_EQ(ended, 0);
+}
+
+// While another kymod restores them, its restore needs the rights.
+TEST_F(RestoreNoteTest, RightsToImagesAreTakenBackWhenNobodyElseUsesThem) {
+  about.kind = *runtime::kind_named("runc");
+  about.images = folder.folder("images");
+  about.container = "web";
+  about.gives_rights = true;
+  const fs::path image = folder.file("images/userns-1.img", "x");
+  const auto others = [&](const fs::path& path) {
+    return fs::status(path).permissions() & fs::perms::others_all;
+  };
+  fs::permissions(image, fs::perms::others_read, fs::perm_options::add);
+  fs::permissions(about.images, fs::perms::others_exec, fs::perm_options::add);
+  leave_note();
+  {
+    const Result<FileDescriptor> other =
+        runtime::lock_images({real_directory(about.directory)}, runtime::ImageUse::read);
+    ASSERT_TRUE(other.ok());
+    if (!other->valid()) GTEST_SKIP() << "needs root to lock images";
+    EXPECT_EQ(left_by_a_start(), 1);
+    EXPECT_NE(others(image), fs::perms::none);
+  }
+  EXPECT_EQ(left_by_a_start(), 0);
+  EXPECT_EQ(others(image), fs::perms::none);
+  EXPECT_EQ(others(about.images) & fs::perms::others_exec, fs::perms::none);
 }
 
 // Before the fix, such a restore was in no history and in no metric.
