@@ -164,15 +164,21 @@ std::optional<SettledRestore> settle_container_restore(store::Store& store, Jobs
     // An older process is that of a container which the restore did not make.
     out.runs = process && process->start_ticks >= note.value("began_ticks", std::uint64_t{0});
   }
-  if (settled && !out.runs && may_go_on(*kind, *settled, open)) return std::nullopt;
+  if (settled && !out.runs && may_go_on(*kind, *settled, open)) {
+    open.said.clear();
+    return std::nullopt;
+  }
   if (settled && *settled) {
     spdlog::warn("restore {}: kymod stopped during it; {}", directory,
                  out.runs ? "the restored container runs"
                           : "nothing of it is left, and the checkpoint can be restored again");
     return out;
   }
-  spdlog::error("restore {}: kymod stopped during it, and checks it again at its next start: {}",
-                directory, settled ? "the restore is still going on" : settled.error().message);
+  const std::string why = settled ? "the restore is still going on" : settled.error().message;
+  if (std::exchange(open.said, why) != why) {  // kymod looks once a second
+    spdlog::error("restore {}: kymod stopped during it, and checks it again {}: {}", directory,
+                  runtime::row_of(*kind).has_bundles ? "at its next start" : "every second", why);
+  }
   return std::nullopt;
 }
 

@@ -82,6 +82,7 @@ using SettleRestore = std::function<Result<bool>(
 struct OpenRestore {
   std::string note;     // the path of its file
   int quiet_looks = 0;  // at which nothing restored the container
+  std::string said{};   // the last trouble in the log
   // As long as it may go on, nobody deletes its images, and its job says so.
   DirectoryClaim images{};
   FileDescriptor lock{};  // the same for other kymods

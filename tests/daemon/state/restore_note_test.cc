@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "runtime/restore_lock.h"
 #include "support/job_parts.h"
+#include "support/logged.h"
 
 namespace kymo::daemon {
 namespace {
@@ -134,6 +135,25 @@ TEST_F(RestoreNoteTest, TheRestoreOfAContainerIsSettledByItsRuntime) {
   EXPECT_EQ(settled[1].images_dir, about.images);
   EXPECT_EQ(settled[1].work_dir, work);
   EXPECT_EQ(ended, 0);
+}
+
+// Before the fix, the log got a line a second for as long as podman did not answer.
+TEST_F(RestoreNoteTest, WhatStaysUnknownIsLoggedOnce) {
+  about.kind = *runtime::kind_named("podman");
+  about.container = "web";
+  leave_note();
+  settles = Error{Code::unavailable, "podman does not answer"};
+  const test::Logged logged;
+  EXPECT_EQ(left_by_a_start(), 1);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(left_by_a_look(), 1);
+  settles = Error{Code::unavailable, "podman's folder is gone"};
+  EXPECT_EQ(left_by_a_look(), 1);
+  EXPECT_EQ(logged.text(), "restore " + about.directory +
+                               ": kymod stopped during it, and checks it again every second: podman "
+                               "does not answer\nrestore " +
+                               about.directory +
+                               ": kymod stopped during it, and checks it again every second: "
+                               "podman's folder is gone\n");
 }
 
 // While another kymod restores them, its restore needs the rights.
