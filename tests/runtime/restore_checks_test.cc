@@ -157,9 +157,9 @@ TEST(RestoreChecks, ALinkInPlaceOfAMountsSourceIsRefused) {
   planned.container = true;
   planned.bundle = folder.path();
   const auto found = [&](const std::string& source) {
-    folder.file("config.json",
-                R"({"mounts": [{"destination": "/data", "type": "bind", "source": ")" + source +
-                    R"("}]})");
+    folder.file(
+        "config.json",
+        R"({"mounts": [{"destination": "/data", "type": "bind", "source": ")" + source + R"("}]})");
     return finding_in(look(planned), "mnt-restore");
   };
   for (const std::string& link : {folder.path() + "/link", std::string("link")}) {

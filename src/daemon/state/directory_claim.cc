@@ -68,9 +68,7 @@ std::string real_directory(const std::string& path) {
 }
 
 std::set<std::string> real_directories(const std::set<std::string>& paths) {
-  return within(kDiskPatience, [paths] {
-           return paths_without_links(paths);
-         }).value_or(paths);
+  return within(kDiskPatience, [paths] { return paths_without_links(paths); }).value_or(paths);
 }
 
 }  // namespace kymo::daemon

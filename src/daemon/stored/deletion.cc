@@ -327,10 +327,11 @@ Result<v1::DeleteResponse> delete_job(Deleting& deleting, const std::string& id,
   }
   const DeletionClaim directories = claim_directories(parts.claims, all);
   if (!directories) {
-    return Error{Code::failed_precondition,
-                 tried +
-                     "a dump or restore uses one of its checkpoints, or another deletion, here or by "
-                     "another kymod: wait for that to end"};
+    return Error{
+        Code::failed_precondition,
+        tried +
+            "a dump or restore uses one of its checkpoints, or another deletion, here or by "
+            "another kymod: wait for that to end"};
   }
   v1::DeleteResponse out;
   std::optional<Error> refused;

@@ -148,12 +148,13 @@ TEST_F(RestoreNoteTest, WhatStaysUnknownIsLoggedOnce) {
   for (int i = 0; i < 3; ++i) EXPECT_EQ(left_by_a_look(), 1);
   settles = Error{Code::unavailable, "podman's folder is gone"};
   EXPECT_EQ(left_by_a_look(), 1);
-  EXPECT_EQ(logged.text(), "restore " + about.directory +
-                               ": kymod stopped during it, and checks it again every second: podman "
-                               "does not answer\nrestore " +
-                               about.directory +
-                               ": kymod stopped during it, and checks it again every second: "
-                               "podman's folder is gone\n");
+  EXPECT_EQ(logged.text(),
+            "restore " + about.directory +
+                ": kymod stopped during it, and checks it again every second: podman "
+                "does not answer\nrestore " +
+                about.directory +
+                ": kymod stopped during it, and checks it again every second: "
+                "podman's folder is gone\n");
 }
 
 // While another kymod restores them, its restore needs the rights.
