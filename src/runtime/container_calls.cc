@@ -51,13 +51,15 @@ std::string folder_on_full_disk(const ContainerCall& call) {
   return {};
 }
 
-// What a command said of its failure, without CRIU's log.
+// What a command said of its failure, without CRIU's log. A runtime says of a CRIU that was killed only that it does not
+// answer any more.
 std::string said_by(const ContainerCall& call, const CommandOutcome& outcome) {
   const std::string said = within(kDiskPatience, [reason = call.reason, outcome] {
                              return reason(outcome);
                            }).value_or("");
   if (said.empty()) return "it " + outcome.ended + " and does not say why";
-  return said;
+  if (!failures::says_criu_died(said)) return said;
+  return "its CRIU was killed, or crashed, before it could say why (" + said + ")";
 }
 
 // Returns why the command failed: a full disk, the cause in CRIU's log, or, without any, what the command said.
