@@ -62,6 +62,11 @@ std::string said_by(const ContainerCall& call, const CommandOutcome& outcome) {
   return "its CRIU was killed, or crashed, before it could say why (" + said + ")";
 }
 
+// Whether a reason says that the container is somebody else's.
+bool is_taken(const ContainerCall& call, const std::string& why) {
+  return !call.says_taken.empty() && why.find(call.says_taken) != std::string::npos;
+}
+
 // Returns why the command failed: a full disk, the cause in CRIU's log, or, without any, what the command said.
 Error failure(const ContainerCall& call, const CommandOutcome& outcome) {
   std::string why = criu::cause_in(call.log_path, folder_on_full_disk(call));
@@ -70,7 +75,7 @@ Error failure(const ContainerCall& call, const CommandOutcome& outcome) {
   Error error{Code::failed_precondition,
               call.runtime + " " + call.tried + ": " + why +
                   (logged ? " (log: " + call.log_path + ")" : std::string())};
-  if (!call.says_taken.empty() && why.find(call.says_taken) != std::string::npos) {
+  if (is_taken(call, why)) {
     error.code = Code::already_exists;
     return error;
   }
@@ -123,7 +128,9 @@ Result<CommandOutcome> call_command(const ContainerCall& call, const Observer& o
   if (outcome && outcome->exit_status != 0) {
     outcome = failure(call, *outcome);
   } else if (!outcome) {
-    outcome = Error{outcome.error().code,
+    // containerd's own calls fail like this.
+    const bool taken = is_taken(call, outcome.error().message);
+    outcome = Error{taken ? Code::already_exists : outcome.error().code,
                     call.runtime + " " + call.tried + ": " + outcome.error().message,
                     outcome.error().errno_value};
   }

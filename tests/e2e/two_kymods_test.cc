@@ -175,5 +175,34 @@ TEST(ContainersOfTwoTest, AContainerThatSomebodyElseStartsDuringARestoreRunsOn) 
   EXPECT_TRUE(std::filesystem::exists(bundle + "/rootfs/bin"));
 }
 
+// A podman that is overtaken: before it restores, somebody starts the same container.
+TEST(ContainersOfTwoTest, APodmanContainerThatSomebodyElseStartsDuringARestoreRunsOn) {
+  KYMO_NEEDS_PODMAN();
+  PodmanContainers podman;
+  const std::string root = podman.start("kymo-two");
+  const std::string real = runtime::on_path("podman");
+  ASSERT_NE(real, "");
+  const TemporaryDirectory programs;
+  std::ofstream(programs.path() + "/podman")
+      << "#!/bin/sh\ncase \" $* \" in *\" container restore \"*) " + real + " " +
+             PodmanContainers::flags() +
+             " start kymo-two </dev/null >/dev/null 2>&1;; esac\nexec " + real + " \"$@\"\n";
+  std::filesystem::permissions(programs.path() + "/podman", std::filesystem::perms::owner_all);
+  Kymod kymod({"--podman-flags=" + PodmanContainers::flags()});
+  const std::string path = std::getenv("PATH");
+  ::setenv("PATH", (programs.path() + ":" + path).c_str(), 1);
+  kymod.start();
+  ::setenv("PATH", path.c_str(), 1);
+  const Outcome dumped = kymod.kymo({"dump", "podman", "kymo-two", "--dir", kymod.path("c")});
+  ASSERT_EQ(dumped.exit_code, 0) << dumped.err;
+  ASSERT_NE(podman.status("kymo-two"), "running");
+  const Outcome refused = kymod.kymo({"restore", kymod.path("c")});
+  EXPECT_EQ(refused.exit_code, 1) << refused.out;
+  EXPECT_NE(refused.err.find("container state improper"), std::string::npos) << refused.err;
+  EXPECT_EQ(podman.status("kymo-two"), "running");
+  EXPECT_TRUE(counts_on(root));
+  EXPECT_TRUE(std::filesystem::exists(root + "/bin"));
+}
+
 }  // namespace
 }  // namespace kymo::test
