@@ -97,14 +97,15 @@ std::string read_last_errors(const std::string& log_path) {
   return joined;
 }
 
-std::string read_cause(const std::string& log_path) {
+std::string read_cause(const std::string& log_path, const std::string& full_disk) {
   const std::optional<LogEnd> end = end_of_log(log_path);
-  if (!end) return {};
-  failures::Root root = failures::root_of_log(log_path);
-  if (root.finished && !root.failed) return {};  // what failed was not CRIU
+  failures::Root root = end ? failures::root_of_log(log_path) : failures::Root();
+  root.full_disk = full_disk;
+  if (full_disk.empty() && root.finished && !root.failed) return {};  // what failed was not CRIU
   const bool says_full = root.line.find(kNoSpace) != std::string::npos;
-  if (!says_full && is_cut_by_full_disk(*end)) root.line = kNoSpace;
-  return root.line.empty() ? std::string() : failures::one_line(failures::explain(root));
+  if (full_disk.empty() && end && !says_full && is_cut_by_full_disk(*end)) root.line = kNoSpace;
+  if (root.line.empty() && full_disk.empty()) return {};
+  return failures::one_line(failures::explain(root));
 }
 
 }  // namespace
@@ -122,8 +123,10 @@ std::string last_errors(const std::string& log_path) {
   return within(kDiskPatience, [log_path] { return read_last_errors(log_path); }).value_or("");
 }
 
-std::string cause_in(const std::string& log_path) {
-  return within(kDiskPatience, [log_path] { return read_cause(log_path); }).value_or("");
+std::string cause_in(const std::string& log_path, const std::string& full_disk) {
+  const auto cause =
+      within(kDiskPatience, [log_path, full_disk] { return read_cause(log_path, full_disk); });
+  return cause.value_or("");
 }
 
 }  // namespace kymo::criu

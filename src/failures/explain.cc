@@ -8,6 +8,7 @@
 namespace kymo::failures {
 namespace {
 
+constexpr std::string_view kNoSpace = "No space left on device";
 constexpr std::string_view kMark = "(failure ";
 constexpr std::string_view kCriu = "; CRIU: ";
 constexpr std::string_view kLog = ") (log: ";  // what follows one_line() in the error of a request
@@ -115,16 +116,32 @@ void take_finding(std::string_view text, Explanation& why) {
   if (why.remedy.ends_with(' ')) why.remedy.pop_back();
 }
 
+// The log names another cause or none: CRIU does not say why the tar failed that it calls for a tmpfs, and the end of its
+// log may be missing.
+Explanation of_full_disk(const Root& root) {
+  Explanation why = of_entry(entry_of("disk-full"));
+  why.what += " (" + root.full_disk + ": " + std::string(kNoSpace) + ")";
+  why.step = root.step;
+  return why;
+}
+
 }  // namespace
 
+bool says_criu_died(std::string_view error) {
+  return has_criu_died(error);
+}
+
 Explanation explain(const Root& root) {
+  if (!root.full_disk.empty() && root.line.find(kNoSpace) == std::string::npos) {
+    return of_full_disk(root);
+  }
   const Entry* entry = entry_for(without_place(root.line));
   if (root.line.empty() && !root.failed && !root.finished) entry = &entry_of("criu-died");
   // A test of the kernel says in the same words what it says in a restore that failed.
   if (root.probe && entry != nullptr && entry->phase == "restore") entry = &entry_of("kerndat");
   // A restore writes no images: there, the same error is of a cgroup, for example.
   const bool of_restore = entry != nullptr && entry->phase == "restore";
-  if (!of_restore && root.line.find("No space left on device") != std::string::npos) {
+  if (!of_restore && root.line.find(kNoSpace) != std::string::npos) {
     entry = &entry_of("no-space");
   }
   if (entry == nullptr) entry = &entry_of(root.only_step ? "only-the-step" : "unknown");

@@ -21,6 +21,9 @@ struct Explanation {
   std::string step;    // what CRIU did then
 };
 
+// Whether the error of a runtime says that its CRIU ended without a result, so that it was killed or crashed.
+bool says_criu_died(std::string_view error);
+
 // Explains a root line.
 // Threads: any.
 Explanation explain(const Root& root);

@@ -17,6 +17,8 @@ struct Root {
   bool failed = false;     // CRIU wrote that it failed
   bool finished = false;   // CRIU wrote that it succeeded
   bool is_log = false;     // at least one line is CRIU's
+  // Not of the log: the folder of the images or of the log, if next to nothing can be written to its disk.
+  std::string full_disk{};
 };
 
 // Finds the line of a CRIU log that names the cause of a failure.

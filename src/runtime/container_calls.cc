@@ -16,7 +16,6 @@
 #include "criu/leftovers.h"
 #include "criu/log.h"
 #include "criu/phases.h"
-#include "failures/catalogue.h"
 #include "failures/explain.h"
 #include "kymo/scope.h"
 #include "runtime/aftermath.h"
@@ -40,41 +39,43 @@ bool is_disk_full(const std::string& folder) {
   return (::geteuid() == 0 ? disk.f_bfree : disk.f_bavail) * disk.f_frsize < kNextToNothing;
 }
 
-// Why a dump failed, if a disk is full that it wrote to; otherwise empty. Then CRIU's log names another cause or none:
-// CRIU does not say why the tar failed that it calls for a tmpfs, and the end of its log may be missing.
-std::string cause_by_full_disk(const ContainerCall& call) {
-  for (const std::string& folder :
+// The folder to which a dump wrote and whose disk is full. Empty: there is none, or the call was no dump.
+std::string folder_on_full_disk(const ContainerCall& call) {
+  if (!call.writes_images) return {};
+  for (std::string folder :
        {call.images_dir, std::filesystem::path(call.log_path).parent_path().string()}) {
-    if (!within(kDiskPatience, [folder] { return is_disk_full(folder); }).value_or(false)) continue;
-    const failures::Entry& entry = failures::entry_of("disk-full");
-    failures::Explanation why;
-    why.id = entry.id;
-    why.what = entry.what + " (" + folder + ": No space left on device)";
-    why.remedy = entry.remedy;
-    return failures::one_line(why);
+    if (within(kDiskPatience, [folder] { return is_disk_full(folder); }).value_or(false)) {
+      return folder;
+    }
   }
   return {};
 }
 
+// What a command said of its failure, without CRIU's log. A runtime says of a CRIU that was killed only that it does not
+// answer any more.
+std::string said_by(const ContainerCall& call, const CommandOutcome& outcome) {
+  const std::string said = within(kDiskPatience, [reason = call.reason, outcome] {
+                             return reason(outcome);
+                           }).value_or("");
+  if (said.empty()) return "it " + outcome.ended + " and does not say why";
+  if (!failures::says_criu_died(said)) return said;
+  return "its CRIU was killed, or crashed, before it could say why (" + said + ")";
+}
+
+// Whether a reason says that the container is somebody else's.
+bool is_taken(const ContainerCall& call, const std::string& why) {
+  return !call.says_taken.empty() && why.find(call.says_taken) != std::string::npos;
+}
+
 // Returns why the command failed: a full disk, the cause in CRIU's log, or, without any, what the command said.
 Error failure(const ContainerCall& call, const CommandOutcome& outcome) {
-  std::string why = criu::cause_in(call.log_path);
-  if (call.writes_images && why.find("No space left") == std::string::npos) {
-    const std::string full = cause_by_full_disk(call);
-    if (!full.empty()) why = full;
-  }
+  std::string why = criu::cause_in(call.log_path, folder_on_full_disk(call));
   const bool logged = !why.empty();
-  std::string message = call.runtime + " " + call.tried + ": ";
-  if (logged) {
-    message += why + " (log: " + call.log_path + ")";
-  } else {
-    why = within(kDiskPatience, [reason = call.reason, outcome] {
-            return reason(outcome);
-          }).value_or("");
-    message += why.empty() ? "it " + outcome.ended + " and does not say why" : why;
-  }
-  Error error{Code::failed_precondition, std::move(message)};
-  if (!call.says_taken.empty() && why.find(call.says_taken) != std::string::npos) {
+  if (!logged) why = said_by(call, outcome);
+  Error error{Code::failed_precondition,
+              call.runtime + " " + call.tried + ": " + why +
+                  (logged ? " (log: " + call.log_path + ")" : std::string())};
+  if (is_taken(call, why)) {
     error.code = Code::already_exists;
     return error;
   }
@@ -127,7 +128,9 @@ Result<CommandOutcome> call_command(const ContainerCall& call, const Observer& o
   if (outcome && outcome->exit_status != 0) {
     outcome = failure(call, *outcome);
   } else if (!outcome) {
-    outcome = Error{outcome.error().code,
+    // containerd's own calls fail like this.
+    const bool taken = is_taken(call, outcome.error().message);
+    outcome = Error{taken ? Code::already_exists : outcome.error().code,
                     call.runtime + " " + call.tried + ": " + outcome.error().message,
                     outcome.error().errno_value};
   }

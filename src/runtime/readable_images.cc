@@ -81,6 +81,23 @@ Result<bool> set_right(const FileDescriptor& file, mode_t right, bool given) {
   return true;
 }
 
+// Takes the rights of others to the folder, and to what is in it.
+Result<void> take_from(const FileDescriptor& folder) {
+  for (const std::string& name : names_in(folder)) {
+    const Result<FileDescriptor> entry = open_entry(folder, name);
+    if (!entry) return entry.error();
+    struct stat about {};
+    if (!entry->valid() || ::fstat(entry->get(), &about) != 0) continue;
+    if (S_ISDIR(about.st_mode)) {
+      if (Result<void> taken = take_from(*entry); !taken) return taken;
+    } else if (const Result<bool> taken = set_right(*entry, S_IROTH, false); !taken) {
+      return taken.error();
+    }
+  }
+  const Result<bool> taken = set_right(folder, S_IXOTH, false);
+  return taken ? Result<void>() : taken.error();
+}
+
 }  // namespace
 
 Result<void> ReadableImages::check(const std::string& tried, const std::string& images_dir) {
@@ -132,6 +149,17 @@ Result<void> ReadableImages::give(FileDescriptor folder) {
   if (!changed) return changed.error();
   folders_[at].changed = *changed;
   return {};
+}
+
+bool ReadableImages::gives(const std::string& images_dir) {
+  const Result<FileDescriptor> images = open_images(images_dir);
+  return images && have_user_namespace(*images) && !can_others_read(*images);
+}
+
+Result<void> ReadableImages::take_back(const std::string& images_dir) {
+  const Result<FileDescriptor> images = open_images(images_dir);
+  if (images) return take_from(*images);
+  return images.error().errno_value == ENOENT ? Result<void>() : images.error();
 }
 
 ReadableImages::~ReadableImages() {

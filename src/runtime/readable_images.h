@@ -23,6 +23,11 @@ class ReadableImages {
   // What of() would refuse, before a restore begins. Changes nothing.
   static Result<void> check(const std::string& tried, const std::string& images_dir);
 
+  // Whether of() would give others the right to read these images.
+  static bool gives(const std::string& images_dir);
+  // Takes away what a process that was killed has given. Images that are gone are no error.
+  static Result<void> take_back(const std::string& images_dir);
+
   ReadableImages() = default;
   ~ReadableImages();
   ReadableImages(ReadableImages&& other) noexcept : folders_(std::exchange(other.folders_, {})) {}

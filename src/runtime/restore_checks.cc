@@ -11,6 +11,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <limits>
 #include <set>
 #include <string_view>
@@ -292,6 +293,20 @@ void look_at_run(Findings& found) {
             "/run is full, where CRIU and kymod keep small files", "Remove files from /run.");
 }
 
+// A source of a bind mount. A restore refuses one that is a link (check_restorable() of runc).
+void look_at_source(const std::string& source, const std::string& destination, Findings& found) {
+  struct stat seen {};
+  const Place place = object_place(source + ", mounted at " + destination);
+  if (::stat(source.c_str(), &seen) != 0) {
+    if (errno == ENOENT) found.add(Grade::refuses, "mnt-restore", place);
+    return;
+  }
+  if (::lstat(source.c_str(), &seen) != 0 || !S_ISLNK(seen.st_mode)) return;
+  found.add(Grade::refuses, "mnt-restore", place,
+            "the source of a mount is a symbolic link, which CRIU does not follow in a restore",
+            "Put the folder or file back, or name what the link leads to in config.json.");
+}
+
 // The folders and files of the machine that a container of runc has mounted.
 void look_at_mounts(const PlannedRestore& planned, Findings& found) {
   if (planned.bundle.empty()) return;
@@ -310,11 +325,9 @@ void look_at_mounts(const PlannedRestore& planned, Findings& found) {
     const bool binds = std::any_of(options.begin(), options.end(), [](const std::string& option) {
       return option == "bind" || option == "rbind";
     });
-    struct stat seen {};
-    if ((!binds && kymo::text_of(mount, "type") != "bind") || !source.starts_with('/')) continue;
-    if (::stat(source.c_str(), &seen) == 0 || errno != ENOENT) continue;
-    found.add(Grade::refuses, "mnt-restore",
-              object_place(source + ", mounted at " + kymo::text_of(mount, "destination")));
+    if ((!binds && kymo::text_of(mount, "type") != "bind") || source.empty()) continue;
+    look_at_source((std::filesystem::path(planned.bundle) / source).lexically_normal(),
+                   kymo::text_of(mount, "destination"), found);
   }
 }
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -19,5 +21,17 @@ inline constexpr const char* kRestoreLocks = "/run/kymo-restores.lock";
 // Errors:  failed_precondition: another restore holds the lock of one of the names.
 Result<FileDescriptor> lock_for_restore(const std::vector<std::string>& names,
                                         const std::string& file = kRestoreLocks);
+
+enum class ImageUse : std::uint8_t {
+  read,    // by a restore: any number of them at a time
+  change,  // a deletion, or a look that may discard or rename the images: one at a time, and no restore meanwhile
+};
+
+// Locks the images in these directories against what another kymod does with them. `directories`: without symbolic
+// links, so that all kymods use the same names. The locks are those of lock_for_restore(), on other bytes.
+// Threads: any.
+// Errors:  failed_precondition: another use of one of the directories excludes this one.
+Result<FileDescriptor> lock_images(const std::set<std::string>& directories, ImageUse use,
+                                   const std::string& file = kRestoreLocks);
 
 }  // namespace kymo::runtime

@@ -1,16 +1,19 @@
 // Containers that runc dumps and whose restore needs more than their images.
 
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "programs.h"
 #include "small_disk.h"
+#include "support/breakable_criu.h"
 #include "support/containers.h"
 #include "support/real_criu.h"
 #include "support/shell.h"
@@ -81,6 +84,38 @@ TEST(ContainerRestoresTest, AContainerWithAUserNamespaceIsRestored) {
         << image << ": others may read it only during the restore";
   }
   EXPECT_EQ(fs::status(dir + "/images").permissions(), fs::perms::owner_all);
+}
+
+// Before the fix, others kept the right to read the images of a restore during which kymod was killed.
+TEST(ContainerRestoresTest, TheNextKymodTakesBackTheRightToReadTheImages) {
+  KYMO_NEEDS_RUNC();
+  const RuncFolder runc;
+  const BreakableCriu criu;
+  const std::string bundle = make_mapped_bundle(runc);
+  Kymod kymod({"--runc-root", runc.path(), "--criu", criu.path()});
+  kymod.start();
+  const Outcome ran = kymod.kymo({"run", "runc", "--bundle", bundle, "--id", "kymo-web"});
+  ASSERT_EQ(ran.exit_code, 0) << ran.err;
+  ASSERT_TRUE(counts_on(bundle + "/rootfs"));
+  const std::string dir = kymod.path("one");
+  static_cast<void>(kymod.kymo_json({"dump", "runc", "kymo-web", "--dir", dir}));
+  criu.break_at("Running pre-restore scripts", SIGSTOP);
+  std::thread client([&] { static_cast<void>(kymod.kymo({"restore", dir})); });
+  const pid_t stopped = criu.stopped();
+  EXPECT_NE(stopped, 0) << kymod.log();
+  kymod.stop(SIGKILL);
+  client.join();
+  criu.mend();
+  EXPECT_NE(fs::status(dir + "/images/inventory.img").permissions() & fs::perms::others_read,
+            fs::perms::none);
+  if (stopped != 0) kill(stopped, SIGCONT);
+  kymod.start();
+  for (const fs::directory_entry& image : fs::directory_iterator(dir + "/images")) {
+    EXPECT_EQ(image.symlink_status().permissions() & fs::perms::others_all, fs::perms::none)
+        << image;
+  }
+  EXPECT_EQ(fs::status(dir + "/images").permissions(), fs::perms::owner_all);
+  EXPECT_TRUE(counts_on(bundle + "/rootfs")) << kymod.log();
 }
 
 // podman 4.3 cannot restore it: CRIU may open neither podman's folder of the images nor podman's files that are mounted.

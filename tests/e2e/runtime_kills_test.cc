@@ -156,6 +156,22 @@ TEST_P(RuntimeRestoreKillsTest, ItCountsOrItsCheckpointCanBeRestored) {
   expect_restored(job, dir, again, later);
 }
 
+// Before the fix, the error was only what runc says: "read unixpacket @->@: EOF".
+class CriuOfRuntimeTest : public testing::TestWithParam<Victim> {};
+TEST_P(CriuOfRuntimeTest, IsNamedIfItIsKilledInADump) {
+  KYMO_NEEDS(GetParam().of);
+  CountedJob job(GetParam().of);
+  const std::string& name = job.counting->name();
+  job.criu.break_at("Dumping pages (type", SIGKILL);
+  const Outcome dumped = job.kymod->kymo({"dump", "process", name, "--dir", job.dir()});
+  job.criu.mend();
+  EXPECT_EQ(dumped.exit_code, 1) << dumped.out;
+  EXPECT_NE(dumped.err.find("its CRIU was killed, or crashed"), std::string::npos) << dumped.err;
+  EXPECT_TRUE(job.counting->counts());
+  const Outcome told = job.kymod->kymo({"explain", job.dir()});
+  EXPECT_NE(told.out.find("Failure: criu-died"), std::string::npos) << told.out << told.err;
+}
+
 // CRIU stands still, as if it waited for something, until kymod ends it. Before the fix, `runc delete` of podman gave up
 // meanwhile, and runc then refused each restore.
 class StuckRestoreTest : public RuntimeKillsTest {};
@@ -240,6 +256,12 @@ INSTANTIATE_TEST_SUITE_P(KillsOfRunc, RuntimeRestoreKillsTest,
                          testing::Combine(testing::ValuesIn(kRestorePoints),
                                           testing::ValuesIn(kOfKymod)),
                          name_of_kill);
+
+INSTANTIATE_TEST_SUITE_P(KillsOfCriu, CriuOfRuntimeTest,
+                         testing::Values(Victim{"Runc", "criu", Kind::runc},
+                                         Victim{"Podman", "criu", Kind::podman},
+                                         Victim{"Containerd", "criu", Kind::containerd}),
+                         [](const auto& one) { return std::string(one.param.name); });
 
 INSTANTIATE_TEST_SUITE_P(KillsOfItsParent, StuckRestoreTest,
                          testing::Combine(testing::Values(kRestorePoints[2]),

@@ -110,6 +110,19 @@ TEST(Explain, KnowsWhyKymodRefusesARequest) {
       << "the code of a failure of CRIU is not kymod's";
 }
 
+TEST(Explain, AFullDiskIsTheCauseUnlessTheLogNamesItItself) {
+  Root root = root_at("Error (criu/mount.c:1): mnt: Can't dump tmpfs content");
+  root.full_disk = "/c/images";
+  const std::string line = one_line(explain(root));
+  EXPECT_TRUE(line.starts_with("the disk is full (/c/images: No space left on device). ")) << line;
+  EXPECT_TRUE(line.ends_with(" (failure disk-full)")) << line;
+  root.line = "Error (criu/image.c:1): write: No space left on device";
+  EXPECT_EQ(explain(root).id, "no-space");
+  Root no_log;
+  no_log.full_disk = "/c/work";
+  EXPECT_EQ(explain(no_log).id, "disk-full");
+}
+
 // Before the fix, this was explained as a full disk.
 TEST(Explain, KnowsThatACgroupWithoutSpaceIsNoDisk) {
   EXPECT_EQ(explain(root_at("Error (criu/cgroup.c:1): cg: Can't move 1 into cpuset//a/cgroup.procs "

@@ -148,6 +148,30 @@ TEST(RestoreChecks, ABundleWithoutASourceOfAMountIsRefused) {
             std::string::npos);
 }
 
+// Before the fix, only the restore said it.
+TEST(RestoreChecks, ALinkInPlaceOfAMountsSourceIsRefused) {
+  const test::TemporaryDirectory folder;
+  folder.folder("volume");
+  std::filesystem::create_symlink(folder.path() + "/volume", folder.path() + "/link");
+  PlannedRestore planned;
+  planned.container = true;
+  planned.bundle = folder.path();
+  const auto found = [&](const std::string& source) {
+    folder.file(
+        "config.json",
+        R"({"mounts": [{"destination": "/data", "type": "bind", "source": ")" + source + R"("}]})");
+    return finding_in(look(planned), "mnt-restore");
+  };
+  for (const std::string& link : {folder.path() + "/link", std::string("link")}) {
+    EXPECT_NE(found(link).find("is a symbolic link, which CRIU does not follow"), std::string::npos)
+        << found(link);
+    EXPECT_NE(found(link).find(folder.path() + "/link, mounted at /data"), std::string::npos);
+  }
+  EXPECT_EQ(found("volume"), "");
+  EXPECT_EQ(found(folder.path() + "/link/"), "") << "CRIU follows such a link";
+  EXPECT_NE(found("missing"), "");
+}
+
 TEST(RestoreChecks, FaultsOfTheImagesAreRefusedByWhatTheyAre) {
   PlannedRestore planned;
   planned.faults = {"pages-1.img: it has 1 bytes, and pagemap-1.img lists 2 pages in it",

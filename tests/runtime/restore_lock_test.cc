@@ -28,6 +28,27 @@ TEST(RestoreLockTest, IsHeldByOneAtATimeAndEndsWithItsDescriptor) {
   EXPECT_EQ(about.st_mode & 0777U, 0600U);
 }
 
+TEST(RestoreLockTest, RestoresShareImagesAndADeletionHasThemAlone) {
+  const test::TemporaryDirectory folder;
+  const std::string file = folder.path() + "/locks";
+  {
+    const Result<FileDescriptor> one = lock_images({"/a"}, ImageUse::read, file);
+    ASSERT_TRUE(one && one->valid());
+    EXPECT_TRUE(lock_images({"/a"}, ImageUse::read, file).ok());
+    EXPECT_TRUE(lock_for_restore({"directory /a"}, file).ok());
+    const Result<FileDescriptor> deletion = lock_images({"/a", "/b"}, ImageUse::change, file);
+    ASSERT_FALSE(deletion);
+    EXPECT_EQ(deletion.error().message,
+              "another kymod restores or deletes /a: wait for that to end");
+  }
+  const Result<FileDescriptor> deletion = lock_images({"/a", "/b"}, ImageUse::change, file);
+  ASSERT_TRUE(deletion && deletion->valid());
+  EXPECT_FALSE(lock_images({"/a"}, ImageUse::change, file).ok());
+  const Result<FileDescriptor> restore = lock_images({"/a"}, ImageUse::read, file);
+  ASSERT_FALSE(restore);
+  EXPECT_EQ(restore.error().message, "another kymod deletes /a: wait for that to end");
+}
+
 TEST(RestoreLockTest, WhereThereCanBeNoFileARestoreGoesOnWithoutALock) {
   const test::TemporaryDirectory folder;
   const Result<FileDescriptor> lock =

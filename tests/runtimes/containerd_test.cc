@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <filesystem>
 
 #include "runtimes/containerd/containerd_runtime.h"
@@ -11,6 +12,7 @@
 #include "server_runtime.h"
 #include "support/containers.h"
 #include "support/shell.h"
+#include "support/unix_proxy.h"
 
 namespace kymo::runtime {
 namespace {
@@ -63,6 +65,28 @@ TEST_F(ContainerdTest, IsDumpedAndRestored) {
   ASSERT_FALSE(again.ok());
   EXPECT_EQ(again.error().code, Code::already_exists) << again.error().message;
   EXPECT_TRUE(counts_on(restored->process));
+}
+
+// Somebody starts the container after kymod has seen that it does not run. Before the fix, kymod killed its processes and
+// deleted its task.
+TEST_F(ContainerdTest, AContainerThatSomebodyElseStartsDuringARestoreRunsOn) {
+  start("web");
+  const DumpSpec dump = spec("web");
+  const Result<DumpOutcome> dumped = runtime_->dump(dump, {});
+  ASSERT_TRUE(dumped.ok()) << dumped.error().message;
+  const std::string socket = folder_.path() + "/proxy.sock";
+  const test::UnixProxy proxy(socket, server_->socket(), dump.images_dir,
+                              [&] { EXPECT_EQ(server_->ctr("tasks start -d web"), ""); });
+  setenv("CONTAINERD_ADDRESS", socket.c_str(), 1);
+  const auto runtime = make_containerd_runtime({.timeout = seconds(60)});
+  const Result<RestoreOutcome> refused =
+      runtime->restore({dump.images_dir, dump.work_dir, dump.container}, {});
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, Code::already_exists) << refused.error().message;
+  EXPECT_EQ(server_->status("web"), "RUNNING");
+  const auto others = runtime_->process_of("default/web");
+  ASSERT_TRUE(others.has_value());
+  EXPECT_TRUE(counts_on(*others));
 }
 
 // containerd calls runc, which cannot restore a container with a terminal.

@@ -29,6 +29,7 @@
 #include "report/checkpoint_record.h"
 #include "report/human.h"
 #include "runtime/link_checks.h"
+#include "runtime/readable_images.h"
 #include "runtime/restore_checks.h"
 #include "runtime/restore_lock.h"
 
@@ -413,6 +414,10 @@ Result<void> lock_restore(RestoreContext& c) {
   Result<FileDescriptor> lock = runtime::lock_for_restore(names);
   if (!lock) return in_restore(c, lock.error());
   c.lock = *std::move(lock);
+  Result<FileDescriptor> images =
+      runtime::lock_images({real_directory(c.directory)}, runtime::ImageUse::read);
+  if (!images) return in_restore(c, images.error());
+  c.images_lock = *std::move(images);
   return {};
 }
 
@@ -432,6 +437,9 @@ Result<void> note_restore(RestoreContext& c) {
   about.images = c.images;
   about.container = c.container;
   about.bundle = c.bundle;
+  // Of all runtimes, only that of bundles gives them.
+  about.gives_rights = !c.container.empty() && runtime::row_of(c.runtime_kind).has_bundles &&
+                       runtime::ReadableImages::gives(c.images);
   Result<RestoreNote> note = RestoreNote::write(c.parts.config.state_dir, about);
   if (note) {
     c.note = std::move(note).value();

@@ -28,7 +28,8 @@ struct RestoreContext : Request {
   const Deadline deadline{progress.cancellation(), asked.deadline_ns()};
   std::string directory;
   DirectoryClaim claim;
-  FileDescriptor lock;  // no other kymod restores it; invalid if there can be no lock
+  FileDescriptor lock;         // no other kymod restores it; invalid if there can be no lock
+  FileDescriptor images_lock;  // no other kymod deletes its images; the same
   Claims<std::string>::Claim job_claim;  // a job that is being restored is not deleted
   std::string images;
   nlohmann::json record =

@@ -67,4 +67,8 @@ std::string real_directory(const std::string& path) {
       .value_or(plainly_written(path));
 }
 
+std::set<std::string> real_directories(const std::set<std::string>& paths) {
+  return within(kDiskPatience, [paths] { return paths_without_links(paths); }).value_or(paths);
+}
+
 }  // namespace kymo::daemon

@@ -40,5 +40,6 @@ class DirectoryClaim {
 // The path of a directory without symbolic links, as far as it exists. If the disk does not answer within kDiskPatience,
 // the path as written.
 std::string real_directory(const std::string& path);
+std::set<std::string> real_directories(const std::set<std::string>& paths);
 
 }  // namespace kymo::daemon

@@ -24,6 +24,8 @@
 #include "failures/explain.h"
 #include "probe/boot.h"
 #include "probe/process.h"
+#include "runtime/readable_images.h"
+#include "runtime/restore_lock.h"
 
 namespace kymo::daemon {
 namespace {
@@ -162,15 +164,21 @@ std::optional<SettledRestore> settle_container_restore(store::Store& store, Jobs
     // An older process is that of a container which the restore did not make.
     out.runs = process && process->start_ticks >= note.value("began_ticks", std::uint64_t{0});
   }
-  if (settled && !out.runs && may_go_on(*kind, *settled, open)) return std::nullopt;
+  if (settled && !out.runs && may_go_on(*kind, *settled, open)) {
+    open.said.clear();
+    return std::nullopt;
+  }
   if (settled && *settled) {
     spdlog::warn("restore {}: kymod stopped during it; {}", directory,
                  out.runs ? "the restored container runs"
                           : "nothing of it is left, and the checkpoint can be restored again");
     return out;
   }
-  spdlog::error("restore {}: kymod stopped during it, and checks it again at its next start: {}",
-                directory, settled ? "the restore is still going on" : settled.error().message);
+  const std::string why = settled ? "the restore is still going on" : settled.error().message;
+  if (std::exchange(open.said, why) != why) {  // kymod looks once a second
+    spdlog::error("restore {}: kymod stopped during it, and checks it again {}: {}", directory,
+                  runtime::row_of(*kind).has_bundles ? "at its next start" : "every second", why);
+  }
   return std::nullopt;
 }
 
@@ -207,6 +215,33 @@ std::optional<SettledRestore> settle_process_restore(store::Store& store, Jobs& 
   return SettledRestore{false, job_of(store, note)};
 }
 
+std::set<std::string> places_of_images(const json& note) {
+  std::set<std::string> paths;
+  for (const char* const name : {"directory", "images"}) {
+    if (std::string path = note.value(name, ""); !path.empty()) paths.insert(std::move(path));
+  }
+  return paths;
+}
+
+// Takes back the rights to the images that the restore has given to others. Returns false, and logs why, if they stay.
+bool take_rights_back(const json& note) {
+  if (!note.value("gives_rights", false)) return true;
+  Result<FileDescriptor> alone =
+      runtime::lock_images(real_directories(places_of_images(note)), runtime::ImageUse::change);
+  Result<void> taken = alone ? Result<void>() : alone.error();
+  if (taken) {
+    taken = within(kDiskPatience, [images = note.value("images", "")] {
+              return runtime::ReadableImages::take_back(images);
+            }).value_or(Error{Code::unavailable, "their disk does not answer"});
+  }
+  if (taken) return true;
+  spdlog::error(
+      "restore {}: kymod stopped during it, and other users may still read its images; kymod tries "
+      "again at its next start: {}",
+      note.value("directory", ""), taken.error().message);
+  return false;
+}
+
 // Returns whether to look again at the restore of this note.
 bool settle_note(store::Store& store, Jobs& jobs, Metrics& metrics, OpenRestore& open,
                  const SettleRestore& settle_container, const EndRestore& end_restore) {
@@ -229,6 +264,7 @@ bool settle_note(store::Store& store, Jobs& jobs, Metrics& metrics, OpenRestore&
       if (!outcome) {
         return container && !runtime::row_of(*kind_named(note.value("runtime", ""))).has_bundles;
       }
+      if (!take_rights_back(note)) return false;
       count_restore(store, metrics, note, *outcome);
     }
   } catch (const json::exception& damaged) {
@@ -245,12 +281,12 @@ void hold(Claims<std::string>& claims, Jobs& jobs, OpenRestore& open) {
   const Result<std::string> text = read_file(open.note);
   const json note = text ? parse_json(*text) : json();
   if (!note.is_object()) return;
-  std::set<std::string> paths;
-  for (const char* const name : {"directory", "images"}) {
-    if (std::string path = note.value(name, ""); !path.empty()) paths.insert(std::move(path));
-  }
+  const std::set<std::string> paths = places_of_images(note);
   open.images = DirectoryClaim(claims, paths, DirectoryClaim::SilentDisk::leave,
                                DirectoryClaim::Use::deletion);
+  Result<FileDescriptor> lock =
+      runtime::lock_images(real_directories(paths), runtime::ImageUse::read);
+  if (lock) open.lock = *std::move(lock);
   const std::string job = note.value("job_id", "");
   if (!job.empty()) open.job = jobs.hold(job, Jobs::Doing::cut_short_restore);
 }
@@ -274,6 +310,7 @@ Result<RestoreNote> RestoreNote::write(const std::string& state_dir, const About
     note["images"] = about.images;
     note["container"] = about.container;
     note["bundle"] = about.bundle;
+    note["gives_rights"] = about.gives_rights;
   }
   // A note that is written too late is removed again by its destructor.
   std::optional<Result<RestoreNote>> written =

@@ -54,6 +54,7 @@ class RestoreNote {
     std::string images{};
     std::string container{};  // its id
     std::string bundle{};
+    bool gives_rights = false;  // to read the images, to other users (runtime/readable_images.h)
   };
   // The run of the history that the restore becomes.
   static std::string run_id(std::int64_t created_unix_ns, const std::string& job_id) {
@@ -81,8 +82,10 @@ using SettleRestore = std::function<Result<bool>(
 struct OpenRestore {
   std::string note;     // the path of its file
   int quiet_looks = 0;  // at which nothing restored the container
+  std::string said{};   // the last trouble in the log
   // As long as it may go on, nobody deletes its images, and its job says so.
   DirectoryClaim images{};
+  FileDescriptor lock{};  // the same for other kymods
   Jobs::Hold job{};
 };
 // After so many of them the restore has failed. kymod looks once a second.

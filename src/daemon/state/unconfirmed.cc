@@ -13,6 +13,7 @@
 #include "daemon/state/directory_claim.h"
 #include "failures/explain.h"
 #include "runtime/process_checks.h"
+#include "runtime/restore_lock.h"
 
 namespace kymo::daemon {
 namespace {
@@ -135,6 +136,9 @@ bool UnconfirmedDumps::look(const std::string& checkpoint_id, std::string& said)
   const DirectoryClaim claim(claims_, {dir.path(), dir.partial_images()},
                              DirectoryClaim::SilentDisk::leave);
   if (!claim) return false;  // a request uses it: the dump itself, a deletion or a restore
+  const Result<FileDescriptor> lock = runtime::lock_images(
+      real_directories({dir.path(), dir.partial_images()}), runtime::ImageUse::change);
+  if (!lock) return false;  // another kymod restores them
   const Result<bool> known = close_cut_short_dump(store_, foreign_, *checkpoint, settle_);
   if (!known && std::exchange(said, known.error().message) != known.error().message) {
     spdlog::error("dump of pid {}, whose outcome is not known yet: {}", checkpoint->pid,

@@ -29,6 +29,7 @@
 #include "daemon/stored/catalogue.h"
 #include "runtime/memory_images.h"
 #include "runtime/process_checks.h"
+#include "runtime/restore_lock.h"
 #include "runtime/scratch.h"
 
 namespace kymo::daemon {
@@ -142,20 +143,23 @@ Error in_use(const store::Checkpoint& checkpoint) {
   }
   return Error{Code::failed_precondition, "delete checkpoint " + checkpoint.id +
                                               ": a dump or restore uses " + checkpoint.directory +
-                                              ", or another deletion: wait for that to end"};
+                                              ", or another deletion, here or by another kymod: "
+                                              "wait for that to end"};
 }
 
-// Directories that no request uses, and no restore which goes on without kymod.
+// Directories that no request uses, no restore which goes on without kymod, and no other kymod.
 class DeletionClaim {
  public:
   DeletionClaim(Claims<std::string>& claims, const std::set<std::string>& paths)
       : request_(claims, paths),
-        deletion_(claims, paths, DirectoryClaim::SilentDisk::wait, DirectoryClaim::Use::deletion) {}
-  explicit operator bool() const { return request_ && deletion_; }
+        deletion_(claims, paths, DirectoryClaim::SilentDisk::wait, DirectoryClaim::Use::deletion),
+        lock_(runtime::lock_images(real_directories(paths), runtime::ImageUse::change)) {}
+  explicit operator bool() const { return request_ && deletion_ && lock_; }
 
  private:
   DirectoryClaim request_;
   DirectoryClaim deletion_;
+  Result<FileDescriptor> lock_;
 };
 
 // The directory of a checkpoint, and those of its images: a restore of bare images claims only their own path.
@@ -323,10 +327,11 @@ Result<v1::DeleteResponse> delete_job(Deleting& deleting, const std::string& id,
   }
   const DeletionClaim directories = claim_directories(parts.claims, all);
   if (!directories) {
-    return Error{Code::failed_precondition,
-                 tried +
-                     "a dump or restore uses one of its checkpoints, or another deletion: wait for "
-                     "that to end"};
+    return Error{
+        Code::failed_precondition,
+        tried +
+            "a dump or restore uses one of its checkpoints, or another deletion, here or by "
+            "another kymod: wait for that to end"};
   }
   v1::DeleteResponse out;
   std::optional<Error> refused;

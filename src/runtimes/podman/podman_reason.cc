@@ -22,6 +22,9 @@ constexpr std::array kRemedies{
     Remedy{"setrlimit `RLIMIT_", kLowerLimits},         // crun
 };
 
+// What runc says of a CRIU that ended without an answer.
+constexpr std::string_view kNoAnswer = "read unixpacket @->@: EOF";
+
 }  // namespace
 
 std::string podman_reason(const std::string& errors) {
@@ -30,6 +33,10 @@ std::string podman_reason(const std::string& errors) {
   if (line.starts_with(kError)) line.erase(0, kError.size());
   for (const Remedy& remedy : kRemedies) {
     if (line.find(remedy.part) != std::string::npos) return line.append(remedy.text);
+  }
+  // podman leaves out why its runc failed.
+  if (errors.find(kNoAnswer) != std::string::npos && line.find(kNoAnswer) == std::string::npos) {
+    line.append(" (").append(kNoAnswer).append(")");
   }
   return line;
 }

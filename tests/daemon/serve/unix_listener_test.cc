@@ -3,8 +3,6 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <gtest/gtest.h>
-#include <spdlog/sinks/base_sink.h>
-#include <spdlog/spdlog.h>
 #include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -18,6 +16,7 @@
 #include <string>
 
 #include "base/file.h"
+#include "support/logged.h"
 #include "support/temporary_directory.h"
 
 namespace kymo::daemon {
@@ -54,40 +53,6 @@ bool is_let_in_as(uid_t uid, const std::vector<gid_t>& groups, const std::string
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) < 2);
   return WIFEXITED(status) && WEXITSTATUS(status) == 1;
 }
-
-// Keeps the lines that are logged. Threads: any.
-class TextSink : public spdlog::sinks::base_sink<std::mutex> {
- public:
-  std::string text() {
-    const std::lock_guard lock(mutex_);
-    return text_;
-  }
-
- protected:
-  void sink_it_(const spdlog::details::log_msg& message) override {
-    text_.append(message.payload.data(), message.payload.size()).append("\n");
-  }
-  void flush_() override {}
-
- private:
-  std::string text_;  // guarded by mutex_
-};
-
-// Collects the lines that are logged while this object exists.
-class Logged {
- public:
-  Logged() : before_(spdlog::default_logger()) {
-    spdlog::set_default_logger(std::make_shared<spdlog::logger>("test", sink_));
-  }
-  ~Logged() { spdlog::set_default_logger(before_); }
-  Logged(const Logged&) = delete;
-  Logged& operator=(const Logged&) = delete;
-  [[nodiscard]] std::string text() const { return sink_->text(); }
-
- private:
-  const std::shared_ptr<TextSink> sink_ = std::make_shared<TextSink>();
-  std::shared_ptr<spdlog::logger> before_;
-};
 
 class UnixListenerTest : public ::testing::Test {
  protected:
@@ -131,7 +96,7 @@ TEST_F(UnixListenerTest, LetsItsOwnUserInAndRemovesItsSocketAtTheEnd) {
 
 TEST_F(UnixListenerTest, AnotherUserIsRefusedByItsCredentialsAndLoggedWithUidAndPid) {
   if (geteuid() != 0) GTEST_SKIP() << "needs root to become another user";
-  const Logged log;
+  const test::Logged log;
   const auto listener = serve();
   EXPECT_FALSE(is_let_in_as(kNobody, {}, path())) << "the mode of the socket does not permit it";
   ASSERT_EQ(chmod(path().c_str(), 0666), 0);

@@ -10,7 +10,9 @@
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
+#include "runtime/restore_lock.h"
 #include "support/job_parts.h"
+#include "support/logged.h"
 
 namespace kymo::daemon {
 namespace {
@@ -133,6 +135,52 @@ TEST_F(RestoreNoteTest, TheRestoreOfAContainerIsSettledByItsRuntime) {
   EXPECT_EQ(settled[1].images_dir, about.images);
   EXPECT_EQ(settled[1].work_dir, work);
   EXPECT_EQ(ended, 0);
+}
+
+// Before the fix, the log got a line a second for as long as podman did not answer.
+TEST_F(RestoreNoteTest, WhatStaysUnknownIsLoggedOnce) {
+  about.kind = *runtime::kind_named("podman");
+  about.container = "web";
+  leave_note();
+  settles = Error{Code::unavailable, "podman does not answer"};
+  const test::Logged logged;
+  EXPECT_EQ(left_by_a_start(), 1);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(left_by_a_look(), 1);
+  settles = Error{Code::unavailable, "podman's folder is gone"};
+  EXPECT_EQ(left_by_a_look(), 1);
+  EXPECT_EQ(logged.text(),
+            "restore " + about.directory +
+                ": kymod stopped during it, and checks it again every second: podman "
+                "does not answer\nrestore " +
+                about.directory +
+                ": kymod stopped during it, and checks it again every second: "
+                "podman's folder is gone\n");
+}
+
+// While another kymod restores them, its restore needs the rights.
+TEST_F(RestoreNoteTest, RightsToImagesAreTakenBackWhenNobodyElseUsesThem) {
+  about.kind = *runtime::kind_named("runc");
+  about.images = folder.folder("images");
+  about.container = "web";
+  about.gives_rights = true;
+  const fs::path image = folder.file("images/userns-1.img", "x");
+  const auto others = [&](const fs::path& path) {
+    return fs::status(path).permissions() & fs::perms::others_all;
+  };
+  fs::permissions(image, fs::perms::others_read, fs::perm_options::add);
+  fs::permissions(about.images, fs::perms::others_exec, fs::perm_options::add);
+  leave_note();
+  {
+    const Result<FileDescriptor> other =
+        runtime::lock_images({real_directory(about.directory)}, runtime::ImageUse::read);
+    ASSERT_TRUE(other.ok());
+    if (!other->valid()) GTEST_SKIP() << "needs root to lock images";
+    EXPECT_EQ(left_by_a_start(), 1);
+    EXPECT_NE(others(image), fs::perms::none);
+  }
+  EXPECT_EQ(left_by_a_start(), 0);
+  EXPECT_EQ(others(image), fs::perms::none);
+  EXPECT_EQ(others(about.images) & fs::perms::others_exec, fs::perms::none);
 }
 
 // Before the fix, such a restore was in no history and in no metric.
