@@ -56,17 +56,21 @@ constexpr HistogramBuckets buckets_in_bytes(std::uint64_t lowest = 64,
 
 namespace detail {
 
+// The number of bits that `value` needs. std::bit_width() has another type in older libraries, so that
+// a cast of its result makes -Wuseless-cast warn there, and no cast makes -Wconversion warn elsewhere.
+constexpr std::uint32_t bits_of(std::uint64_t value) noexcept {
+  return 64U - static_cast<std::uint32_t>(std::countl_zero(value));
+}
+
 // Finds the bucket of a value from its highest bits, with two conditional moves, no loop and no
 // table.
 class BucketIndex {
  public:
   // Precondition: the buckets are valid (Registry::histogram checks them).
   constexpr explicit BucketIndex(const HistogramBuckets& buckets)
-      : first_bits_(static_cast<std::uint32_t>(std::bit_width(buckets.first)) - 1),
-        sub_bits_(static_cast<std::uint32_t>(std::bit_width(buckets.per_doubling)) - 1),
-        last_((static_cast<std::uint32_t>(std::bit_width(buckets.last)) - 1 - first_bits_) *
-                  buckets.per_doubling +
-              1) {}
+      : first_bits_(bits_of(buckets.first) - 1),
+        sub_bits_(bits_of(buckets.per_doubling) - 1),
+        last_((bits_of(buckets.last) - 1 - first_bits_) * buckets.per_doubling + 1) {}
 
   // The index of the last bucket, which has no bound.
   [[nodiscard]] constexpr std::uint32_t last() const noexcept { return last_; }
@@ -74,7 +78,7 @@ class BucketIndex {
     // A bound belongs to the bucket below it: the first bucket is [0, first], not [0, first - 1].
     const std::uint64_t below = value - (value != 0 ? 1 : 0);
     const std::uint64_t first = std::uint64_t{1} << first_bits_;
-    const auto top = static_cast<std::uint32_t>(std::bit_width(below | first)) - 1;
+    const std::uint32_t top = bits_of(below | first) - 1;
     const std::uint64_t sub = (below >> (top - sub_bits_)) & ((std::uint64_t{1} << sub_bits_) - 1);
     const std::uint32_t index =
         1 + ((top - first_bits_) << sub_bits_) + static_cast<std::uint32_t>(sub);

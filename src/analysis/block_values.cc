@@ -108,21 +108,26 @@ std::vector<Run> runs_of(std::span<const std::uint64_t> times, const TimeWindow&
 
 Result<std::vector<ColumnBlocks>> read_blocks(const Summary& summary, const TimeWindow& window,
                                               std::uint64_t block_ns) {
-  auto reader = TsvReader::open(summary.recording.path);
-  if (!reader) return reader.error();
   std::vector<BlockColumn> columns;
   for (const ColumnSummary& column : summary.columns) columns.emplace_back(column.info.kind);
   const std::uint64_t length = std::max<std::uint64_t>(block_ns, 1);
   const std::uint64_t whole_blocks = window.length_ns() / length;
-  const Result<void> taken = take_rows(*reader, 0, [&](const RowPiece& piece) {
+  const auto add = [&](const RowPiece& piece) {
     const std::vector<Run> runs = runs_of(piece.rows.times(), window, length);
     for (std::size_t i = 0; i < columns.size(); ++i) {
       for (const Run& run : runs) {
         columns[i].add(piece.rows.times(), piece.rows.column(i + 1), run, whole_blocks);
       }
     }
-  });
-  if (!taken) return taken.error();
+  };
+  for (const std::string& path : files_of(summary.recording)) {
+    auto reader = TsvReader::open(path);
+    if (!reader) return reader.error();
+    if (reader->columns().size() != columns.size()) {
+      return Error{Code::aborted, "read " + path + ": another program rewrote it meanwhile"};
+    }
+    if (const Result<void> taken = take_rows(*reader, 0, add); !taken) return taken.error();
+  }
   std::vector<ColumnBlocks> blocks;
   for (BlockColumn& column : columns) blocks.push_back(column.finish(whole_blocks));
   return blocks;

@@ -9,6 +9,7 @@ namespace {
 
 constexpr std::size_t kMaxNamed = 5;
 constexpr const char* kOnlyPart = "it is only part ";
+constexpr const char* kOnlyParts = "it has only the parts ";
 
 // "a, b, c and 7 more"
 std::string some_of(const std::vector<std::string>& names) {
@@ -70,8 +71,9 @@ Result<void> join_metadata(const std::string& path, Recording& recording) {
     recording.metadata = std::move(metadata).value();
     recording.finish = finish_of(*recording.metadata);
     if (std::string sentence = part_sentence(*recording.metadata); !sentence.empty()) {
-      recording.notes.push_back(std::move(sentence) +
-                                "; kymo report reads all parts that you name as one");
+      recording.notes.push_back(
+          std::move(sentence) +
+          "; kymo report, diff and export read all parts that you name as one");
     }
     return {};
   }
@@ -123,7 +125,7 @@ std::vector<std::string> files_of(const Recording& recording) {
 }
 
 bool is_part_sentence(const std::string& note) {
-  return note.starts_with(kOnlyPart);
+  return note.starts_with(kOnlyPart) || note.starts_with(kOnlyParts);
 }
 
 std::string part_sentence(const Metadata& metadata, std::uint64_t last_part) {
@@ -132,7 +134,7 @@ std::string part_sentence(const Metadata& metadata, std::uint64_t last_part) {
   if (first && last) {
     return {};
   }
-  std::string sentence = last_part > metadata.part ? "it has only the parts " : kOnlyPart;
+  std::string sentence = last_part > metadata.part ? kOnlyParts : kOnlyPart;
   sentence += std::to_string(metadata.part);
   sentence += last_part > metadata.part ? " to " + std::to_string(last_part) : "";
   sentence += " of a longer recording: ";

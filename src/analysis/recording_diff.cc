@@ -12,6 +12,7 @@
 #include "analysis/diff_tests.h"
 #include "analysis/diff_totals.h"
 #include "analysis/diff_windows.h"
+#include "analysis/joined_parts.h"
 #include "analysis/quality.h"
 #include "analysis/quantile_blocks.h"
 #include "analysis/robust.h"
@@ -122,6 +123,14 @@ std::vector<bool> inner_columns(const std::vector<HistogramBlocks>& histograms,
   return inner;
 }
 
+// What is missing of a recording that was rotated. Empty: nothing.
+std::string missing_parts(const Recording& recording) {
+  if (!recording.metadata) return {};
+  if (recording.parts.empty()) return part_sentence(*recording.metadata);
+  const auto said = std::find_if(recording.notes.begin(), recording.notes.end(), is_part_sentence);
+  return said == recording.notes.end() ? std::string() : *said;
+}
+
 Result<void> add_run(const DiffRun& run, std::size_t side, std::uint64_t block_ns,
                      const DiffOptions& options, AllValues& all, std::vector<std::string>& notes) {
   auto blocks = read_blocks(run.summary, run.window, block_ns);
@@ -170,10 +179,8 @@ Result<void> add_run(const DiffRun& run, std::size_t side, std::uint64_t block_n
     notes.push_back(recording.path + ": " + miss +
                     ", so a difference may come from the ticks that are missing");
   }
-  if (recording.metadata) {
-    if (const std::string part = part_sentence(*recording.metadata); !part.empty()) {
-      notes.push_back(recording.path + ": " + part + "; it is compared as a run of its own");
-    }
+  if (const std::string part = missing_parts(recording); !part.empty()) {
+    notes.push_back(recording.path + ": " + part + "; it is compared as a run of its own");
   }
   return {};
 }
@@ -345,11 +352,11 @@ void compare_all(AllValues& all, std::uint64_t block_ns, const DiffOptions& opti
 
 Result<std::vector<DiffRun>> read_runs(const std::vector<std::string>& paths) {
   std::vector<DiffRun> runs;
-  for (const std::string& path : paths) {
-    auto summary = summarize(path);
+  for (const std::vector<std::string>& parts : join_parts(paths)) {
+    auto summary = summarize(parts);
     if (!summary) return summary.error();
     if (summary->rows < 2) {
-      return Error{Code::invalid_argument, "compare " + path + ": it holds " +
+      return Error{Code::invalid_argument, "compare " + parts.front() + ": it holds " +
                                                std::to_string(summary->rows) +
                                                (summary->rows == 1 ? " row" : " rows")};
     }

@@ -1,16 +1,12 @@
 #include "client/attach.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <array>
 #include <cerrno>
 #include <chrono>
 #include <thread>
 
-#include "base/file.h"
+#include "base/file_follower.h"
 #include "client/client.h"
 
 namespace kymo::client {
@@ -19,7 +15,6 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-constexpr std::size_t kPiece = std::size_t{1} << 20U;
 constexpr milliseconds kLookAtFiles{100};
 constexpr milliseconds kLookAtJob{250};
 
@@ -36,6 +31,11 @@ std::string news(const v1::Job& before, const v1::Job& now) {
   return {};
 }
 
+// Members of --socket-group may not enter the state directory.
+bool may_not_read(const std::string& path) {
+  return ::access(path.c_str(), R_OK) != 0 && errno == EACCES;
+}
+
 // Follows one job. attach() finds the job.
 class Follower {
  public:
@@ -43,10 +43,15 @@ class Follower {
       : socket_(std::move(socket)),
         job_(std::move(job)),
         output_(output),
+        by_kymod_(may_not_read(job_.stdout_path())),
         out_(job_.stdout_path()),
         err_(job_.stderr_path()) {}
 
   Result<void> begin_with(std::uint64_t lines) {
+    if (by_kymod_) {
+      const Result<bool> found = ask_kymod(lines);
+      return found ? Result<void>() : found.error();
+    }
     if (Result<void> ok = out_.begin_with(lines); !ok) return ok;
     return err_.begin_with(lines);
   }
@@ -58,15 +63,19 @@ class Follower {
       std::this_thread::sleep_for(kLookAtFiles);
       if (steady_clock::now() < look) continue;
       look = steady_clock::now() + kLookAtJob;
+      if (Result<void> ok = pass_on_from_kymod(); !ok) return ok.error();
       if (Result<void> ok = look_at_job(); !ok) return ok.error();
     }
     // Pass on what the job wrote just before it ended.
     if (Result<void> ok = pass_on(); !ok) return ok.error();
+    if (Result<void> ok = pass_on_from_kymod(); !ok) return ok.error();
     return job_;
   }
 
  private:
+  // Reads the files of the output, if this user may.
   Result<void> pass_on() {
+    if (by_kymod_) return {};
     for (const auto& [file, sink] :
          {std::pair(&out_, &output_.out), std::pair(&err_, &output_.err)}) {
       for (;;) {
@@ -79,13 +88,42 @@ class Follower {
     return {};
   }
 
+  // Asks kymod for the output, if this user may not read its files.
+  Result<void> pass_on_from_kymod() {
+    while (by_kymod_) {
+      const Result<bool> more = ask_kymod(std::nullopt);
+      if (!more && more.error().code == Code::unavailable) return {};  // look_at_job() says so
+      if (!more) return more.error();
+      if (!*more) break;
+    }
+    return {};
+  }
+
+  // Passes on what kymod sends. Returns whether it sent something.
+  Result<bool> ask_kymod(std::optional<std::uint64_t> tail) {
+    Result<Client> client = Client::connect(socket_);
+    if (!client) return client.error();
+    v1::ReadOutputRequest request;
+    request.set_job(job_.id());
+    request.set_out_offset(out_offset_);
+    request.set_err_offset(err_offset_);
+    if (tail) request.set_tail_lines(*tail);
+    const Result<v1::ReadOutputResponse> got = client->read_output(request);
+    if (!got) return got.error();
+    out_offset_ = got->out_offset();
+    err_offset_ = got->err_offset();
+    if (!got->out().empty()) output_.out(got->out());
+    if (!got->err().empty()) output_.err(got->err());
+    return !got->out().empty() || !got->err().empty();
+  }
+
   Result<void> look_at_job() {
     Result<v1::InspectResponse> seen = inspect();
     if (!seen && seen.error().code == Code::unavailable) {
       if (!away_) {
-        output_.say(
-            "kymod does not answer: the output is still followed, but the job's end cannot be "
-            "seen");
+        output_.say(by_kymod_ ? "kymod does not answer: waiting until it is back"
+                              : "kymod does not answer: the output is still followed, but the "
+                                "job's end cannot be seen");
       }
       away_ = true;
       return {};
@@ -107,72 +145,15 @@ class Follower {
   const std::string socket_;
   v1::Job job_;
   const AttachOutput& output_;
+  const bool by_kymod_;
   FileFollower out_;
   FileFollower err_;
+  std::uint64_t out_offset_ = 0;  // if kymod reads the output
+  std::uint64_t err_offset_ = 0;
   bool away_ = false;
 };
 
-Error of_output(const Error& error) {
-  return {error.code, "read the job's output: " + error.message, error.errno_value};
-}
-
 }  // namespace
-
-Result<void> FileFollower::begin_with(std::uint64_t lines) {
-  const Result<FileDescriptor> opened = open_regular(path_);
-  if (!opened) return of_output(opened.error());
-  const FileDescriptor& file = *opened;
-  struct stat info {};
-  if (fstat(file.get(), &info) != 0) return system_error("read the job's output " + path_, errno);
-  std::uint64_t end = static_cast<std::uint64_t>(info.st_size);
-  at_ = end;
-  std::array<char, 65536> piece{};
-  // Search backwards for the line feed before the last `lines` lines.
-  for (std::uint64_t feeds = 0; end > 0 && lines > 0;) {
-    const std::uint64_t begin = end - std::min<std::uint64_t>(end, piece.size());
-    const ssize_t got = pread(file.get(), piece.data(), end - begin, static_cast<off_t>(begin));
-    if (got <= 0) return system_error("read the job's output " + path_, got < 0 ? errno : EIO);
-    for (auto i = static_cast<std::uint64_t>(got); i-- > 0;) {
-      const bool last = begin + i + 1 == static_cast<std::uint64_t>(info.st_size);
-      if (piece.at(i) != '\n' || last || ++feeds < lines) continue;
-      at_ = begin + i + 1;
-      return {};
-    }
-    end = at_ = begin;
-  }
-  return {};
-}
-
-Result<std::string> FileFollower::next() {
-  const Result<FileDescriptor> opened = open_regular(path_);
-  if (!opened && opened.error().errno_value == ENOENT) return std::string();
-  if (!opened) return of_output(opened.error());
-  const FileDescriptor& file = *opened;
-  const bool jumped = skip_removed_part(file.get());
-  std::string piece(kPiece, '\0');
-  ssize_t got = -1;
-  do {
-    got = pread(file.get(), piece.data(), piece.size(), static_cast<off_t>(at_));
-  } while (got < 0 && errno == EINTR);
-  if (got < 0) return system_error("read the job's output " + path_, errno);
-  piece.resize(static_cast<std::size_t>(got));
-  at_ += static_cast<std::uint64_t>(got);
-  // A hole ends at the end of a block, so the discarded bytes before that are zeros: remove them.
-  if (jumped) piece.erase(0, piece.find_first_not_of('\0'));
-  return piece;
-}
-
-// kymod limits a job's output (--job-output-bytes): it makes the oldest part a hole, or empties the
-// file if the file system does not support holes.
-bool FileFollower::skip_removed_part(int file) {
-  struct stat info {};
-  if (fstat(file, &info) != 0) return false;
-  if (static_cast<std::uint64_t>(info.st_size) < at_) at_ = 0;
-  const off_t data = lseek(file, static_cast<off_t>(at_), SEEK_DATA);
-  if (data <= static_cast<off_t>(at_)) return false;
-  at_ = static_cast<std::uint64_t>(data);
-  return true;
-}
 
 Result<v1::Job> attach(const std::string& socket, const std::string& job,
                        const AttachOptions& options, const AttachOutput& output) {

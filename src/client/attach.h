@@ -11,26 +11,6 @@
 
 namespace kymo::client {
 
-// Follows a growing file: each read continues where the last one ended.
-class FileFollower {
- public:
-  explicit FileFollower(std::string path) : path_(std::move(path)) {}
-
-  // Begins with the last `lines` lines instead of the first one.
-  Result<void> begin_with(std::uint64_t lines);
-  // The new bytes, at most 1 MiB. Empty if there are none, or if the file does not exist any more.
-  //
-  // Errors: those of reading the file.
-  Result<std::string> next();
-
- private:
-  // Returns whether it moved `at_` forward, over a part of the file that was discarded.
-  bool skip_removed_part(int file);
-
-  std::string path_;
-  std::uint64_t at_ = 0;
-};
-
 struct AttachOptions {
   std::optional<std::uint64_t> tail;  // the number of existing lines to show; empty: all
 };
@@ -43,7 +23,7 @@ struct AttachOutput {
   std::function<bool()> stop;  // called ten times a second; true ends attach()
 };
 
-// Follows the output files of a job until the job has ended or `stop` returns true. It continues
+// Follows the output files of a job, or lets kymod read them if this user may not, until the job has ended or `stop` returns true. It continues
 // through dumps and restores, and while kymod is not reachable. Returns the last known state of the
 // job, which says how an ended job ended.
 //

@@ -288,6 +288,18 @@ Result<v1::InspectResponse> Client::inspect(const std::string& target) {
       [&](auto* context, auto* response) { return stub_->Inspect(context, request, response); });
 }
 
+Result<v1::ReadCheckpointResponse> Client::read_checkpoint(
+    const v1::ReadCheckpointRequest& request) {
+  return call<v1::ReadCheckpointResponse>([&](auto* context, auto* response) {
+    return stub_->ReadCheckpoint(context, request, response);
+  });
+}
+
+Result<v1::ReadOutputResponse> Client::read_output(const v1::ReadOutputRequest& request) {
+  return call<v1::ReadOutputResponse>(
+      [&](auto* context, auto* response) { return stub_->ReadOutput(context, request, response); });
+}
+
 Result<v1::KillResponse> Client::kill(const v1::KillRequest& request) {
   return call<v1::KillResponse>(
       [&](auto* context, auto* response) { return stub_->Kill(context, request, response); });

@@ -57,6 +57,8 @@ class Client {
   Result<v1::CheckpointsResponse> checkpoints(const v1::CheckpointsRequest& request);
   Result<v1::HistoryResponse> history(const v1::HistoryRequest& request);
   Result<v1::InspectResponse> inspect(const std::string& target);
+  Result<v1::ReadCheckpointResponse> read_checkpoint(const v1::ReadCheckpointRequest& request);
+  Result<v1::ReadOutputResponse> read_output(const v1::ReadOutputRequest& request);
   Result<v1::KillResponse> kill(const v1::KillRequest& request);
   Result<v1::DeleteResponse> remove(const v1::DeleteRequest& request);
 

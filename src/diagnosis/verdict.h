@@ -103,6 +103,8 @@ struct Facts {
   Autogroup kymod_group{};             // of kymod, and of CRIU that it starts
   Autogroup target_group{};            // of a dump, before it
   std::uint64_t image_bytes = 0;       // of a dump, as they are stored; 0: not known
+  std::string
+      unstreamed_by{};  // the option with which images cannot be compressed; empty: none was given
   std::optional<double> zstd_share{};  // the part of its memory that an earlier dump took with zstd
   // The median standstills of earlier dumps of the same target, in nanoseconds; 0: there is none.
   std::uint64_t zstd_still_ns = 0;   // with zstd

@@ -190,6 +190,12 @@ std::string saved_by(double part) {
   return part >= 0.995 ? "nothing" : whole_percent(1 - part);
 }
 
+// The option as it can be given. One that excludes it must go.
+std::string zstd_option(const Facts& facts) {
+  if (facts.unstreamed_by.empty()) return "--compression zstd";
+  return "--compression zstd (without " + facts.unstreamed_by + ")";
+}
+
 // What is known of compression, as a way to write less. Empty: it is no way.
 std::string compression_advice(const Facts& facts) {
   if (facts.restore || facts.container) return {};
@@ -200,7 +206,7 @@ std::string compression_advice(const Facts& facts) {
     return part < kIncompressible ? "" : "Compression saved " + saved_by(part) + " of the memory.";
   }
   if (!facts.zstd_share) {
-    return "If the memory compresses well, --compression zstd writes less, too.";
+    return "If the memory compresses well, " + zstd_option(facts) + " writes less, too.";
   }
   const std::uint64_t without_ns =
       facts.plain_still_ns != 0 ? facts.plain_still_ns : stood_still_ns(facts.dump, facts.phases);
@@ -210,7 +216,7 @@ std::string compression_advice(const Facts& facts) {
            human::duration(without_ns) + ".";
   }
   if (*facts.zstd_share < kIncompressible) {
-    return "Or write less: with --compression zstd, the images of an earlier dump took " +
+    return "Or write less: with " + zstd_option(facts) + ", the images of an earlier dump took " +
            whole_percent(*facts.zstd_share) + " of the memory.";
   }
   return "--compression zstd would not help: it saved " + saved_by(*facts.zstd_share) +
@@ -306,11 +312,26 @@ std::optional<Finding> wakes_across_cpus(const Known& known) {
       without(known, share)};
 }
 
+// Whoever follows this must not be told to compress again: so it is not said if earlier dumps without compression took as
+// long.
+std::string advice_of_compression(const Facts& facts) {
+  const bool fastest = facts.streaming->codec.ends_with("level 1");
+  const std::uint64_t still_ns = stood_still_ns(facts.dump, facts.phases);
+  if (facts.plain_still_ns != 0 && facts.plain_still_ns >= still_ns) {
+    return (fastest ? "" : "Use --compression-level 1, which is the fastest. ") +
+           ("--compression none would not help: with it, earlier dumps stood still for " +
+            human::duration(facts.plain_still_ns) + ", and this one for " +
+            human::duration(still_ns) + ".");
+  }
+  return fastest ? "Use --compression none, which needs a faster disk."
+                 : "Use --compression-level 1, which is the fastest, or --compression none if the "
+                   "disk is fast.";
+}
+
 std::optional<Finding> waits_for_compression(const Known& known) {
   const double share = compression_share(known);
   if (share == 0 || !known.facts.streaming) return {};
   const std::string& codec = known.facts.streaming->codec;
-  const bool fastest = codec.ends_with("level 1");
   return Finding{"compression",
                  "waited for compression",
                  share,
@@ -318,9 +339,7 @@ std::optional<Finding> waits_for_compression(const Known& known) {
                      (codec.empty() ? "" : " (" + codec + ")") + " for " + whole_percent(share) +
                      " " + base_of(known.facts) + ", and CRIU waited for it.",
                  "50 % " + base_of(known.facts),
-                 fastest ? "Use --compression none, which needs a faster disk."
-                         : "Use --compression-level 1, which is the fastest, or --compression none "
-                           "if the disk is fast.",
+                 advice_of_compression(known.facts),
                  without(known, share)};
 }
 

@@ -87,9 +87,11 @@ Result<Format> format_of(std::string_view path) {
                    " does not show the format: give --format, or end the name with one of " + all};
 }
 
-Result<Destination> Destination::open(const std::string& recording, Format format,
+Result<Destination> Destination::open(const std::vector<std::string>& parts, Format format,
                                       const std::string& path) {
-  if (auto spared = spare_recording(recording, path); !spared) return spared.error();
+  for (const std::string& part : parts) {
+    if (auto spared = spare_recording(part, path); !spared) return spared.error();
+  }
   auto files = std::make_unique<Files>();
   if (format == Format::sqlite) {
     if (path == "-") {

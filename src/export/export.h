@@ -50,8 +50,10 @@ class Destination {
   // An existing file at `path` is replaced when the new one is complete; if the export fails, it
   // stays unchanged. "-" is standard output, which is not possible for SQLite.
   //
+  // `parts`: the files of the recording (analysis::join_parts()).
+  //
   // Errors: those of making the files. invalid_argument if `path` is a file of the recording.
-  static Result<Destination> open(const std::string& recording, Format format,
+  static Result<Destination> open(const std::vector<std::string>& parts, Format format,
                                   const std::string& path);
   Destination(Destination&& other) noexcept;
   Destination& operator=(Destination&& other) = delete;

@@ -68,6 +68,12 @@ class ScopeReader {
   std::vector<TimedScope> scopes_;
 };
 
+Error rewritten(const std::string& path) {
+  return Error{Code::aborted, "export " + path +
+                                  ": another program rewrote it while it was read; "
+                                  "try again when that program is done"};
+}
+
 std::string folded(std::string name, bool any_case) {
   if (any_case) {
     std::transform(name.begin(), name.end(), name.begin(),
@@ -81,32 +87,34 @@ std::string folded(std::string name, bool any_case) {
 Result<void> for_each_block(
     const analysis::Summary& summary,
     const std::function<void(const analysis::RowBlock&, std::size_t)>& take) {
-  const std::string& path = summary.recording.path;
-  const Error changed{Code::aborted, "export " + path +
-                                         ": another program rewrote it while it was read; "
-                                         "try again when that program is done"};
-  auto reader = analysis::TsvReader::open(path);
-  if (!reader) return reader.error();
-  if (reader->columns().size() != summary.columns.size()) return changed;
   std::uint64_t left = summary.rows;
-  Result<void> taken = analysis::take_rows(*reader, 0, [&](const analysis::RowPiece& piece) {
+  const auto take_piece = [&](const analysis::RowPiece& piece) {
     const std::uint64_t rows = std::min<std::uint64_t>(piece.rows.rows(), left);
     left -= rows;
     if (rows > 0) take(piece.rows, rows);
-  });
-  if (!taken) return taken;
-  return left == 0 ? Result<void>() : changed;
+  };
+  for (const std::string& path : analysis::files_of(summary.recording)) {
+    auto reader = analysis::TsvReader::open(path);
+    if (!reader) return reader.error();
+    if (reader->columns().size() != summary.columns.size()) return rewritten(path);
+    if (Result<void> taken = analysis::take_rows(*reader, 0, take_piece); !taken) return taken;
+  }
+  return left == 0 ? Result<void>() : rewritten(summary.recording.path);
 }
 
 Result<void> for_each_gap(const analysis::Summary& summary,
                           const std::function<void(const Gap&)>& take) {
   if (!summary.recording.gaps) return {};
   std::uint64_t count = 0;
-  const auto read =
-      analysis::read_gaps(analysis::recording_stem(summary.recording.path) + ".gaps.tsv",
-                          [&](const Gap& gap) { ++count, take(gap); });
-  if (read) return {};
-  if (count > 0) return read.error();
+  bool any_list = false;
+  for (const std::string& path : analysis::files_of(summary.recording)) {
+    const std::uint64_t before = count;
+    const auto read = analysis::read_gaps(analysis::recording_stem(path) + ".gaps.tsv",
+                                          [&](const Gap& gap) { ++count, take(gap); });
+    any_list = any_list || read.ok();
+    if (!read && count > before) return read.error();
+  }
+  if (any_list) return {};
   // There is no list. The notes of the recording already say so.
   for (const Gap& gap : summary.recording.gaps->longest) take(gap);
   return {};

@@ -21,8 +21,8 @@ Result<void> for_each_block(
     const analysis::Summary& summary,
     const std::function<void(const analysis::RowBlock&, std::size_t)>& take);
 
-// Calls `take` for every gap in NAME.gaps.tsv. If there is no such file, for the longest gaps in
-// the metadata.
+// Calls `take` for every gap in NAME.gaps.tsv, of all parts if the recording has several. If there is no
+// such file, for the longest gaps in the metadata.
 Result<void> for_each_gap(const analysis::Summary& summary,
                           const std::function<void(const Gap&)>& take);
 

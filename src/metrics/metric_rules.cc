@@ -167,6 +167,16 @@ std::vector<std::string> shown_names(const Metric& metric, bool histogram) {
   return names;
 }
 
+Result<void> check_histogram_name(const Metric& metric) {
+  // Its longest column beside those of the buckets, whose names have no limit.
+  constexpr std::size_t kLongest = kMaxNameLength - std::string_view("_count").size();
+  if (metric.name.size() <= kLongest) return {};
+  return refused(metric, "the name of a histogram has at most " + std::to_string(kLongest) +
+                             " characters, because the name of its column NAME_count has at most " +
+                             std::to_string(kMaxNameLength) + "; this one has " +
+                             std::to_string(metric.name.size()));
+}
+
 Result<void> check_buckets(const Metric& metric, const HistogramBuckets& buckets) {
   if (metric.kind != Kind::counter || !metric.fields.empty()) {
     return refused(metric, "a histogram is a counter without fields");

@@ -23,6 +23,8 @@ Result<void> check_own(const Metric& metric);
 // The names that the metric has on /metrics, without a prefix: one, or four of a histogram.
 std::vector<std::string> shown_names(const Metric& metric, bool histogram);
 
+// Checks that the columns of a histogram of this name have names that a metric may have.
+Result<void> check_histogram_name(const Metric& metric);
 // Checks the buckets of a histogram against the rules of kymo/histogram.h.
 Result<void> check_buckets(const Metric& metric, const HistogramBuckets& buckets);
 

@@ -146,6 +146,9 @@ struct Registry::State {
 
   Result<std::uint32_t> add_histogram(Metric metric, const HistogramBuckets& buckets) {
     const std::lock_guard lock(mutex);
+    if (Result<void> name = check_histogram_name(metric); !name) {
+      return name.error();
+    }
     if (Result<void> fresh = check_new(metric, true); !fresh) {
       return fresh.error();
     }

@@ -12,6 +12,23 @@ export const COLORS = ["#0090ff", "#f76b15", "#30a46c", "#8e4ec6", "#e54666", "#
 // The steps between ticks of an axis of bytes: powers of two, as for KiB, MiB and GiB.
 const BINARY_STEPS = Array.from({ length: 64 }, (_, i) => 2 ** i);
 
+const LABELS = "12px system-ui, sans-serif";
+// Of the axis of values, in pixels: the tick and the space beside a label, and the least that charts share, so that
+// their plots begin below each other.
+const BESIDE_LABEL = 18;
+const NARROW_AXIS = 84;
+const WIDE_AXIS = 112;
+
+/**
+ * The width of the longest of these labels, in pixels.
+ * @param {string[]} texts
+ */
+function labelWidth(texts) {
+  const ink = /** @type {CanvasRenderingContext2D} */ (element("canvas", {}).getContext("2d"));
+  ink.font = LABELS;
+  return Math.max(0, ...texts.map((text) => ink.measureText(text).width));
+}
+
 export class Chart {
   /**
    * @param {Board} board
@@ -82,7 +99,7 @@ export class Chart {
     const { view } = board;
     const unit = this.columns[0].unit;
     const rate = board.asRate(this.indices[0]);
-    const axis = { stroke: css("--quiet"), grid: { stroke: css("--line"), width: 1 }, ticks: { stroke: css("--line"), width: 1 } };
+    const axis = { font: LABELS, stroke: css("--quiet"), grid: { stroke: css("--line"), width: 1 }, ticks: { stroke: css("--line"), width: 1 } };
     const made = new uPlot({
       width: this.width(), height: HEIGHT,
       cursor: { sync: { key: "kymo" }, drag: { x: true, y: false, setScale: false }, points: { show: false } },
@@ -90,7 +107,7 @@ export class Chart {
       scales: { x: { time: false, range: () => [view.from, view.to] }, ...(board.source.fromZero ? { y: { range: (_, __, most) => [0, most > 0 ? most * 1.1 : 1] } } : {}) },
       axes: [
         { ...axis, ...(board.source.steps ? { incrs: board.source.steps } : {}), space: board.source.labelWidth || 50, values: (_, ticks, __, ___, step) => board.source.instants(ticks, step) },
-        { ...axis, ...(unit === "bytes" ? { incrs: BINARY_STEPS } : {}), size: this.width() < 500 ? 84 : 112, values: (_, ticks) => ticks.map((v) => written(v, unit, rate, true)) },
+        { ...axis, ...(unit === "bytes" ? { incrs: BINARY_STEPS } : {}), size: (_, texts) => this.axisWidth(texts ?? []), values: (_, ticks) => ticks.map((v) => written(v, unit, rate, true)) },
       ],
       series: [{}, ...this.indices.map((_, k) => ({
         stroke: this.colors[k], alpha: this.group.alpha || 1, width: 1.25, show: this.shows(k), spanGaps: false, points: { show: false } }))],
@@ -108,6 +125,14 @@ export class Chart {
 
   width() {
     return Math.max(this.board.box.clientWidth, 280);
+  }
+
+  /**
+   * Of the axis of values, with these labels.
+   * @param {string[]} texts
+   */
+  axisWidth(texts) {
+    return Math.max(this.width() < 500 ? NARROW_AXIS : WIDE_AXIS, Math.ceil(labelWidth(texts)) + BESIDE_LABEL);
   }
 
   resize() {

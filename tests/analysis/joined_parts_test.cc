@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "analysis/quality.h"
+#include "analysis/recording_diff.h"
 #include "analysis/summary.h"
 #include "kymo/sink.h"
 #include "metrics/metric_rules.h"
@@ -96,6 +97,35 @@ TEST_F(JoinedPartsTest, ARecordingThatWasCutIntoPartsHasTheFiguresOfAWholeOne) {
   ASSERT_TRUE(capture.has_value());
   EXPECT_EQ(capture->rows, 100U);
   EXPECT_EQ(capture->ticks_due, 105U);
+}
+
+// Before, each part was a run of its own, so two rotated recordings were compared as two sets of short runs.
+TEST_F(JoinedPartsTest, ARotatedRecordingIsOneRunInAComparison) {
+  const std::vector<std::string> whole = record("whole.tsv");
+  const std::vector<std::string> parts = record("cut.tsv", {.rotate_bytes = 200});
+  ASSERT_GT(parts.size(), 3U);
+  const Result<RecordingDiff> diff = diff_recordings(whole, parts, {});
+  ASSERT_TRUE(diff.ok()) << diff.error().message;
+  EXPECT_FALSE(diff->by_runs);
+  ASSERT_EQ(diff->after.size(), 1U);
+  EXPECT_EQ(diff->after.front().summary.rows, 100U);
+  EXPECT_EQ(diff->notes, std::vector<std::string>());
+  const auto steps = std::find_if(diff->metrics.begin(), diff->metrics.end(),
+                                  [](const MetricDiff& one) { return one.name == "steps"; });
+  ASSERT_NE(steps, diff->metrics.end());
+  EXPECT_EQ(steps->before, steps->after);
+  EXPECT_EQ(steps->samples_before, steps->samples_after) << "the blocks of all parts count";
+}
+
+TEST_F(JoinedPartsTest, AComparisonSaysWhichPartsAreMissing) {
+  const std::vector<std::string> whole = record("whole.tsv");
+  const std::vector<std::string> parts = record("cut.tsv", {.rotate_bytes = 200});
+  const Result<RecordingDiff> diff = diff_recordings(whole, without(parts, 0), {});
+  ASSERT_TRUE(diff.ok()) << diff.error().message;
+  ASSERT_EQ(diff->after.size(), 1U);
+  ASSERT_EQ(diff->notes.size(), 1U);
+  EXPECT_NE(diff->notes.front().find("it has only the parts 1 to"), std::string::npos)
+      << diff->notes.front();
 }
 
 TEST_F(JoinedPartsTest, OnlyPartsThatFollowEachOtherAreJoined) {

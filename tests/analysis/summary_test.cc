@@ -47,7 +47,7 @@ TEST(Summary, APartOfALongerRecordingIsSaid) {
     const Summary summary = summarize_ok(folder.file("a.tsv", "Time (ns)\tn\n0\t1\n1000\t2\n"));
     return summary.recording.notes.empty() ? "" : summary.recording.notes.front();
   };
-  const std::string then = "; kymo report reads all parts that you name as one";
+  const std::string then = "; kymo report, diff and export read all parts that you name as one";
   EXPECT_EQ(
       note(R"({"number":1,"previous":"a.tsv","next":"a.2.tsv"})"),
       "it is only part 1 of a longer recording: the rows before are in \"a.tsv\", those after "

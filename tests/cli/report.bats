@@ -194,5 +194,5 @@ END
   [[ "$stderr" == "page written to $dir/all.html" ]]
   [[ "$("$kymo" report --json "$dir")" == *'"parts": ['*"run.1.tsv"* ]]
   run --separate-stderr "$kymo" report "$dir/run.1.tsv"
-  [[ "$output" == *"only part 1 of a longer recording"*"kymo report reads all parts that you name as one"* ]]
+  [[ "$output" == *"only part 1 of a longer recording"*"kymo report, diff and export read all parts that you name as one"* ]]
 }

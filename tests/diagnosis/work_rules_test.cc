@@ -299,5 +299,34 @@ TEST(Verdict, WhatTakesLittleTimeIsNoCause) {
   EXPECT_EQ(first_rule(facts), "many-files");
 }
 
+// Before, --compression zstd was advised to who used --pre-dump, with which kymod refuses it.
+TEST(Verdict, AdvisesZstdOnlyAsItCanBeGiven) {
+  Facts facts = healthy_dump();
+  facts.signals.disk_wait_ns = 810 * kOneMs;
+  facts.unstreamed_by = "--pre-dump";
+  EXPECT_EQ(explain(facts).findings[0].also,
+            "If the memory compresses well, --compression zstd (without --pre-dump) writes less, "
+            "too.");
+  facts.zstd_share = 0.48;
+  EXPECT_EQ(explain(facts).findings[0].also,
+            "Or write less: with --compression zstd (without --pre-dump), the images of an earlier "
+            "dump took 48 % of the memory.");
+}
+
+// Before, one dump advised none, and the next one, which took longer, advised zstd.
+TEST(Verdict, DoesNotAdviseNoCompressionThatWasNoFaster) {
+  Facts facts = healthy_dump();
+  facts.phases[5].name = "hooks";  // at the end CRIU waits until the stream is written
+  facts.phases[5].begin_ns = facts.phases[4].end_ns = 500 * kOneMs;
+  facts.streaming = {true, 510 * kOneMs, 0};
+  facts.streaming->codec = "zstd, level 1";
+  facts.plain_still_ns = 5000 * kOneMs;
+  EXPECT_TRUE(explain(facts).findings.at(0).advice.starts_with(
+      "--compression none would not help: with it, earlier dumps stood still for 5"))
+      << explain(facts).findings[0].advice;
+  facts.plain_still_ns = 1;
+  EXPECT_TRUE(explain(facts).findings.at(0).advice.starts_with("Use --compression none"));
+}
+
 }  // namespace
 }  // namespace kymo::diagnosis

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <future>
 #include <numeric>
 #include <set>
@@ -232,6 +233,36 @@ TEST(RecordingTest, NoRecordingIsMadeWithoutProfiling) {
   const nlohmann::json dump = kymod.kymo_json({"dump", "process", "work"});
   EXPECT_EQ(dump["recording"], "");
   EXPECT_TRUE(fs::is_empty(dump["directory"].get<std::string>() + "/recordings"));
+}
+
+// Before, these two took paths alone, and so explain was the only verb that took the job's name.
+TEST(RecordingTest, AJobsNameMeansTheRecordingOfItsNewestDump) {
+  KYMO_NEEDS_CRIU();
+  Kymod kymod;
+  kymod.start();
+  ASSERT_TRUE(kymod.churn(1, "churn").contains("pid"));
+  const Outcome none = kymod.kymo({"report", "churn"});
+  EXPECT_EQ(none.exit_code, 2);
+  EXPECT_NE(none.err.find("this job has no checkpoint"), std::string::npos) << none.err;
+  const auto dumped = kymod.kymo_json({"dump", "process", "churn", "--leave-running"});
+  const std::string directory = dumped["directory"];
+  wait_until_recorded(directory, {"dump"});
+  const std::string id = kymod.kymo_json({"checkpoints"})[0]["id"];
+  for (const std::string& name : {std::string("churn"), id}) {
+    const Outcome report = kymod.kymo({"report", name});
+    EXPECT_EQ(report.exit_code, 0) << report.err;
+    EXPECT_EQ(report.out, kymod.kymo({"report", directory}).out);
+    const Outcome exported = kymod.kymo({"export", name, "--format", "csv", "--output", "-"});
+    EXPECT_EQ(exported.exit_code, 0) << exported.err;
+    EXPECT_NE(exported.out.find("image_written_bytes"), std::string::npos);
+  }
+  // A file of that name is meant first.
+  std::ofstream(kymod.path("churn")) << "Time (ns)\tmine\n1\t2\n2\t3\n";
+  const Outcome file = run({"sh", "-c",
+                            "cd " + kymod.folder().path() + " && " KYMO_PROGRAM " --socket " +
+                                kymod.socket() + " report churn"});
+  EXPECT_EQ(file.exit_code, 0) << file.err;
+  EXPECT_NE(file.out.find("mine"), std::string::npos) << file.out;
 }
 
 }  // namespace

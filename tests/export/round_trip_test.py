@@ -40,6 +40,61 @@ class CsvTest(ExportTest):
                 self.assertEqual(output.read_bytes().count(b"\r\n"), len(rows) + 1)
 
 
+class PartsTest(ExportTest):
+    """A recording that was rotated is exported as one. Before, each part got a file of its own, or the export to
+    standard output was refused."""
+
+    ROWS = [[1_000_000 * i, i * i] for i in range(1, 10)]
+    GAPS = [[2_500_000, 3_000_000, 1, "late"], [7_500_000, 8_000_000, 1, "ring_full"]]
+    COLUMN = {"name": "steps", "metric": "steps", "kind": "counter", "unit": "count", "help": "Steps", "fields": {}}
+
+    def metadata(self, **more):
+        return {"format_version": 1, "state": "ended", "start_unix_ns": START_NS, "interval_ns": 1_000_000,
+                "start_monotonic_ns": MONOTONIC_NS, "columns": [self.COLUMN], **more}
+
+    def parts(self):
+        names = ["cut.tsv", "cut.1.tsv", "cut.2.tsv"]
+        cuts = [self.ROWS[:3], self.ROWS[3:7], self.ROWS[7:]]
+        gaps = [self.GAPS[:1], [], self.GAPS[1:]]
+        paths = []
+        for i, name in enumerate(names):
+            part = {"number": i}
+            if i > 0:
+                part["previous"] = names[i - 1]
+            if i < 2:
+                part["next"] = names[i + 1]
+            paths.append(self.written(["steps"], cuts[i], self.metadata(part=part), gaps[i], name))
+        return paths
+
+    def test_all_formats_have_what_a_whole_recording_gives(self):
+        paths = self.parts()
+        for kind in ("csv", "perfetto", "openmetrics", "clickhouse"):
+            with self.subTest(kind):
+                ran = self.kymo(*reversed(paths), "--format", kind, "--output", "-")
+                self.assertEqual(ran.returncode, 0, ran.stderr)
+                self.assertEqual(ran.stderr, "")
+                whole = self.written(["steps"], self.ROWS, self.metadata(), self.GAPS, "whole.tsv")
+                alone = self.kymo(whole, "--format", kind, "--output", "-")
+                self.assertEqual(ran.stdout.replace("cut", "whole"), alone.stdout)
+
+    def test_the_file_has_the_name_that_was_asked_for(self):
+        paths = self.parts()
+        output = self.folder / "out.sqlite"
+        ran = self.kymo(*paths, "--output", output, "--json")
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        (made,) = json.loads(ran.stdout)["exports"]
+        self.assertEqual((made["rows"], made["parts"]), (9, [str(path) for path in paths]))
+        with sqlite3.connect(output) as database:
+            self.assertEqual(database.execute("select time_ns, steps from samples order by 1").fetchall(),
+                             [tuple(row) for row in self.ROWS])
+
+    def test_no_part_is_replaced(self):
+        paths = self.parts()
+        ran = self.kymo(*paths, "--output", paths[2], "--format", "csv")
+        self.assertEqual(ran.returncode, 1)
+        self.assertIn("that is the recording itself", ran.stderr)
+
+
 class TraceTest(ExportTest):
     """Checks the rules of the trace event format, as its specification has them."""
 

@@ -113,5 +113,25 @@ TEST(Histogram, RefusesWhatCannotBe) {
   EXPECT_EQ(registry.histogram(wait).error().code, Code::already_exists);
 }
 
+// Before, a name of 59 to 64 characters was taken, although no metric may be called as its column NAME_count.
+TEST(Histogram, RefusesANameThatIsTooLongForItsColumns) {
+  Registry registry;
+  const auto histogram = [&](std::size_t length) {
+    return registry.histogram({std::string(length, 'a'), "", Kind::counter, Unit::count, {}});
+  };
+  EXPECT_TRUE(histogram(58).ok());
+  for (const std::size_t length : {59U, 64U, 70U}) {
+    const auto refused = histogram(length);
+    ASSERT_FALSE(refused.ok()) << length;
+    EXPECT_EQ(refused.error().code, Code::invalid_argument);
+    EXPECT_EQ(
+        refused.error().message,
+        "metric '" + std::string(length, 'a') +
+            "': the name of a histogram has at most 58 characters, because the name of its column "
+            "NAME_count has at most 64; this one has " +
+            std::to_string(length));
+  }
+}
+
 }  // namespace
 }  // namespace kymo

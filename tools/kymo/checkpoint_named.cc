@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "checkpoint_copy.h"
 #include "client/client.h"
 #include "newest_dump.h"
 
@@ -82,6 +83,19 @@ NewestDump newest_dump_named(const Context& context, const std::string& name) {
   }
   const std::string& complete = found->job().last_checkpoint();
   return {newest->directory(), complete == newest->directory() ? "" : complete, std::move(refused)};
+}
+
+std::string checkpoint_to_read(const Context& context, const std::string& name) {
+  return readable_checkpoint(context, checkpoint_named(context, name));
+}
+
+std::string recordings_named(const Context& context, const std::string& name) {
+  const NewestDump dump = newest_dump_named(context, name);
+  if (!dump.directory.empty()) return readable_checkpoint(context, dump.directory);
+  throw CLI::ValidationError(name,
+                             "its requests were refused before anything was recorded (kymo "
+                             "explain " +
+                                 name + " says why)");
 }
 
 }  // namespace kymo::cli

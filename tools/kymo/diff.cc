@@ -196,8 +196,8 @@ void compare(Context& context, DiffArguments arguments, bool sets) {
   Paths paths = arguments.base;
   paths.insert(paths.end(), arguments.recent.begin(), arguments.recent.end());
   if (!sets) {
-    arguments.before = checkpoint_named(context, arguments.before);
-    arguments.after = checkpoint_named(context, arguments.after);
+    arguments.before = checkpoint_to_read(context, arguments.before);
+    arguments.after = checkpoint_to_read(context, arguments.after);
     paths = {arguments.before, arguments.after};
   }
   // The data of a page: of recordings, or of stack profiles.

@@ -16,6 +16,7 @@
 #include "base/beneath.h"
 #include "base/file.h"
 #include "base/json_text.h"
+#include "checkpoint_copy.h"
 #include "confined.h"
 #include "messages.h"
 #include "newest_dump.h"
@@ -88,20 +89,22 @@ std::optional<failures::Explanation> failure_of(const std::string& folder, const
   return root.failed ? std::optional(failures::explain(root)) : std::nullopt;
 }
 
-// Prints why the last restore of a checkpoint failed, if it did.
-bool explain_restore(Context& context, const std::string& path) {
+// Prints why the last restore of a checkpoint failed, if it did. `shown`: as in explain_path().
+bool explain_restore(Context& context, const std::string& path, const std::string& shown) {
   const std::string log = log_in(path, "restore.log");
   const failures::Root root = failures::root_of_log(log);
   if (!root.failed) return false;
   if (!context.json) std::cout << "The last restore of this checkpoint failed. ";
-  print_failure(context, failures::explain(root), log);
+  print_failure(context, failures::explain(root), as_in(shown, path, log));
   return true;
 }
 
-void explain_checkpoint(Context& context, const std::string& path) {
+void explain_checkpoint(Context& context, const std::string& path, const std::string& shown) {
   const std::string log = log_in(path, "dump.log");
-  if (auto why = failure_of(path, log)) return print_failure(context, *std::move(why), log);
-  if (explain_restore(context, path)) return;
+  if (auto why = failure_of(path, log)) {
+    return print_failure(context, *std::move(why), as_in(shown, path, log));
+  }
+  if (explain_restore(context, path, shown)) return;
   const auto explanation = report::explain_checkpoint(path);
   if (!explanation) return fail(context, explanation.error());
   std::vector<std::string> notes;
@@ -130,10 +133,11 @@ void explain_refusals(const Context& context, const std::vector<Refusal>& refuse
   }
 }
 
-void explain_path(Context& context, const std::string& path) {
+// `shown`: the path in what is printed, if `path` is a copy of it.
+void explain_path(Context& context, const std::string& path, const std::string& shown) {
   std::error_code error;
   if (!std::filesystem::is_regular_file(path, error) || !is_text(path)) {
-    return explain_checkpoint(context, path);
+    return explain_checkpoint(context, path, shown);
   }
   const Result<FileDescriptor> log = open_regular(path);
   if (!log) return fail(context, log.error());
@@ -164,7 +168,8 @@ void add_explain(CLI::App& app, Context& context) {
     const NewestDump dump = newest_dump_named(context, *name);
     explain_refusals(context, dump.refused);
     if (dump.directory.empty() || (context.json && !dump.refused.empty())) return;
-    look_confined(context, {dump.directory}, [&] { explain_path(context, dump.directory); });
+    const std::string place = readable_checkpoint(context, dump.directory);
+    look_confined(context, {place}, [&] { explain_path(context, place, dump.directory); });
     if (!dump.complete.empty() && !context.json) {
       std::cout << "The last complete checkpoint: kymo explain " << report::printable(dump.complete)
                 << "\n";

@@ -1,17 +1,21 @@
 #include "export/export.h"
 
 #include <cstdio>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "analysis/find_recordings.h"
+#include "analysis/joined_parts.h"
 #include "analysis/recording.h"
 #include "analysis/summary.h"
 #include "base/json_object.h"
 #include "base/json_text.h"
+#include "checkpoint_named.h"
 #include "confined.h"
 #include "metrics/exposition_name.h"
 #include "print.h"
@@ -64,14 +68,15 @@ nlohmann::json export_json(const analysis::Summary& summary, const exporting::Ex
                       {"left_out_lines", summary.left_out.lines()},
                       {"notes", summary.recording.notes}};
   for (const std::string& note : exported.notes) json["notes"].push_back(note);
+  if (!summary.recording.parts.empty()) json["parts"] = summary.recording.parts;
   return json;
 }
 
 // Reads the recording and writes the export. Returns what --json prints of it, empty if it failed.
-std::string write_export(const std::string& recording, const std::string& output,
+std::string write_export(const std::vector<std::string>& parts, const std::string& output,
                          const exporting::Destination& to, const ExportArguments& arguments,
                          Context& context) {
-  const auto summary = analysis::summarize(recording);
+  const auto summary = analysis::summarize(parts);
   if (!summary) {
     fail(context, summary.error());
     return {};
@@ -85,21 +90,21 @@ std::string write_export(const std::string& recording, const std::string& output
   return json_text(export_json(*summary, *exported, output, to.format()));
 }
 
-// Exports one recording. Returns null if it failed. Another process reads the recording and writes
+// Exports one recording, which may have several parts. Returns null if it failed. Another process reads the recording and writes
 // to the files that are opened here.
-nlohmann::json export_one(const std::string& recording, const std::string& output,
+nlohmann::json export_one(const std::vector<std::string>& parts, const std::string& output,
                           exporting::Format format, const ExportArguments& arguments,
                           Context& context) {
-  Result<exporting::Destination> to = exporting::Destination::open(recording, format, output);
+  Result<exporting::Destination> to = exporting::Destination::open(parts, format, output);
   if (!to) {
     fail(context, to.error());
     return nullptr;
   }
   const int before = std::exchange(context.exit_code, 0);
   const std::vector<std::string> made = make_confined(
-      context, with_recordings({recording}), 1,
+      context, with_recordings(parts), 1,
       [&](std::vector<std::string>& texts) {
-        texts.front() = write_export(recording, output, *to, arguments, context);
+        texts.front() = write_export(parts, output, *to, arguments, context);
       },
       to->descriptors());
   const bool good = context.exit_code == 0;
@@ -128,6 +133,51 @@ void refuse_export(Context& context, const std::string& why) {
   context.exit_code = kWrongUsage;
 }
 
+// The files of all recordings that are named, each part as a file of its own.
+Result<std::vector<std::string>> recordings_at(const ExportArguments& arguments,
+                                               const Context& context) {
+  std::vector<std::string> named;
+  for (const std::string& path : analysis::without_companions(arguments.paths)) {
+    named.push_back(recordings_named(context, path));
+  }
+  return analysis::find_all_recordings(named);
+}
+
+// Waits for recordings that are about to end, and joins the parts of rotated ones. Both read metadata, so they happen in a
+// process without rights. It says of each file which recording it is a part of, and this process puts them together.
+std::vector<std::vector<std::string>> join_confined(Context& context,
+                                                    const std::vector<std::string>& paths) {
+  const std::vector<std::string> places =
+      make_confined(context, with_recordings(paths), paths.size(), [&](auto& texts) {
+        wait_for_recordings(paths);
+        std::vector<bool> told(paths.size());
+        const auto groups = analysis::join_parts(paths);
+        for (std::size_t group = 0; group < groups.size(); ++group) {
+          for (std::size_t part = 0; part < groups[group].size(); ++part) {
+            std::size_t at = 0;
+            while (at < paths.size() && (told[at] || paths[at] != groups[group][part])) ++at;
+            if (at == paths.size()) continue;
+            told[at] = true;
+            texts[at] = std::to_string(group) + " " + std::to_string(part);
+          }
+        }
+      });
+  std::map<std::pair<std::size_t, std::size_t>, std::string> sorted;
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    std::istringstream place(places[i]);
+    std::pair<std::size_t, std::size_t> of_part;
+    if (place >> of_part.first >> of_part.second) sorted.emplace(of_part, paths[i]);
+  }
+  std::vector<std::vector<std::string>> recordings;
+  std::size_t last = 0;
+  for (const auto& [of_part, path] : sorted) {
+    if (recordings.empty() || of_part.first != last) recordings.emplace_back();
+    last = of_part.first;
+    recordings.back().push_back(path);
+  }
+  return recordings;
+}
+
 void export_all(const ExportArguments& arguments, Context& context) {
   const auto format = arguments.format.empty() ? exporting::format_of(arguments.output)
                                                : exporting::parse_format(arguments.format);
@@ -140,19 +190,22 @@ void export_all(const ExportArguments& arguments, Context& context) {
                      : "the export and --json cannot both be written to standard output: give "
                        "--output FILE");
   }
-  const auto recordings = analysis::find_all_recordings(arguments.paths);
-  if (!recordings) return fail(context, recordings.error());
-  if (to_stdout && recordings->size() > 1) {
-    return refuse_export(context, "write " + std::to_string(recordings->size()) + " recordings, " +
-                                      recordings->front() +
+  const Result<std::vector<std::string>> paths = recordings_at(arguments, context);
+  if (!paths) return fail(context, paths.error());
+  const std::vector<std::vector<std::string>> recordings = join_confined(context, *paths);
+  if (recordings.empty()) return;  // the reason was printed
+  std::vector<std::string> firsts;
+  for (const std::vector<std::string>& parts : recordings) firsts.push_back(parts.front());
+  if (to_stdout && firsts.size() > 1) {
+    return refuse_export(context, "write " + std::to_string(firsts.size()) + " recordings, " +
+                                      firsts.front() +
                                       "; name one recording, or give --output FILE");
   }
-  const auto outputs = outputs_for(arguments.output, *recordings);
+  const auto outputs = outputs_for(arguments.output, firsts);
   if (!outputs) return refuse_export(context, outputs.error().message);
-  look_confined(context, with_recordings(*recordings), [&] { wait_for_recordings(*recordings); });
   nlohmann::json all = nlohmann::json::array();
-  for (std::size_t i = 0; i < recordings->size(); ++i) {
-    nlohmann::json one = export_one((*recordings)[i], (*outputs)[i], *format, arguments, context);
+  for (std::size_t i = 0; i < recordings.size(); ++i) {
+    nlohmann::json one = export_one(recordings[i], (*outputs)[i], *format, arguments, context);
     if (!one.is_null()) all.push_back(std::move(one));
   }
   if (context.json) print_json({{"format_version", 1}, {"exports", std::move(all)}});
@@ -166,7 +219,10 @@ void add_export(CLI::App& app, Context& context) {
   verb->fallthrough();
   verb->add_option(
           "RECORDING", arguments->paths,
-          "Recordings (.tsv, .tsv.zst), or directories that hold recordings, such as a checkpoint")
+          "Recordings (.tsv, .tsv.zst), or directories that hold recordings, such as a checkpoint, "
+          "or "
+          "jobs or ids of checkpoints (of a job: its newest dump). The parts of a recording are "
+          "written as one")
       ->required();
   verb->add_option(
           "-o,--output", arguments->output,

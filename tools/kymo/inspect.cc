@@ -6,6 +6,7 @@
 #include "analysis/find_recordings.h"
 #include "base/beneath.h"
 #include "base/json_text.h"
+#include "checkpoint_copy.h"
 #include "client/client.h"
 #include "confined.h"
 #include "messages.h"
@@ -73,9 +74,13 @@ nlohmann::json record_in(Context& context, const std::string& directory) {
   return {};
 }
 
-std::vector<std::string> recordings_in(const std::string& directory) {
-  Result<std::vector<std::string>> found = analysis::find_recordings(directory);
-  return found ? std::move(found).value() : std::vector<std::string>();
+// `shown`: the directory in what is printed, if `directory` is a copy of it.
+std::vector<std::string> recordings_in(const std::string& directory, const std::string& shown) {
+  const Result<std::vector<std::string>> found = analysis::find_recordings(directory);
+  std::vector<std::string> paths;
+  if (!found) return paths;
+  for (const std::string& path : *found) paths.push_back(as_in(shown, directory, path));
+  return paths;
 }
 
 // Collects the longest parts of the request from the timing tree in the record.
@@ -94,11 +99,9 @@ void collect_parts(const nlohmann::json& part, const std::string& indent, Rows& 
   }
 }
 
-void print_record(const std::string& directory, const nlohmann::json& record) {
+void print_record(const std::vector<std::string>& recordings, const nlohmann::json& record) {
   Rows rows;
-  for (const std::string& recording : recordings_in(directory)) {
-    add_row(rows, "recording", recording);
-  }
+  for (const std::string& recording : recordings) add_row(rows, "recording", recording);
   for (const char* key : {"state", "error"}) {
     const nlohmann::json value = record.value(key, nlohmann::json());
     if (value.is_string()) add_row(rows, std::string("record: ") + key, value);
@@ -116,25 +119,27 @@ void print_record(const std::string& directory, const nlohmann::json& record) {
   print_table(parts);
 }
 
-// Shows what the files of a checkpoint say. There is nothing else to show if kymod does not know
+// Shows what the files of a checkpoint say, as in recordings_in(). There is nothing else to show if kymod does not know
 // the checkpoint.
-void show_files(Context& context, const std::string& directory, nlohmann::json json) {
+void show_files(Context& context, const std::string& directory, const std::string& shown,
+                nlohmann::json json) {
+  const std::vector<std::string> recordings = recordings_in(directory, shown);
   const nlohmann::json record = record_in(context, directory);
   const auto stats = report::read_checkpoint_stats(directory);
   std::vector<std::string> notes;
   const std::vector<report::StackSummary> stacks = report::stacks_of_checkpoint(directory, notes);
-  if (!stats && !record.is_object() && recordings_in(directory).empty()) {
+  if (!stats && !record.is_object() && recordings.empty()) {
     return fail(context, stats.error());
   }
   if (context.json) {
     json["record"] = record;
-    json["recordings"] = recordings_in(directory);
+    json["recordings"] = recordings;
     json["criu"] = stats ? report::json_of(*stats) : nlohmann::json();
     json["stacks"] = nlohmann::json::array();
     for (const report::StackSummary& one : stacks) json["stacks"].push_back(report::json_of(one));
     return print_json(json);
   }
-  if (record.is_object()) print_record(directory, record);
+  if (record.is_object()) print_record(recordings, record);
   constexpr std::size_t kMappings = 3;
   if (stats) {
     std::cout << report::text_of(*stats, kMappings);
@@ -146,7 +151,8 @@ void show_files(Context& context, const std::string& directory, nlohmann::json j
 }
 
 void show_directory(Context& context, const std::string& directory, const nlohmann::json& json) {
-  look_confined(context, {directory}, [&] { show_files(context, directory, json); });
+  const std::string place = readable_checkpoint(context, directory);
+  look_confined(context, {place}, [&] { show_files(context, place, directory, json); });
 }
 
 void print_checkpoint(const v1::Checkpoint& checkpoint) {

@@ -66,6 +66,14 @@ std::string checkpoint_named(const Context& /*context*/, const std::string& name
   return name;
 }
 
+std::string checkpoint_to_read(const Context& /*context*/, const std::string& name) {
+  return name;
+}
+
+std::string recordings_named(const Context& /*context*/, const std::string& name) {
+  return name;
+}
+
 Result<CheckpointPair> compare_checkpoints(const std::string& before, const std::string& after,
                                            std::size_t /*rows*/) {
   for (const std::string& path : {before, after}) {

@@ -14,6 +14,7 @@
 #include "analysis/summary.h"
 #include "base/file.h"
 #include "base/json_text.h"
+#include "checkpoint_named.h"
 #include "confined.h"
 #include "kymo/result.h"
 #include "print.h"
@@ -146,7 +147,11 @@ void report_on(const ReportArguments& arguments, Context& context) {
     throw CLI::ValidationError(
         "--quiet", "it hides the report, which is the only output: use it together with --html");
   }
-  const auto paths = analysis::find_all_recordings(arguments.paths);
+  std::vector<std::string> named;
+  for (const std::string& path : analysis::without_companions(arguments.paths)) {
+    named.push_back(recordings_named(context, path));
+  }
+  const auto paths = analysis::find_all_recordings(named);
   if (!paths) return report_error(context, paths.error());
   const auto pages = outputs_if_asked(arguments.page, *paths);
   if (!pages) return report_error(context, pages.error(), kWrongUsage);
@@ -168,10 +173,12 @@ void add_report(CLI::App& app, Context& context) {
   CLI::App* verb =
       app.add_subcommand("report", "Summarize a recording: totals, rates, phases, gaps");
   verb->fallthrough();
-  verb->add_option(
-          "RECORDING", arguments->paths,
-          "Recordings (.tsv, .tsv.zst), or directories that hold recordings, such as a checkpoint. "
-          "The parts of a recording are read as one")
+  verb->add_option("RECORDING", arguments->paths,
+                   "Recordings (.tsv, .tsv.zst), or directories that hold recordings, such as a "
+                   "checkpoint, or "
+                   "jobs or ids of checkpoints (of a job: its newest dump). The parts of a "
+                   "recording are read "
+                   "as one")
       ->required();
   verb->add_flag("--json", context.json, "Print JSON, with exact values");
   verb->add_flag("--exact", arguments->exact, "Print the values as recorded, without scaling");

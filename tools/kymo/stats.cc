@@ -31,7 +31,7 @@ void print_stats_of(Context& context, const StatsArguments& arguments, const std
 }
 
 void print_stats(Context& context, const StatsArguments& arguments) {
-  const std::string path = checkpoint_named(context, arguments.path);
+  const std::string path = checkpoint_to_read(context, arguments.path);
   look_confined(context, {path}, [&] { print_stats_of(context, arguments, path); });
 }
 

@@ -160,6 +160,7 @@ Result<void> look_for_room(DumpContext& c) {
       plan_images(c.parts.store, c.owner, c.memory_bytes,
                   compression_name(c.stream ? c.stream->compression : criu::Compression::none));
   planned.can_compress = c.target.kind == runtime::Kind::process;
+  planned.uncompressed_by = excludes_compression(c.asked);
   const std::string folder =
       c.asked_directory.empty() ? c.parts.config.state_dir + "/checkpoints" : c.asked_directory;
   const Result<void> room = check_room(folder, planned);

@@ -134,13 +134,15 @@ diagnosis::Facts facts_of(const DumpContext& c) {
                        codec_of(c.stream)};
   }
   facts.image_bytes = c.outcome.image_bytes;
-  if (c.target.kind == runtime::Kind::process && !is_compressed(c.stream)) {
+  facts.unstreamed_by = excludes_compression(c.asked);
+  if (c.target.kind == runtime::Kind::process) {
     constexpr std::size_t kEarlier = 50;
     if (const auto earlier = c.parts.store.runs(c.owner, store::RunKind::dump, kEarlier)) {
+      facts.plain_still_ns = standstill_of(*earlier, "");
+      if (is_compressed(c.stream)) return facts;
       const double share = least_share_of(*earlier, "zstd");
       if (share > 0) facts.zstd_share = share;
       facts.zstd_still_ns = standstill_of(*earlier, "zstd");
-      facts.plain_still_ns = standstill_of(*earlier, "");
     }
   }
   return facts;

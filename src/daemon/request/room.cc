@@ -77,6 +77,12 @@ double share_of(const PlannedImages& planned, const DiskRoom& room) {
   return known ? planned.least_share * kShareOfEarlier : kLeastShare;
 }
 
+// Without the option that excludes it: else the next dump would be refused for that, and the one after it for this.
+std::string zstd_remedy(const PlannedImages& planned) {
+  if (planned.uncompressed_by.empty()) return "--compression zstd";
+  return "--compression zstd, without " + planned.uncompressed_by;
+}
+
 }  // namespace
 
 double least_share_of(const std::vector<store::Run>& earlier, std::string_view compression) {
@@ -142,7 +148,8 @@ std::optional<NoRoom> find_no_room(const std::string& directory, const PlannedIm
   const bool plain = !planned.compressed && room.plain;
   if (plain) {
     none.figures = "about " + report::bytes(planned.memory_bytes);
-    if (planned.can_compress) none.remedy += ", or compress the images (--compression zstd)";
+    if (planned.can_compress)
+      none.remedy += ", or compress the images (" + zstd_remedy(planned) + ")";
   } else {
     none.figures = "at least " + report::bytes(least) + ", even if they are compressed,";
   }

@@ -19,6 +19,8 @@ struct PlannedImages {
   bool compressed = false;
   double least_share = 0;
   bool can_compress = true;  // false: a runtime writes the images, and kymod cannot compress them
+  std::string
+      uncompressed_by{};  // the option with which images cannot be compressed; empty: none was given
 };
 
 // The smallest part of their memory that the images of these dumps took, of those that were compressed like this

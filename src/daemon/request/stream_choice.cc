@@ -67,4 +67,9 @@ bool streams_by_default(const v1::DumpRequest& request, runtime::Kind kind) {
   return kind == runtime::Kind::process && request.pre_dumps() == 0 && !request.no_stream();
 }
 
+std::string excludes_compression(const v1::DumpRequest& request) {
+  if (request.pre_dumps() != 0) return "--pre-dump";
+  return request.no_stream() ? "--no-stream" : "";
+}
+
 }  // namespace kymo::daemon

@@ -37,4 +37,7 @@ std::string codec_of(const std::optional<criu::Encoding>& stream);
 // that has parent images, and a container's runtime cannot tell CRIU to stream.
 bool streams_by_default(const v1::DumpRequest& request, runtime::Kind kind);
 
+// The option of the request that --compression excludes: "--pre-dump" or "--no-stream". Empty: there is none.
+std::string excludes_compression(const v1::DumpRequest& request);
+
 }  // namespace kymo::daemon

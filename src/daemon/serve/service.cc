@@ -24,6 +24,7 @@
 #include "daemon/serve/valid_text.h"
 #include "daemon/stored/catalogue.h"
 #include "daemon/stored/deletion.h"
+#include "daemon/stored/shown_files.h"
 #include "kymo/prometheus.h"
 #include "kymo/scope.h"
 #include "kymo/version.h"
@@ -364,6 +365,16 @@ grpc::Status Service::History(grpc::ServerContext*, const v1::HistoryRequest* re
 grpc::Status Service::Inspect(grpc::ServerContext*, const v1::InspectRequest* request,
                               v1::InspectResponse* response) {
   return serve("inspect", response, [&] { return inspect(parts_, *request); });
+}
+
+grpc::Status Service::ReadCheckpoint(grpc::ServerContext*, const v1::ReadCheckpointRequest* request,
+                                     v1::ReadCheckpointResponse* response) {
+  return serve("read checkpoint", response, [&] { return read_checkpoint(parts_, *request); });
+}
+
+grpc::Status Service::ReadOutput(grpc::ServerContext*, const v1::ReadOutputRequest* request,
+                                 v1::ReadOutputResponse* response) {
+  return serve("read output", response, [&] { return read_output(parts_, *request); });
 }
 
 grpc::Status Service::Kill(grpc::ServerContext*, const v1::KillRequest* request,

@@ -64,6 +64,11 @@ class Service final : public v1::Kymo::Service {
                        v1::HistoryResponse* response) override;
   grpc::Status Inspect(grpc::ServerContext* context, const v1::InspectRequest* request,
                        v1::InspectResponse* response) override;
+  grpc::Status ReadCheckpoint(grpc::ServerContext* context,
+                              const v1::ReadCheckpointRequest* request,
+                              v1::ReadCheckpointResponse* response) override;
+  grpc::Status ReadOutput(grpc::ServerContext* context, const v1::ReadOutputRequest* request,
+                          v1::ReadOutputResponse* response) override;
   grpc::Status Kill(grpc::ServerContext* context, const v1::KillRequest* request,
                     v1::KillResponse* response) override;
   grpc::Status Delete(grpc::ServerContext* context, const v1::DeleteRequest* request,

@@ -13,6 +13,7 @@
 #include "criu/faults.h"
 #include "criu/image_set.h"
 #include "criu/verify.h"
+#include "daemon/state/pieces.h"
 #include "report/checkpoint_diff.h"
 #include "report/checkpoint_record.h"
 #include "report/checkpoint_stats.h"
@@ -193,15 +194,17 @@ confine::Bounds reading_beside(const std::string& recording) {
 }  // namespace
 
 confine::WorkByName foreign_readers() {
-  return {{"look at images", look},
-          {"look at the shape of memory", look_at_shape},
-          {"read a record", read_a_record},
-          {"look at a recording", look_at_recording},
-          {"read statistics", read_statistics},
-          {"compare statistics", compare_statistics},
-          {"read a stack profile", read_stack_profile},
-          {"make the data of a page", make_page_data},
-          {"read a request", read_request}};
+  confine::WorkByName readers{{"look at images", look},
+                              {"look at the shape of memory", look_at_shape},
+                              {"read a record", read_a_record},
+                              {"look at a recording", look_at_recording},
+                              {"read statistics", read_statistics},
+                              {"compare statistics", compare_statistics},
+                              {"read a stack profile", read_stack_profile},
+                              {"make the data of a page", make_page_data},
+                              {"read a request", read_request}};
+  add_piece_readers(readers);
+  return readers;
 }
 
 Result<ImagesSeen> ForeignFiles::look_at_images(const std::string& images_dir,

@@ -72,6 +72,9 @@ class ForeignFiles {
   [[nodiscard]] Result<std::string> page(const std::string& recording,
                                          const std::string& nonce) const;
 
+  // For functions that only pass files on (daemon/state/pieces.h).
+  [[nodiscard]] const confine::Helper& helper() const { return helper_; }
+
  private:
   const confine::Helper& helper_;
 };

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstdio>
 #include <filesystem>
 #include <mutex>
@@ -50,6 +51,36 @@ std::string utc_now() {
 bool is_snapshot(const fs::path& path) {
   return path.filename().string().starts_with(kNamePrefix) && path.extension() == kNameEnding &&
          !path.stem().string().ends_with(".gaps");
+}
+
+// A path that no other recorder of this process gets, also if two have the same folder.
+std::string new_path(const std::string& directory) {
+  static std::atomic<std::uint64_t> next_number{1};
+  std::string stem = directory.empty() ? "." : directory;
+  stem += '/' + std::string(kNamePrefix) + utc_now();
+  std::array<char, 32> number{};
+  std::snprintf(
+      number.data(), number.size(), "-%06llu",
+      static_cast<unsigned long long>(next_number.fetch_add(1, std::memory_order_relaxed)));
+  return stem + '-' + std::to_string(::getpid()) + number.data() + std::string(kNameEnding);
+}
+
+// The names of the snapshots that all recorders of this process are writing. A name contains the pid and a number
+// of this process, so that it needs no folder. Never destroyed: threads that write snapshots may run until the end.
+struct WrittenHere {
+  std::mutex mutex;
+  std::set<std::string> names;  // guarded by mutex
+};
+
+WrittenHere& written_here() {
+  static auto* const kOne = new WrittenHere;
+  return *kOne;
+}
+
+bool is_written_here(const std::string& name) {
+  WrittenHere& here = written_here();
+  const std::lock_guard lock(here.mutex);
+  return here.names.contains(name);
 }
 
 // What a snapshot may contain. `what`: what cannot be done, to begin the message.
@@ -119,10 +150,17 @@ struct Snapshots::Place {
   std::string name;
 
   Place(std::shared_ptr<Folder> own_folder, std::string own_name)
-      : folder(std::move(own_folder)), name(std::move(own_name)) {}
+      : folder(std::move(own_folder)), name(std::move(own_name)) {
+    const std::lock_guard lock(written_here().mutex);
+    written_here().names.insert(name);
+  }
   Place(const Place&) = delete;
   Place& operator=(const Place&) = delete;
   ~Place() {
+    {
+      const std::lock_guard lock(written_here().mutex);
+      written_here().names.erase(name);
+    }
     const std::lock_guard lock(folder->writing_mutex);
     folder->writing.erase(name);
   }
@@ -253,7 +291,7 @@ void Snapshots::Folder::remove_oldest() {
   const std::size_t most = limit() - std::min(limit(), own.size());
   for (std::size_t i = 0; i + most < whole.size(); ++i) {
     const std::string stem = (whole[i].parent_path() / whole[i].stem()).string();
-    if (is_written_elsewhere(stem)) {
+    if (is_written_here(whole[i].filename()) || is_written_elsewhere(stem)) {
       continue;
     }
     // The .tsv last: if this process is killed in between, the snapshot is still found.
@@ -451,16 +489,6 @@ Result<CutSink::CutId> Snapshots::begin(const std::string& path, const Span& spa
     cuts_->end(*cut, span.until_ns, nlohmann::json::object());
   }
   return cut;
-}
-
-std::string Snapshots::new_path(const std::string& directory) {
-  std::string stem = directory.empty() ? "." : directory;
-  stem += '/' + std::string(kNamePrefix) + utc_now();
-  std::array<char, 32> number{};
-  std::snprintf(
-      number.data(), number.size(), "-%06llu",
-      static_cast<unsigned long long>(next_number_.fetch_add(1, std::memory_order_relaxed)));
-  return stem + '-' + std::to_string(::getpid()) + number.data() + std::string(kNameEnding);
 }
 
 }  // namespace kymo

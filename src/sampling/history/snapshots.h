@@ -61,14 +61,12 @@ class Snapshots : public Sink {
   // Counts what it could not begin, if a rule is to be told.
   Result<CutSink::CutId> begin(const std::string& path, const Span& span, nlohmann::json about,
                                const Told& told);
-  [[nodiscard]] std::string new_path(const std::string& directory);
 
   std::shared_ptr<CutSink> cuts_;
   std::shared_ptr<Folder> folder_;
   std::vector<Rule> rules_;
   std::uint64_t start_monotonic_ns_ = 0;
   std::atomic<std::uint64_t> newest_ns_{0};  // time of the newest row
-  std::atomic<std::uint64_t> next_number_{1};
 };
 
 }  // namespace kymo

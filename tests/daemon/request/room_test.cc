@@ -56,6 +56,13 @@ TEST_F(RoomTest, WhatClearlyHasNoRoomIsRefusedWithFigures) {
             std::string::npos)
       << result.error().message;
   EXPECT_NE(result.error().message.find("--compression zstd"), std::string::npos);
+  // Before, the option was advised without this. Then the dump was refused because the two exclude each other.
+  const Result<void> with_rounds = check_room(
+      folder_.path() + "/c", {.memory_bytes = 64 * kOneMebibyte, .uncompressed_by = "--pre-dump"});
+  ASSERT_FALSE(with_rounds);
+  EXPECT_NE(with_rounds.error().message.find("(--compression zstd, without --pre-dump)"),
+            std::string::npos)
+      << with_rounds.error().message;
   // A dump of a container cannot be compressed.
   const Result<void> container =
       check_room(folder_.path() + "/c", {.memory_bytes = 64 * kOneMebibyte, .can_compress = false});

@@ -116,6 +116,9 @@ TEST(SpaceBoundTest, TheNewestMayLieElsewhereAndThenAllBelowMayGo) {
   const std::vector<store::Checkpoint> all = {kept("1", "a", 10), kept("2", "a", 10),
                                               kept("3", "a", 10, "/home/3")};
   EXPECT_EQ(gone(all, {1, 0}), "1 2");
+  EXPECT_EQ(gone(all, {0, 1}), "1") << "a count leaves as many below, whatever lies elsewhere";
+  // make_room() leaves out a checkpoint whose images are gone.
+  EXPECT_EQ(gone({all[0], all[1]}, {1, 0}), "1");
 }
 
 // Another process got the pid of one that was dumped, and its checkpoint removed the only one of the first.

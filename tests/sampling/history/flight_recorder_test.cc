@@ -233,6 +233,26 @@ TEST_F(FlightRecorderTest, WhatAnotherRecorderIsWritingIsNotRemoved) {
   EXPECT_FALSE(std::filesystem::exists(killed + ".tsv"));
 }
 
+// Before, each recorder counted from 1, so the second of two snapshots of one second found its name taken and was lost.
+TEST_F(FlightRecorderTest, TwoRecordersOfAProcessWithOneFolderKeepAllTheirSnapshots) {
+  FlightRecorder one(options_);
+  FlightRecorder other(options_);
+  ASSERT_TRUE(one.open(info_));
+  ASSERT_TRUE(other.open(info_));
+  std::set<std::string> paths;
+  for (int i = 0; i < 5; ++i) {
+    for (FlightRecorder* const recorder : {&one, &other}) {
+      const Result<std::string> path = recorder->snapshot({}, false);
+      ASSERT_TRUE(path) << path.error().message;
+      paths.insert(*path);
+    }
+  }
+  ASSERT_TRUE(one.close({}));
+  ASSERT_TRUE(other.close({}));
+  EXPECT_EQ(paths.size(), 10U);
+  for (const std::string& path : paths) EXPECT_TRUE(std::filesystem::exists(path)) << path;
+}
+
 TEST_F(FlightRecorderTest, ASnapshotThatCannotBeWrittenIsToldAndCostsNothingElse) {
   options_.rules = {"steps > 0"};
   std::ofstream(options_.directory) << "a file where the folder should be";
