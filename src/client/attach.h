@@ -23,8 +23,8 @@ struct AttachOutput {
   std::function<bool()> stop;  // called ten times a second; true ends attach()
 };
 
-// Follows the output files of a job, or lets kymod read them if this user may not, until the job has ended or `stop` returns true. It continues
-// through dumps and restores, and while kymod is not reachable. Returns the last known state of the
+// Follows the output files of a job until the job has ended or `stop` returns true. If this user may not read them, kymod
+// does. It continues through dumps and restores, and while kymod is not reachable. Returns the last known state of the
 // job, which says how an ended job ended.
 //
 // Errors: there is no such job, or kymod does not have its output, or the output cannot be read.

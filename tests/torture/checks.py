@@ -39,9 +39,14 @@ class Checks:
             raise SystemExit(1)
 
     def delete(self, kymod, place):
-        answer = kymod.kymo("delete", place)
-        if not answer or place.exists():
-            self.violated(f"{place} is not deleted: {answer.out} {answer.err}")
+        """kymod may refuse until it knows how a restore has ended that a kill has left to the runtime."""
+        answers = []
+
+        def is_deleted():
+            answers.append(kymod.kymo("delete", place))
+            return answers[-1] or not place.exists()
+        if not eventually(is_deleted, SETTLES) or place.exists():
+            self.violated(f"{place} is not deleted: {answers[-1].out} {answers[-1].err}")
 
     def where(self, subject):
         """Where the subject is, from outside and according to its kymod: "running", the path of its checkpoint, or "" if

@@ -37,8 +37,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A recording is closed within this time after the end of its request, unless the disk stalls.
-constexpr std::chrono::milliseconds kClosedWithin{2000};
+// A recording is closed within this time after the end of its request, unless the disk stalls: OwnThreadSink waits for up to 3 s.
+constexpr std::chrono::milliseconds kClosedWithin{5000};
 
 // The checkpoint stays in the store, because nothing else would list what is in its directory.
 Error not_deleted(const CheckpointDir& dir, const store::Checkpoint& checkpoint, const Error& why) {
