@@ -59,12 +59,27 @@ class ContainerdRuntime : public Runtime {
   std::atomic<std::chrono::steady_clock::time_point> hangs_until_{};
 };
 
+// Why containerd failed. If its disk failed when a container ended, containerd keeps a folder of the container, and
+// refuses to start it again.
+std::string containerd_reason(const std::string& errors) {
+  std::string line = last_line(errors);
+  const bool left = line.find("failed to start shim: mkdir ") != std::string::npos &&
+                    line.ends_with(": file exists");
+  if (left) {
+    line +=
+        ": containerd has not removed this folder when the container ended: restart containerd, "
+        "which "
+        "removes it and lets the running containers go on, and restore it again";
+  }
+  return line;
+}
+
 // Returns a call with what a checkpoint and a restore have in common.
 ContainerCall call_of(const std::string& tried) {
   ContainerCall call;
   call.runtime = "containerd";
   call.tried = tried;
-  call.reason = [](const CommandOutcome& outcome) { return last_line(outcome.errors); };
+  call.reason = [](const CommandOutcome& outcome) { return containerd_reason(outcome.errors); };
   return call;
 }
 
