@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/json_object.h"
+#include "criu/whole_tar.h"
 #include "report/checkpoint_record.h"
 
 namespace kymo::report {
@@ -57,6 +58,9 @@ Result<VerifiedCheckpoint> verify_checkpoint(const std::string& path, Depth dept
   }
   if (seen.images.from_archive()) return seen;
   if (std::string fault = fault_of_record(path, seen.images); !fault.empty()) {
+    seen.faults.push_back(std::move(fault));
+  }
+  if (std::string fault = criu::fault_of_shared_memory(path); !fault.empty()) {
     seen.faults.push_back(std::move(fault));
   }
   return seen;

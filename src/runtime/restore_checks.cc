@@ -19,6 +19,7 @@
 #include "base/file.h"
 #include "base/json_object.h"
 #include "criu/pstree.h"
+#include "criu/whole_tar.h"
 #include "preflight/checks.h"
 #include "preflight/text.h"
 #include "probe/process.h"
@@ -74,6 +75,11 @@ std::string_view failure_of_fault(std::string_view fault) {
 
 void look_at_images(const PlannedRestore& planned, Findings& found) {
   for (const std::string& fault : planned.faults) {
+    if (fault.find(criu::kSharedMemoryArchive) != std::string::npos) {
+      found.add(Grade::warns, "images-broken", {}, fault,
+                "Take another copy of the checkpoint, if there is one.");
+      continue;
+    }
     found.add(Grade::refuses, failure_of_fault(fault), object_place(fault), {},
               "Take another copy of the checkpoint; kymo verify shows what is damaged.");
   }

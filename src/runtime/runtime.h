@@ -117,6 +117,8 @@ struct DumpSpec {
   // a memory file system. They are moved to `work_dir` afterwards. So CRIU never waits for the disk
   // of `work_dir` (scratch.h). A runtime sees the scratch directory as `work_dir`.
   std::string scratch_dir{};
+  // Set by in_scratch() if `work_dir` is now the scratch directory: what it was.
+  std::string final_work_dir{};
   // If set, the images are written into this directory first, which in_scratch() makes, on a memory
   // file system, and copied to `images_dir` afterwards (memory_images.h). A runtime sees it as
   // `images_dir`.

@@ -114,6 +114,7 @@ DumpSpec make_places(const DumpSpec& spec, std::vector<std::string>& trouble) {
   if (!spec.scratch_dir.empty()) {
     if (const Result<void> made = make_scratch(spec.scratch_dir); made) {
       there.work_dir = spec.scratch_dir;
+      there.final_work_dir = spec.work_dir;
     } else {
       trouble.push_back("CRIU's log could not be written in memory: " + made.error().message);
     }

@@ -14,6 +14,7 @@
 #include "programs.h"
 #include "small_disk.h"
 #include "support/breakable_criu.h"
+#include "support/containerd.h"
 #include "support/containers.h"
 #include "support/real_criu.h"
 #include "support/shell.h"
@@ -181,6 +182,52 @@ TEST(ContainerRestoresTest, AJobHasTheCommandOfItsContainer) {
   kymod.start();
   const json job = kymod.kymo_json({"run", "runc", "--bundle", bundle, "--id", "kymo-web"});
   EXPECT_EQ(job["command"], json(counting_command())) << job;
+}
+
+// The disk of containerd's state failed when the container ended. Nothing said what mends it.
+TEST(ContainerRestoresTest, AFolderThatContainerdHasKeptIsExplained) {
+  KYMO_NEEDS_CONTAINERD();
+  Containerd containerd(fs::path(criu_path()).parent_path());
+  Kymod kymod;
+  kymod.start();
+  std::vector<std::string> run{"run",      "containerd", "--name",
+                               "kymo-web", "--",         Containerd::image()};
+  for (const std::string& word : counting_command()) run.push_back(word);
+  static_cast<void>(kymod.kymo_json(run));
+  const std::string dir = kymod.path("one");
+  static_cast<void>(kymod.kymo_json({"dump", "containerd", "kymo-web", "--dir", dir}));
+  fs::create_directory(containerd.state() + "/io.containerd.runtime.v2.task/default/kymo-web");
+  const Outcome refused = kymod.kymo({"restore", dir});
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_NE(refused.err.find("restart containerd, which removes it"), std::string::npos)
+      << refused.err;
+  containerd.restart();
+  const Outcome restored = kymod.kymo({"restore", dir});
+  EXPECT_EQ(restored.exit_code, 0) << restored.err;
+  EXPECT_EQ(containerd.status("kymo-web"), "RUNNING");
+}
+
+// The restore was refused, but the dump did not say so.
+TEST(ContainerRestoresTest, ARecordThatRuncCouldNotRemoveIsNamedByTheDump) {
+  KYMO_NEEDS_RUNC();
+  const BreakableCriu criu;
+  RuncFolder runc;
+  const std::string bundle = runc.start("kymo-kept");
+  Kymod kymod({"--runc-root", runc.path(), "--criu", criu.path()});
+  kymod.start();
+  const std::string state = runc.path() + "/kymo-kept/state.json";
+  criu.let_do("chattr +i " + state);
+  const std::string dir = kymod.path("one");
+  const Outcome dumped = kymod.kymo({"dump", "runc", "kymo-kept", "--dir", dir});
+  criu.mend();
+  EXPECT_EQ(kymo::test::run({"chattr", "-i", state}).exit_code, 0);
+  EXPECT_EQ(dumped.exit_code, 0) << dumped.err;
+  EXPECT_NE(dumped.err.find("runc delete kymo-kept before you restore it"), std::string::npos)
+      << dumped.err;
+  EXPECT_TRUE(runc.runc("delete kymo-kept"));
+  const Outcome restored = kymod.kymo({"restore", dir});
+  EXPECT_EQ(restored.exit_code, 0) << restored.err;
+  EXPECT_TRUE(counts_on(bundle + "/rootfs"));
 }
 
 }  // namespace

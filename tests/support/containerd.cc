@@ -51,17 +51,23 @@ const std::string& why_no_containerd() {
   return kWhy;
 }
 
-Containerd::Containerd(const std::string& criu_folder) {
+Containerd::Containerd(const std::string& criu_folder) : criu_folder_(criu_folder) {
+  folder_.folder("tmp");
+  start();
+  import_image();
+}
+
+void Containerd::start() {
   const std::string config = folder_.path() + "/config.toml";
   std::ofstream(config) << "version = 2\nroot = '" << folder_.path() << "/root'\nstate = '"
                         << folder_.path() << "/state'\n"
                         << "disabled_plugins = ['io.containerd.grpc.v1.cri']\n[grpc]\naddress = '"
                         << socket() << "'\n";
   const std::string log = folder_.path() + "/log";
-  const std::string temporary = folder_.folder("tmp");
+  const std::string temporary = this->temporary();
   pid_ = fork();
   if (pid_ == 0) {
-    const std::string path = criu_folder + ":" + getenv("PATH");
+    const std::string path = criu_folder_ + ":" + getenv("PATH");
     setenv("PATH", path.c_str(), 1);
     setenv("TMPDIR", temporary.c_str(), 1);
     unsetenv("XDG_RUNTIME_DIR");  // containerd would use its folder instead
@@ -74,7 +80,12 @@ Containerd::Containerd(const std::string& criu_folder) {
   setenv("CONTAINERD_ADDRESS", socket().c_str(), 1);
   EXPECT_TRUE(eventually([&] { return shell("ctr version >/dev/null 2>&1").second; }))
       << this->log();
-  import_image();
+}
+
+void Containerd::restart() {
+  kill(pid_, SIGTERM);
+  waitpid(pid_, nullptr, 0);
+  start();
 }
 
 void Containerd::import_image() {

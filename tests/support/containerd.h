@@ -27,6 +27,9 @@ class Containerd {
   [[nodiscard]] std::string temporary() const { return folder_.path() + "/tmp"; }
   void stop_answering() const;
   void answer_again() const;
+  // Ends the daemon and starts it again. Its containers run on.
+  void restart();
+  [[nodiscard]] std::string state() const { return folder_.path() + "/state"; }
   // The text of the daemon's log.
   [[nodiscard]] std::string log() const;
   // The output of `ctr WORDS`, including stderr.
@@ -35,9 +38,11 @@ class Containerd {
   [[nodiscard]] std::string status(const std::string& id) const;
 
  private:
+  void start();
   void import_image();
 
   TemporaryDirectory folder_;
+  std::string criu_folder_;
   pid_t pid_ = 0;
 };
 

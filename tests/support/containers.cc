@@ -130,7 +130,7 @@ std::vector<std::string> PodmanContainers::arguments(const std::string& name,
 
 std::string PodmanContainers::podman(const std::string& words) const {
   const std::string folder = fs::path(criu_path()).parent_path();
-  return shell("PATH='" + folder + "':$PATH podman " + flags() + " " + words + " 2>&1 </dev/null")
+  return shell("PATH='" + folder + "':$PATH podman " + flags_ + " " + words + " 2>&1 </dev/null")
       .first;
 }
 
@@ -146,7 +146,8 @@ std::string PodmanContainers::start(const std::string& name,
 
 std::string PodmanContainers::status(const std::string& name) const {
   const auto [said, good] =
-      shell("podman container inspect --format '{{.State.Status}}' " + name + " 2>/dev/null");
+      shell("podman " + flags_ + " container inspect --format '{{.State.Status}}' " + name +
+            " 2>/dev/null");
   return good ? said.substr(0, said.find('\n')) : "";
 }
 

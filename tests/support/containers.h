@@ -53,6 +53,8 @@ class RuncFolder {
 class PodmanContainers {
  public:
   PodmanContainers() = default;
+  // With these further flags, such as --root.
+  explicit PodmanContainers(const std::string& further) : flags_(further + " " + flags()) {}
   ~PodmanContainers();
   PodmanContainers(const PodmanContainers&) = delete;
   PodmanContainers& operator=(const PodmanContainers&) = delete;
@@ -76,6 +78,7 @@ class PodmanContainers {
  private:
   TemporaryDirectory folder_;
   std::vector<std::string> names_;
+  const std::string flags_ = flags();
 };
 
 // Whether the container with this root still counts.

@@ -16,6 +16,7 @@
 #include "base/own_folder.h"
 #include "base/patience.h"
 #include "criu/stats.h"
+#include "criu/whole_tar.h"
 #include "daemon/state/checkpoint_dir.h"
 #include "daemon/state/history_owner.h"
 #include "daemon/state/jobs.h"
@@ -216,6 +217,9 @@ Result<void> conclude(store::Store& store, CutShortDump dump, Fate fate) {
   if (!bytes) return bytes.error();
   checkpoint.image_bytes = *bytes;
   checkpoint.error = why_open(dump, kNotSaved) + "the images are complete";
+  if (const std::string fault = criu::fault_of_shared_memory(dump.dir.path()); !fault.empty()) {
+    checkpoint.error += ", but " + fault;
+  }
   checkpoint.state = store::CheckpointState::complete;
   json record = record_of(dump);
   const auto stats = criu::read_dump_stats(dump.dir.work() + "/stats-dump");

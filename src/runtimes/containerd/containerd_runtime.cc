@@ -59,6 +59,19 @@ class ContainerdRuntime : public Runtime {
   std::atomic<std::chrono::steady_clock::time_point> hangs_until_{};
 };
 
+// Adds to an error of containerd what mends it. If containerd's disk failed when a container ended, containerd keeps a
+// folder of the container, and refuses to start it again.
+std::string with_remedy(std::string message) {
+  if (message.find("failed to start shim: mkdir ") != std::string::npos &&
+      message.find(": file exists") != std::string::npos) {
+    message +=
+        ": containerd has not removed this folder when the container ended: restart containerd, "
+        "which removes it "
+        "and lets the running containers go on, and restore it again";
+  }
+  return message;
+}
+
 // Returns a call with what a checkpoint and a restore have in common.
 ContainerCall call_of(const std::string& tried) {
   ContainerCall call;
@@ -271,8 +284,10 @@ Result<RestoreOutcome> ContainerdRuntime::restore(const RestoreSpec& spec,
   if (Result<void> free = forget_stopped(name); !free) {
     return Error{free.error().code, tried + ": " + free.error().message};
   }
-  restore.run = [this, &spec, name](const Command& limits) {
-    return client_.restore(name, spec.images_dir, spec.work_dir, limits);
+  restore.run = [this, &spec, name](const Command& limits) -> Result<CommandOutcome> {
+    Result<CommandOutcome> done = client_.restore(name, spec.images_dir, spec.work_dir, limits);
+    if (done) return done;
+    return Error{done.error().code, with_remedy(done.error().message), done.error().errno_value};
   };
   Result<RestoreOutcome> outcome = restore_container(spec, std::move(restore), observer);
   if (!outcome && outcome.error().code == Code::already_exists) return outcome;

@@ -100,7 +100,8 @@ class PreCheckpointLinks {
 // nothing of it is at `to`.
 bool move_file(const std::string& from, const std::string& to);
 
-// Copies a file, which may be missing. Returns false if the disk does not answer, or takes less than 4 MiB a second.
-bool copy_if_disks_answer(const std::string& from, const std::string& to);
+// Reads a file, which may be missing, to its end. Returns false if the disk does not answer, or gives less than 4 MiB a
+// second: another program would wait for it.
+bool disk_answers_for(const std::string& path);
 
 }  // namespace kymo::runtime

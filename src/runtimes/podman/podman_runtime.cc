@@ -19,6 +19,7 @@
 #include "runtime/command.h"
 #include "runtime/container_calls.h"
 #include "runtime/container_end.h"
+#include "runtime/container_processes.h"
 #include "runtime/freezer.h"
 #include "runtime/killed_restore.h"
 #include "runtime/option_checks.h"
@@ -28,6 +29,8 @@
 #include "runtimes/podman/podman_folders.h"
 #include "runtimes/podman/podman_monitor.h"
 #include "runtimes/podman/podman_reason.h"
+#include "runtimes/podman/podman_shared_memory.h"
+#include "runtimes/podman/podman_stale.h"
 #include "runtimes/podman/podman_store.h"
 
 namespace kymo::runtime {
@@ -42,6 +45,14 @@ constexpr std::uint64_t kNanosecondsInAMicrosecondOfPodman = 1000;
 constexpr char kCheckpoint[] = "/checkpoint";
 constexpr char kDumpLog[] = "/dump.log";
 constexpr char kDumpStats[] = "/stats-dump";
+
+// podman says so of a restore if it takes the container for a running one: somebody else has started it, or podman could
+// not note its end.
+constexpr char kRunsAlready[] = "container state improper";
+
+bool is_alive(const ProcessId& process) {
+  return process.pid != 0 && probe::process_lives(process.pid, process.start_ticks);
+}
 
 // podman_reason() with the name of the container in place of its id.
 std::string named_reason(const CommandOutcome& outcome, const std::string& id,
@@ -359,6 +370,15 @@ Result<DumpOutcome> PodmanRuntime::dump(const DumpSpec& spec, const Observer& ob
   for (const CheckpointLink& link : links) {
     if (Result<void> made = link.made(); !made) return made.error();
   }
+  const PodmanSharedMemory shared_memory(userdata);
+  std::optional<SharedMemoryArchive> archive;
+  if (shared_memory.held()) {
+    archive.emplace(shared_memory, userdata, spec);
+    if (Result<void> made = archive->made(); !made) {
+      return Error{made.error().code,
+                   "dump container " + name_of_container(spec) + ": " + made.error().message};
+    }
+  }
   std::optional<PreCheckpointLinks> rounds;
   if (spec.pre_dumps != 0) {
     rounds.emplace(userdata, spec.images_dir);
@@ -376,7 +396,9 @@ Result<DumpOutcome> PodmanRuntime::dump(const DumpSpec& spec, const Observer& ob
     }
   }
   if (outcome) {
-    if (!move_file(userdata + kSharedMemory, spec.work_dir + kSharedMemory)) {
+    if (archive) {
+      archive->conclude(*outcome);
+    } else if (!move_file(userdata + kSharedMemory, spec.work_dir + kSharedMemory)) {
       outcome->warnings.push_back("the contents of its /dev/shm stay in " + userdata +
                                   kSharedMemory + ", because there is no room for them in " +
                                   spec.work_dir + ": restore it before podman dumps it again");
@@ -400,7 +422,10 @@ Result<void> PodmanRuntime::settle_dump(const DumpSpec& spec) {
       CheckpointLink::undo(userdata + file, path);
     }
   }
-  move_file(userdata + kSharedMemory, spec.work_dir + kSharedMemory);
+  if (!is_alive(spec.process) && store->pid_of(spec.container) == 0) {
+    SharedMemoryArchive::rescue(userdata, spec);
+  }
+  SharedMemoryArchive::undo(userdata, spec);
   CheckpointLink::undo(userdata + kCheckpoint, spec.images_dir);
   PreCheckpointLinks::undo(userdata, spec.images_dir);
   return settled;
@@ -411,7 +436,9 @@ Result<bool> PodmanRuntime::settle_restore(const RestoreSpec& spec, std::int64_t
   const std::optional<PodmanStore> store = folders_.known();
   if (!store || is_being_restored(spec.container)) return false;
   // podman would write its next checkpoint through this link, over the images.
-  CheckpointLink::undo(store->folder_of(spec.container) + kCheckpoint, spec.images_dir);
+  const std::string userdata = store->folder_of(spec.container);
+  CheckpointLink::undo(userdata + kCheckpoint, spec.images_dir);
+  SharedMemoryOfRestore::undo(userdata, spec);
   return true;
 }
 
@@ -444,19 +471,6 @@ Result<void> PodmanRuntime::may_restore(const RestoreSpec& spec) {
   return id ? Result<void>() : id.error();
 }
 
-// Removes what runc keeps of a container that has ended. podman does so after a restore that failed, but gives up after ten
-// seconds, and CRIU may need longer to end. runc would then refuse each other restore.
-void remove_stopped(const std::string& id) {
-  const std::string folder = "/run/runc/" + id;
-  std::error_code error;
-  if (!std::filesystem::exists(folder + "/state.json", error)) return;
-  if (!detach_mounts(folder + "/")) return;  // runc would delete the files below them
-  Command remove;
-  remove.words = {"runc", "delete", id};  // refuses a container that is not stopped
-  remove.timeout = std::chrono::seconds(5);
-  static_cast<void>(run_command(remove).ok());
-}
-
 Result<RestoreOutcome> PodmanRuntime::restore(const RestoreSpec& spec, const Observer& observer) {
   const Result<std::string> id = restorable(spec);
   if (!id) {
@@ -479,15 +493,21 @@ Result<RestoreOutcome> PodmanRuntime::restore(const RestoreSpec& spec, const Obs
     words.insert(words.begin() + after_flags, {"--conmon", monitor->path()});
   }
   // podman gives up if its conmon is killed. CRIU is found by its log, so end it before the log is moved.
-  restore.run = [run = std::move(restore.run), id = *id,
-                 log = restore.growing_log](const Command& limits) {
+  restore.cgroups = cgroups_of(*id);
+  restore.run = [this, run = std::move(restore.run), id = *id, log = restore.growing_log,
+                 store = *store, cgroups = restore.cgroups](const Command& limits) {
     Result<CommandOutcome> outcome = run(limits);
+    const bool taken = outcome && outcome->exit_status != 0 &&
+                       outcome->errors.find(kRunsAlready) != std::string::npos;
+    if (taken && store.pid_of(id) == 0 && processes_of_cgroups(cgroups).empty()) {
+      end_stale_container(id, [this](auto words) { return command(std::move(words)); });
+      outcome = run(limits);
+    }
     if (outcome && outcome->exit_status != 0) end_orphaned_restore(id, log);
     return outcome;
   };
   restore.images_dir = spec.images_dir;
-  restore.says_taken = "container state improper";  // it runs: somebody else has started it
-  restore.cgroups = cgroups_of(*id);
+  restore.says_taken = kRunsAlready;
   if (Result<void> removed =
           remove_killed_restore(*id, "/run/runc/" + *id, restore.cgroups, userdata);
       !removed) {
@@ -499,13 +519,14 @@ Result<RestoreOutcome> PodmanRuntime::restore(const RestoreSpec& spec, const Obs
   if (Result<void> made = link.made(); !made) {
     return made.error();
   }
-  if (!copy_if_disks_answer(spec.work_dir + kSharedMemory, userdata + kSharedMemory)) {
-    return Error{Code::unavailable, "restore container " + name_of_container(spec) +
-                                        ": the disk of " + spec.work_dir +
-                                        " does not answer; nothing was restored"};
+  const SharedMemoryOfRestore shared_memory(userdata, spec);
+  if (Result<void> made = shared_memory.made(); !made) {
+    return Error{made.error().code,
+                 "restore container " + name_of_container(spec) + ": " + made.error().message};
   }
   Result<RestoreOutcome> outcome = restore_container(spec, std::move(restore), observer);
   if (!outcome) return outcome;
+  if (!shared_memory.fault().empty()) outcome->warnings.push_back(shared_memory.fault());
   outcome->runtime_time_ns = runtime_time_ns(said, "runtime_restore_duration");
   const Result<Container> container = find(*id);
   if (!container) {

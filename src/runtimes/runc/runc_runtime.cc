@@ -472,7 +472,14 @@ Result<DumpOutcome> RuncRuntime::dump(const DumpSpec& spec, const Observer& obse
   checkpoint.images_dir = spec.images_dir;
   checkpoint.log_path = spec.work_dir + kCriuLog;
   checkpoint.stats_path = spec.work_dir + "/stats-dump";
-  return dump_container(spec, std::move(checkpoint), observer);
+  Result<DumpOutcome> outcome = dump_container(spec, std::move(checkpoint), observer);
+  const std::string folder = folder_of(spec.container);
+  std::error_code error;
+  if (outcome && !spec.leave_running && std::filesystem::exists(folder, error)) {
+    outcome->warnings.push_back("runc could not remove " + folder + ": runc delete " +
+                                spec.container + " before you restore it");
+  }
+  return outcome;
 }
 
 Result<void> RuncRuntime::settle_dump(const DumpSpec& spec) {
