@@ -102,6 +102,39 @@ TEST_F(PodmanStorageTest, WhatPodmanCannotArchiveIsArchivedByKymod) {
   expect_restored_with_shared_memory(directory);
 }
 
+// Neither podman nor kymod can write the archive. The processes are whole, so the checkpoint can be restored.
+TEST_F(PodmanStorageTest, WithoutAnArchiveTheDumpSaysSoAndTheRestIsRestored) {
+  const std::string archive = userdata_ + "/devshm-checkpoint.tar";
+  const std::string place = folder_.path() + "/place";
+  // CRIU is started more than once.
+  criu_.let_do("if [ ! -e " + place + " ]; then p=$(readlink " + archive + "); printf %s $p > " +
+               place + "; chattr +i $p; ln -sfn /dev/full " + archive + "; fi");
+  const std::string directory = folder_.path() + "/c";
+  const Outcome dumped = dump(directory);
+  criu_.mend();
+  fs::remove(archive);
+  EXPECT_EQ(run({"chattr", "-i", read_file(place)}).exit_code, 0);
+  EXPECT_EQ(dumped.exit_code, 1);
+  EXPECT_NE(dumped.err.find("the files of the container's /dev/shm could not be saved: "),
+            std::string::npos)
+      << dumped.err;
+  ASSERT_TRUE(eventually([&] {
+    return kymod_->kymo_json({"checkpoints"}).at(0)["state"] == "complete";
+  })) << kymod_->log();
+  const json listed = kymod_->kymo_json({"checkpoints"}).at(0);
+  EXPECT_NE(
+      listed["error"].get<std::string>().find("the files of the container's /dev/shm are lost"),
+      std::string::npos)
+      << listed;
+  EXPECT_EQ(kymod_->job("job")["state"], "dumped");
+  EXPECT_EQ(kymod_->kymo({"verify", directory}).exit_code, 1);
+  const Outcome restored = kymod_->kymo({"restore", directory});
+  ASSERT_EQ(restored.exit_code, 0) << restored.err;
+  EXPECT_NE(restored.err.find("the container's /dev/shm is empty, because "), std::string::npos)
+      << restored.err;
+  EXPECT_TRUE(counts_on(root_));
+}
+
 TEST_F(PodmanStorageTest, ACheckpointWithoutRoomForTheArchiveIsRefused) {
   const SmallDisk small(folder_.path() + "/small", "size=2m,mode=700");
   const Outcome refused = dump(folder_.path() + "/small/c");
