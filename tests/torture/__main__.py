@@ -59,6 +59,7 @@ class Torture:
 
     def dump(self, subject):
         words, place, leave = deeds.dump_words(self.world, subject)
+        subject.restore_was_ended = False
         disturbance, code, said = self.send(subject, words)
         self.checks.count("dumps" if code == 0 else "dumps that failed", subject)
         if code == 0:
@@ -90,6 +91,8 @@ class Torture:
         if subject.checkpoint is None:
             self.checks.has_not_gone_back(subject, before)
             self.checks.delete(keeper, place)
+        else:
+            subject.restore_was_ended = True
 
     def freeze(self, subject):
         frozen = subject.kymod.kymo("freeze", subject.runtime, subject.name)

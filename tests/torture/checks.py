@@ -79,7 +79,7 @@ class Checks:
     def lost_in_restore(self, subject, undisturbed):
         """If a restore is ended after the network was unblocked, the connection is closed and cannot be restored."""
         self.count("connections lost in a restore", subject)
-        if undisturbed:
+        if undisturbed and not subject.restore_was_ended:
             self.violated(f"{subject.name} has lost its connection in a restore")
 
     def check_all(self):

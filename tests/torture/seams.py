@@ -226,8 +226,10 @@ class Seams:
             self.checks.has_not_gone_back(subject, before)
             if place.exists():
                 self.checks.delete(keeper, place)
-        elif not (answer := subject.kymod.kymo("verify", subject.checkpoint)):
-            self.checks.violated(f"{subject.checkpoint} is not whole: {answer.out} {answer.err}")
+        else:
+            subject.restore_was_ended = True
+            if not (answer := subject.kymod.kymo("verify", subject.checkpoint)):
+                self.checks.violated(f"{subject.checkpoint} is not whole: {answer.out} {answer.err}")
         if subject.lost_connection():
             self.checks.lost_in_restore(subject, undisturbed)
 

@@ -52,6 +52,7 @@ class Subject:
         # The name that kymo uses for this kind.
         self.runtime = "process" if kind == "connection" else kind
         self.is_container = self.runtime != "process"
+        self.restore_was_ended = False  # since its last dump, so its connection may be closed
         self.connections = 1  # the number of connections that it has made, if it has one
         self.started = self.kymod.kymo("run", *getattr(self, f"_{kind}")())
         if kind == "containerd":
