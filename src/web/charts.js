@@ -18,6 +18,11 @@ const LABELS = "12px system-ui, sans-serif";
 const BESIDE_LABEL = 18;
 const NARROW_AXIS = 84;
 const WIDE_AXIS = 112;
+// Around the plot, in pixels: above, right, below and left, where uPlot leaves space if there is no axis of values. The
+// others are fixed, so that the height of a plot does not depend on that axis: uPlot lays out a chart at most three times,
+// and the last time it must already know the labels that it draws.
+/** @type {uPlot.Padding} */
+const PADDING = [17, 25, 0, null];
 
 /**
  * The width of the longest of these labels, in pixels.
@@ -101,7 +106,7 @@ export class Chart {
     const rate = board.asRate(this.indices[0]);
     const axis = { font: LABELS, stroke: css("--quiet"), grid: { stroke: css("--line"), width: 1 }, ticks: { stroke: css("--line"), width: 1 } };
     const made = new uPlot({
-      width: this.width(), height: HEIGHT,
+      width: this.width(), height: HEIGHT, padding: PADDING,
       cursor: { sync: { key: "kymo" }, drag: { x: true, y: false, setScale: false }, points: { show: false } },
       legend: { show: false },
       scales: { x: { time: false, range: () => [view.from, view.to] }, ...(board.source.fromZero ? { y: { range: (_, __, most) => [0, most > 0 ? most * 1.1 : 1] } } : {}) },
