@@ -43,11 +43,15 @@ async function open(url, width) {
   return page;
 }
 
-// Fails if a label is cut, or if the page has no label like one of these.
+// Waits until the page has drawn labels like each of these. Fails if one of all its labels is cut.
 async function assertWhole(page, wanted) {
-  const { texts, cut } = await labels(page);
-  for (const one of wanted) assert.ok(texts.some((text) => one.test(text)), `${one} in ${JSON.stringify([...new Set(texts)])}`);
-  assert.deepStrictEqual(cut, []);
+  const texts = new Set();
+  await until(`labels like ${wanted.join(" ")}`, async () => {
+    const drawn = await labels(page);
+    assert.deepStrictEqual(drawn.cut, []);
+    drawn.texts.forEach((text) => texts.add(text));
+    return wanted.every((one) => [...texts].some((text) => one.test(text)));
+  });
 }
 
 // Writes a recording with a chart for each unit, kind and size of values that a column can have.
