@@ -18,6 +18,16 @@ const LABELS = "12px system-ui, sans-serif";
 const BESIDE_LABEL = 18;
 const NARROW_AXIS = 84;
 const WIDE_AXIS = 112;
+const TIME_LABEL = 72; // the width of a label of the time axis, in pixels, like "1122.5 ms" or "12.3456 s"
+
+/**
+ * The space around the plot, in pixels: above, right (half of the last label of the time axis), below and left, where uPlot
+ * leaves space if there is no axis of values. The others are fixed, so that the height of a plot does not depend on that
+ * axis: uPlot lays out a chart at most three times, and the last time it must already know the labels that it draws.
+ * @param {number} label the width of a label of the time axis
+ * @returns {uPlot.Padding}
+ */
+const padding = (label) => [17, label / 2, 0, null];
 
 /**
  * The width of the longest of these labels, in pixels.
@@ -99,14 +109,15 @@ export class Chart {
     const { view } = board;
     const unit = this.columns[0].unit;
     const rate = board.asRate(this.indices[0]);
+    const space = board.source.labelWidth ?? TIME_LABEL;
     const axis = { font: LABELS, stroke: css("--quiet"), grid: { stroke: css("--line"), width: 1 }, ticks: { stroke: css("--line"), width: 1 } };
     const made = new uPlot({
-      width: this.width(), height: HEIGHT,
+      width: this.width(), height: HEIGHT, padding: padding(space),
       cursor: { sync: { key: "kymo" }, drag: { x: true, y: false, setScale: false }, points: { show: false } },
       legend: { show: false },
       scales: { x: { time: false, range: () => [view.from, view.to] }, ...(board.source.fromZero ? { y: { range: (_, __, most) => [0, most > 0 ? most * 1.1 : 1] } } : {}) },
       axes: [
-        { ...axis, ...(board.source.steps ? { incrs: board.source.steps } : {}), space: board.source.labelWidth || 50, values: (_, ticks, __, ___, step) => board.source.instants(ticks, step) },
+        { ...axis, ...(board.source.steps ? { incrs: board.source.steps } : {}), space, values: (_, ticks, __, ___, step) => board.source.instants(ticks, step) },
         { ...axis, ...(unit === "bytes" ? { incrs: BINARY_STEPS } : {}), size: (_, texts) => this.axisWidth(texts ?? []), values: (_, ticks) => ticks.map((v) => written(v, unit, rate, true)) },
       ],
       series: [{}, ...this.indices.map((_, k) => ({

@@ -134,3 +134,25 @@ exports.assertFitsDarkPhone = async (page) => {
   assert.ok(full <= inner, `${page.url()}: ${full} > ${inner}`);
   assert.strictEqual(await page.evaluate(() => getComputedStyle(document.body).backgroundColor), "rgb(17, 17, 19)");
 };
+
+// Labels of charts are text on a canvas, which cannot be asked for. Notes each one that the pages of this context draw from now on.
+exports.noteLabels = (context) => context.addInitScript(() => {
+  const { fillText } = CanvasRenderingContext2D.prototype;
+  window.labels = [];
+  CanvasRenderingContext2D.prototype.fillText = function (text, x, y, ...more) {
+    const { actualBoundingBoxLeft, actualBoundingBoxRight } = this.measureText(text);
+    const at = this.getTransform().e + x;
+    if (this.canvas.closest(".uplot") !== null) {
+      window.labels.push({ text, left: at - actualBoundingBoxLeft, right: at + actualBoundingBoxRight, width: this.canvas.width, chart: this.canvas.closest(".chart")?.ariaLabel });
+    }
+    return fillText.call(this, text, x, y, ...more);
+  };
+});
+
+// The labels that a page has drawn since the last call: {texts, cut}, with those that a side of their canvas cuts.
+exports.labels = async (page) => {
+  await exports.settled(page);
+  const all = (await Promise.all(page.frames().map((frame) => frame.evaluate(() => window.labels.splice(0))))).flat();
+  const cut = all.filter((one) => one.left < 0 || one.right > one.width);
+  return { texts: all.map((one) => one.text), cut: [...new Set(cut.map((one) => `${one.chart}: ${one.text}: ${one.left.toFixed(1)} to ${one.right.toFixed(1)} of ${one.width}`))] };
+};
