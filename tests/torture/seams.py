@@ -192,7 +192,7 @@ class Seams:
     def _copy(self, place):
         copy = self.world.new_place("plain")
         # Without the recordings, which kymod may still write.
-        shutil.copytree(place, copy, ignore=shutil.ignore_patterns("recordings"))
+        shutil.copytree(place, copy, ignore=shutil.ignore_patterns("recordings", "*.sock"))
         return copy
 
     @staticmethod
