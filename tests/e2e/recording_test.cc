@@ -115,7 +115,9 @@ TEST(RecordingTest, WhatHappensInsideIsSeenAsItHappens) {
   tell_moving("restore of a process", dir + "/recordings/restore.tsv", restore);
   const auto columns = read_recording(dir + "/recordings/restore.tsv");
   EXPECT_EQ(columns.at("target_running").back(), 1U);
-  EXPECT_GE(columns.at("target_resident_bytes").back(), 512U << 20U)
+  // The kernel counts resident pages for each CPU, and adds them up in batches, so its figure is short of some pages.
+  constexpr std::uint64_t kUncounted = 4U << 20U;
+  EXPECT_GE(columns.at("target_resident_bytes").back(), (512U << 20U) - kUncounted)
       << "the memory must be restored";
   EXPECT_GT(restore["about"]["inside"]["readings"], 2);
   const auto during = read_recording(dir + "/recordings/dump.tsv");

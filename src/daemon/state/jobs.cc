@@ -423,33 +423,46 @@ void Jobs::show_pending(const store::Job& job, const store::Checkpoint* open, v1
 void Jobs::release(const std::string& id) noexcept {
   const Scope scope("look after jobs", {.category = "store"});
   try {
-    std::optional<Ended> ended;
     {
       const std::lock_guard lock(mutex_);
       const auto held = held_.find(id);
       if (held != held_.end() && --held->second.times == 0) {
-        ended = held->second.ended;
+        const std::optional<Ended> ended = held->second.ended;
         held_.erase(held);
+        if (ended) note_end(*ended);
+        for (const Ended& early : std::exchange(early_ends_, {})) note_end(early);
       }
     }
-    if (ended) exited(ended->process, ended->wait_status);
     refresh();
   } catch (...) {  // out of memory: the next refresh(), a second later, tries again
   }
 }
 
 void Jobs::exited(const runtime::ProcessId& process, int wait_status) {
-  const std::optional<store::Job> job = of_process(process);
-  if (!job) return;
   {
     const std::lock_guard lock(mutex_);
-    if (const auto held = held_.find(job->id); held != held_.end()) {
-      held->second.ended = {process, wait_status};
-    } else {
-      mark_exited(*job, wait_status);
-    }
+    note_end({process, wait_status});
   }
   refresh();
+}
+
+// Stores how a process ended, or keeps that until the job that has it, or will have it, is no longer held. The caller
+// holds mutex_.
+void Jobs::note_end(const Ended& ended) {
+  if (const std::optional<store::Job> job = of_process(ended.process); !job) {
+    if (is_any_started()) early_ends_.push_back(ended);
+  } else if (const auto held = held_.find(job->id); held != held_.end()) {
+    held->second.ended = ended;
+  } else {
+    mark_exited(*job, ended.wait_status);
+  }
+}
+
+// Whether a job is being given a process, which it may not have in the store yet. The caller holds mutex_.
+bool Jobs::is_any_started() const {
+  return std::any_of(held_.begin(), held_.end(), [](const auto& held) {
+    return held.second.doing == Doing::start || held.second.doing == Doing::restore;
+  });
 }
 
 void Jobs::retry_unstored() {

@@ -115,19 +115,22 @@ class Jobs {
   void retry_unstored();
 
  private:
+  struct Ended {
+    runtime::ProcessId process;
+    int wait_status = 0;
+  };
+
   Result<void> store_started_container(store::Job& job, runtime::Runtime& runtime,
                                        ContainerOf container);
   void release(const std::string& id) noexcept;
+  void note_end(const Ended& ended);
+  [[nodiscard]] bool is_any_started() const;
   Result<void> reserve(store::Job& job, const std::string& base);
   void mark_exited(store::Job job, std::optional<int> wait_status);
   bool follow_container(store::Job job);
   [[nodiscard]] std::optional<Doing> doing_with(const std::string& id);
   void show_pending(const store::Job& job, const store::Checkpoint* open, v1::Job& out);
 
-  struct Ended {
-    runtime::ProcessId process;
-    int wait_status = 0;
-  };
   struct Held {
     int times = 0;
     Doing doing = Doing::start;  // the newest
@@ -141,6 +144,8 @@ class Jobs {
   std::mutex mutex_;
   std::size_t unstored_ = 0;          // the number that retry_unstored() logged last
   std::map<std::string, Held> held_;  // by id
+  // Processes that ended before the store knew whose they are, while some job was given a process.
+  std::vector<Ended> early_ends_;
 };
 
 // A job in the form of the API, without its container.
