@@ -50,6 +50,37 @@ auto within(std::chrono::milliseconds patience, Ask ask) -> std::optional<declty
   return std::exchange(shared->answer, std::nullopt);
 }
 
+// A place that may not answer, such as a disk. While a question that was given up still waits there, no other one is
+// asked, so that questions which come every second do not pile up.
+//
+// Threads:   any.
+// Ownership: a question that waits may outlive this object.
+class SilentPlace {
+ public:
+  // Returns what `ask()` returns, or nothing as within() does, or if is_silent().
+  template <class Ask>
+  auto ask(Ask ask, std::chrono::milliseconds patience = kDiskPatience)
+      -> std::optional<decltype(ask())> {
+    if (is_silent()) return std::nullopt;
+    auto waiting = std::make_shared<bool>();
+    const std::weak_ptr<bool> seen = waiting;
+    auto answer = within(
+        patience, [ask = std::move(ask), waiting = std::move(waiting)]() mutable { return ask(); });
+    const std::lock_guard lock(mutex_);
+    if (!answer) given_up_ = seen;
+    return answer;
+  }
+  // Whether a question waits that was given up.
+  [[nodiscard]] bool is_silent() const {
+    const std::lock_guard lock(mutex_);
+    return !given_up_.expired();
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::weak_ptr<bool> given_up_;  // lives as long as that question
+};
+
 // Joins a thread that is about to end. If that takes longer than `patience`, for example because
 // the thread waits for a disk, detaches the thread. A detached thread must own everything that it
 // uses. Returns whether the thread was joined.

@@ -25,6 +25,7 @@
 #include "daemon/serve/otlp.h"
 #include "daemon/serve/service.h"
 #include "daemon/serve/unix_listener.h"
+#include "daemon/state/asked_runtimes.h"
 #include "daemon/state/cut_short.h"
 #include "daemon/state/restore_note.h"
 #include "daemon/state/state_dir.h"
@@ -102,7 +103,8 @@ struct Daemon::State {
   std::unique_ptr<ProgressBoard> progress;
   FirstRuns first_runs;
   std::optional<ForeignFiles> foreign;
-  std::unique_ptr<runtime::Runtimes> runtimes;
+  std::shared_ptr<runtime::Runtimes> runtimes;
+  std::optional<AskedRuntimes> asked;
   std::unique_ptr<UnconfirmedDumps> unconfirmed;
   StackCollectors stacks;
   KernelView kernel;
@@ -162,10 +164,9 @@ Result<void> Daemon::State::open_store() {
   if (Result<void> ok = remove_unlisted_folders(*store, config.state_dir); !ok) return ok;
   settle_old_scratch(*store);
   if (Result<void> ok = finish_deletions_soon(); !ok) return ok;
-  jobs = std::make_unique<Jobs>(*store, *metrics, config.state_dir,
-                                [this](const ContainerOf& container) {
-                                  return runtimes->of(container.kind).process_of(container.id);
-                                });
+  jobs = std::make_unique<Jobs>(
+      *store, *metrics, config.state_dir,
+      [this](const ContainerOf& container) { return asked->process_of(container); });
   settle_restore = [this](runtime::Kind kind, const runtime::RestoreSpec& spec,
                           std::int64_t began_unix_ns) {
     return runtimes->of(kind).settle_restore(spec, began_unix_ns);
@@ -203,7 +204,8 @@ void Daemon::State::make_runtimes() {
   settings.runc_root = config.runc_root;
   settings.state_dir = config.state_dir;
   settings.podman_flags = config.podman_flags;
-  runtimes = std::make_unique<runtime::Runtimes>(settings);
+  runtimes = std::make_shared<runtime::Runtimes>(settings);
+  asked.emplace(runtimes, config.runc_root);
 }
 
 // This kymod has the state directory for itself by now, so a ring that no recorder holds belongs to

@@ -75,14 +75,16 @@ Result<std::optional<ContainerOf>> JobContainers::of(const std::string& job_id) 
   return known_.emplace(job_id, read(job_id)).first->second;
 }
 
-std::optional<runtime::ProcessId> JobContainers::process_of(const std::string& job_id) {
+Result<std::optional<runtime::ProcessId>> JobContainers::process_of(const std::string& job_id) {
   const Result<std::optional<ContainerOf>> container = of(job_id);
-  if (!process_of_ || !container || !*container) return std::nullopt;
-  return process_of_(**container);
+  if (!container || !*container) return std::optional<runtime::ProcessId>();
+  return process_of(**container);
 }
 
-std::optional<runtime::ProcessId> JobContainers::process_of(const ContainerOf& container) const {
-  return process_of_ ? process_of_(container) : std::nullopt;
+Result<std::optional<runtime::ProcessId>> JobContainers::process_of(
+    const ContainerOf& container) const {
+  if (!process_of_) return std::optional<runtime::ProcessId>();
+  return process_of_(container);
 }
 
 void JobContainers::forget(const std::string& job_id) {

@@ -26,8 +26,9 @@ struct ContainerOf {
 class JobContainers {
  public:
   // Returns the first process of a container, or nothing if it does not run. It is called every
-  // second, so it must be cheap.
-  using ProcessOf = std::function<std::optional<runtime::ProcessId>(const ContainerOf&)>;
+  // second, so it must be cheap, and it must not wait long for an answer.
+  // Errors: unavailable: what was asked does not answer. The message is a clause that says so.
+  using ProcessOf = std::function<Result<std::optional<runtime::ProcessId>>(const ContainerOf&)>;
 
   JobContainers(std::string state_dir, ProcessOf process_of)
       : state_dir_(std::move(state_dir)), process_of_(std::move(process_of)) {}
@@ -42,9 +43,11 @@ class JobContainers {
   Result<std::optional<ContainerOf>> of(const std::string& job_id);
   // Returns the first process of the job's container. Returns nothing if the job is no container or
   // the container does not run.
-  std::optional<runtime::ProcessId> process_of(const std::string& job_id);
+  // Errors: those of ProcessOf.
+  Result<std::optional<runtime::ProcessId>> process_of(const std::string& job_id);
   // The same of a container that may be no job.
-  [[nodiscard]] std::optional<runtime::ProcessId> process_of(const ContainerOf& container) const;
+  [[nodiscard]] Result<std::optional<runtime::ProcessId>> process_of(
+      const ContainerOf& container) const;
   void forget(const std::string& job_id);
 
  private:

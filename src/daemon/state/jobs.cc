@@ -373,6 +373,10 @@ std::vector<v1::Job> Jobs::list() {
     out.push_back(view(job, last[job.id]));
     out.back().set_last_failure(failure[job.id]);
     show_pending(job, open[job.id], out.back());
+    if (const std::string why = why_not_known(job.id);
+        !why.empty() && out.back().pending().empty()) {
+      out.back().set_pending("not known whether it was started or restored meanwhile: " + why);
+    }
     if (job.state == store::JobState::running && job.pid > 0) {
       out.back().set_frozen(runtime::is_frozen(job.pid));
       show_held(job.pid, out.back());
@@ -393,6 +397,12 @@ std::optional<Jobs::Doing> Jobs::doing_with(const std::string& id) {
   const std::lock_guard lock(mutex_);
   const auto held = held_.find(id);
   return held == held_.end() ? std::nullopt : std::optional(held->second.doing);
+}
+
+std::string Jobs::why_not_known(const std::string& id) {
+  const std::lock_guard lock(mutex_);
+  const auto found = not_known_.find(id);
+  return found == not_known_.end() ? std::string() : found->second;
 }
 
 // Says what goes on with a job at this moment. While a dump holds it, the store still says that it runs. `open`: the
@@ -482,6 +492,7 @@ void Jobs::retry_unstored() {
 void Jobs::refresh() {
   const std::lock_guard lock(mutex_);
   std::uint64_t running = 0;
+  not_known_.clear();
   for (const store::Job& job : store_.jobs()) {
     const bool ran = job.state == store::JobState::running;
     const bool is_held = held_.count(job.id) != 0;
@@ -497,12 +508,13 @@ void Jobs::refresh() {
 // If the container of this job runs, updates the job with its process and returns true. If several
 // jobs have this container, that applies only to the newest job.
 bool Jobs::follow_container(store::Job job) {
-  const auto process = containers_.process_of(job.id);
-  if (!process) return false;
+  const Result<std::optional<runtime::ProcessId>> process = containers_.process_of(job.id);
+  if (!process) not_known_[job.id] = process.error().message;
+  if (!process || !*process) return false;
   const Result<std::optional<ContainerOf>> container = containers_.of(job.id);
   const std::optional<store::Job> newest = of_container(**container);
   if (!newest || newest->id != job.id) return false;
-  give_process(job, *process);
+  give_process(job, **process);
   job.state = store::JobState::running;
   job.exit_status.reset();
   store_.note_job(job);

@@ -107,7 +107,7 @@ class Jobs {
   // The runtime calls this when a process that it watches has ended.
   void exited(const runtime::ProcessId& process, int wait_status);
   // Finds out which jobs still run. If somebody started or restored the container of a job without
-  // kymod, the job runs again, with the process that the container has now.
+  // kymod, the job runs again, with the process that the container has now. If that cannot be found out, list() says so.
   void refresh();
   // Tries again to store the changes for which the disk had no room, and logs when their number
   // changes.
@@ -129,6 +129,7 @@ class Jobs {
   void mark_exited(store::Job job, std::optional<int> wait_status);
   bool follow_container(store::Job job);
   [[nodiscard]] std::optional<Doing> doing_with(const std::string& id);
+  [[nodiscard]] std::string why_not_known(const std::string& id);
   void show_pending(const store::Job& job, const store::Checkpoint* open, v1::Job& out);
 
   struct Held {
@@ -146,6 +147,8 @@ class Jobs {
   std::map<std::string, Held> held_;  // by id
   // Processes that ended before the store knew whose they are, while some job was given a process.
   std::vector<Ended> early_ends_;
+  // By id: why the last refresh() could not tell whether the job's container runs.
+  std::map<std::string, std::string> not_known_;
 };
 
 // A job in the form of the API, without its container.

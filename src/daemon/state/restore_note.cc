@@ -158,11 +158,13 @@ std::optional<SettledRestore> settle_container_restore(store::Store& store, Jobs
   spec.work_dir = note.value("work", "");
   spec.container = note.value("container", "");
   spec.bundle = note.value("bundle", "");
-  const Result<bool> settled = settle_it(*kind, spec, began_unix_ns(note));
+  Result<bool> settled = settle_it(*kind, spec, began_unix_ns(note));
   if (settled && *settled) {
     const auto process = jobs.containers().process_of(ContainerOf{*kind, spec.container});
+    if (!process) settled = process.error();
     // An older process is that of a container which the restore did not make.
-    out.runs = process && process->start_ticks >= note.value("began_ticks", std::uint64_t{0});
+    out.runs = process && *process &&
+               (*process)->start_ticks >= note.value("began_ticks", std::uint64_t{0});
   }
   if (settled && !out.runs && may_go_on(*kind, *settled, open)) {
     open.said.clear();

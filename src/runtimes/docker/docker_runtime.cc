@@ -62,6 +62,9 @@ class DockerRuntime : public Runtime {
   Result<ProcessId> run(const RunSpec& spec) override;
   Result<Container> find(const std::string& container) override;
   std::optional<ProcessId> process_of(const std::string& id) override;
+  [[nodiscard]] bool is_silent() const override {
+    return std::chrono::steady_clock::now() < hangs_until_.load(std::memory_order_relaxed);
+  }
   Result<std::optional<CriuProgram>> fixed_criu() override;
   Result<void> may_dump(const DumpSpec& spec) override;
   Result<void> may_restore(const RestoreSpec& spec) override;
