@@ -43,19 +43,19 @@ class OutsideBench(Bench):
 
 def standstill(recording):
     """The longest time in nanoseconds in which the counter `ticks` did not change, from the first to the last row with
-    one value."""
+    one value. Two rows alone are a gap in the recording, because no tick was taken between them."""
     lines = (line.split("\t") for line in recording.read_text().splitlines())
     header = next(lines)
-    at, longest, rows_in_it, first, rows, value = header.index("ticks"), 0, 0, 0, 0, None
+    at, longest, stood_at, first, rows, value = header.index("ticks"), 0, None, 0, 0, None
     for line in lines:
         now, ticks = int(line[0]), int(line[at])
         if ticks != value:
             first, rows, value = now, 0, ticks
         rows += 1
-        if now - first > longest:
-            longest, rows_in_it, stood_at = now - first, rows, ticks
-    if rows_in_it < 3 or value == stood_at:
-        sys.exit(f"outside_downtime: {rows_in_it} rows were taken while it stood still, and it counts {'' if value != stood_at else 'not '}on")
+        if rows >= 3 and now - first > longest:
+            longest, stood_at = now - first, ticks
+    if stood_at in (None, value):
+        sys.exit("outside_downtime: " + ("no rows were taken while it stood still" if stood_at is None else "it does not count on"))
     return longest
 
 
