@@ -80,7 +80,6 @@ WHY_MISSED = [
      "The processes beside it never wait for each other."),
     ("dump", "1 MiB", "kymod's own time is nearly the same for every size, so a small dump shows it most. "
      "[timing.md](timing.md) has the steps that it consists of."),
-    ("text", "formatter", "How many times faster it is depends on the CPU: 2.6 times on an Intel Xeon, about 2.4 on an AMD EPYC."),
     ("container", "own time", "It is work for the CPU, while the bare command mostly waits: with a slower CPU its share is larger. On an "
      "Intel Xeon it was 0.044."),
     ("watch", "watched", "One dump differs from the next by more than the goal: see the interval."),

@@ -1,7 +1,7 @@
 """Measures the figures about speed and cost in docs/performance.md and the README, each next to its rivals in the same run,
 and checks the data. Use a machine that does nothing else. The load and the steal time during each part are recorded.
 
-  scripts/bench                 measures every part (about 15 minutes), and writes bench/results/published.json and the
+  scripts/bench                 measures every part (about half an hour), and writes bench/results/published.json and the
                                 figures in docs/performance.md and the README
   scripts/bench PART...         measures only these parts; the others keep their figures
   scripts/bench --quick         tries every step with as little work as possible; writes only build/bench-quick.json
