@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <filesystem>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -286,14 +287,14 @@ Result<RestoreOutcome> restore_container(const RestoreSpec& spec, ContainerCall 
     return end_container_restore(log, mark, session);
   };
   LogClock clock;
-  const bool others = !processes_of_cgroups(call.cgroups).empty();
+  const std::set<std::string> others = cgroups_in_use(call.cgroups);
   const Result<CommandOutcome> done = [&] {
     const KilledCriuWatch watch(growing_log(call));
     return call_command(call, observer, clock);
   }();
   if (!done) {
     if (done.error().code != Code::already_exists) {
-      if (!others) kill_half_restored_container(call.cgroups);
+      kill_half_restored_container(call.cgroups, others);
       criu::remove_leftover_mounts(std::filesystem::path(growing_log(call)).parent_path());
     }
     add_restore_phases(call.log_path, {}, clock, observer);

@@ -38,6 +38,23 @@ bool is_in_cgroup(const std::string& text, const std::vector<std::string>& names
   return false;
 }
 
+// Calls use(process, text of its /proc/PID/cgroup) for each process whose cgroup has one of these names.
+template <typename Use>
+void for_each_in_cgroups(const std::vector<std::string>& names, const std::string& root, Use use) {
+  std::error_code error;
+  for (fs::directory_iterator entry(root, error), end; !error && entry != end;
+       entry.increment(error)) {
+    const std::string number = entry->path().filename();
+    pid_t pid = 0;
+    const auto parsed = std::from_chars(number.data(), number.data() + number.size(), pid);
+    if (parsed.ptr != number.data() + number.size()) continue;
+    const Result<std::string> cgroups = read_file(entry->path() / "cgroup");
+    if (!cgroups || !is_in_cgroup(*cgroups, names)) continue;
+    const Result<probe::Process> seen = probe::read_process(pid, root);
+    if (seen && !seen->zombie()) use(ProcessId{pid, seen->start_ticks}, *cgroups);
+  }
+}
+
 }  // namespace
 
 std::string cgroup_name(std::string_view spec, const std::string& id) {
@@ -56,28 +73,29 @@ std::string cgroup_name(std::string_view spec, const std::string& id) {
 }
 
 std::vector<ProcessId> processes_of_cgroups(const std::vector<std::string>& names,
+                                            const std::set<std::string>& others,
                                             const std::string& root) {
   std::vector<ProcessId> found;
-  std::error_code error;
-  for (fs::directory_iterator entry(root, error), end; !error && entry != end;
-       entry.increment(error)) {
-    const std::string number = entry->path().filename();
-    pid_t pid = 0;
-    const auto parsed = std::from_chars(number.data(), number.data() + number.size(), pid);
-    if (parsed.ptr != number.data() + number.size()) continue;
-    const Result<std::string> cgroups = read_file(entry->path() / "cgroup");
-    if (!cgroups || !is_in_cgroup(*cgroups, names)) continue;
-    const Result<probe::Process> seen = probe::read_process(pid, root);
-    if (seen && !seen->zombie()) found.push_back({pid, seen->start_ticks});
-  }
+  for_each_in_cgroups(names, root, [&](const ProcessId& process, const std::string& cgroups) {
+    if (others.count(cgroups) == 0) found.push_back(process);
+  });
   return found;
 }
 
-void kill_half_restored_container(const std::vector<std::string>& names) {
+std::set<std::string> cgroups_in_use(const std::vector<std::string>& names,
+                                     const std::string& root) {
+  std::set<std::string> found;
+  for_each_in_cgroups(names, root,
+                      [&](const ProcessId&, const std::string& cgroups) { found.insert(cgroups); });
+  return found;
+}
+
+void kill_half_restored_container(const std::vector<std::string>& names,
+                                  const std::set<std::string>& others) {
   using std::chrono::steady_clock;
   const auto began = steady_clock::now();
   for (;;) {
-    const std::vector<ProcessId> left = processes_of_cgroups(names);
+    const std::vector<ProcessId> left = processes_of_cgroups(names, others);
     const bool stuck = std::all_of(left.begin(), left.end(), [](const ProcessId& one) {
       return probe::waits_in_kernel(one.pid);
     });

@@ -154,7 +154,7 @@ Result<void> remove_killed_restore(const std::string& id, const std::string& usu
       return left_alone(one.pid, " in the container's cgroups is older than that");
     }
   }
-  if (!inside.empty()) kill_half_restored_container(cgroups);
+  if (!inside.empty()) kill_half_restored_container(cgroups, {});
   criu::remove_leftover_mounts(work_dir);
   for (const std::string& half : folders) {
     if (Result<void> detached = detach_mounts(half + "/"); !detached) return detached;

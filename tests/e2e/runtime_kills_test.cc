@@ -13,6 +13,7 @@
 
 #include "counted_job.h"
 #include "probe/process.h"
+#include "support/containers.h"
 
 namespace kymo::test {
 namespace {
@@ -193,6 +194,31 @@ TEST_P(StuckRestoreTest, CriuIsEndedAndItCountsOrItsCheckpointCanBeRestored) {
     EXPECT_TRUE(job.counting->copies().empty()) << answer.err;
     expect_restored(job, job.dir(), answer, number);
   }
+}
+
+// Another container's cgroup may have the same name in another place, as with containerd. Before the fix, what the killed
+// CRIU had restored ran on then, and runc did not know it.
+TEST(RuncRestoreTest, AFailedOneEndsItsProcessesBesideAnotherContainerOfTheName) {
+  KYMO_NEEDS(Kind::runc);
+  CountedJob job(Kind::runc);
+  const RuncFolder another;
+  const std::string bundle = make_bundle(another.folder(), "another", counting_command());
+  nlohmann::json spec = nlohmann::json::parse(read_file(bundle + "/config.json"));
+  spec["linux"]["cgroupsPath"] = "/kymo-another/" + job.counting->name();
+  std::ofstream(bundle + "/config.json") << spec;
+  ASSERT_TRUE(another.runc("run -d --bundle '" + bundle + "' kymo-another"));
+  ASSERT_TRUE(counts_on(bundle + "/rootfs"));
+  const std::uint64_t number = job.counting->number();
+  job.dump();
+  if (testing::Test::HasFailure()) return;
+  job.criu.break_at("post-resume", SIGKILL);
+  const Outcome answer = job.kymod->kymo({"restore", job.dir()});
+  job.criu.mend();
+  EXPECT_NE(answer.exit_code, 0) << answer.out;
+  EXPECT_TRUE(job.counting->copies().empty()) << answer.err;
+  EXPECT_TRUE(counts_on(bundle + "/rootfs"));
+  expect_restored(job, job.dir(), answer, number);
+  EXPECT_TRUE(counts_on(bundle + "/rootfs"));
 }
 
 // podman is killed, for example because the machine has no memory left, and its runc does not end by itself.

@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+#include <string>
+#include <vector>
+
 #include "support/temporary_directory.h"
 
 namespace kymo::runtime {
@@ -23,9 +27,10 @@ class ContainerProcessesTest : public ::testing::Test {
     static_cast<void>(folder_.file(number + "/status", "Name:\tsh\nUid:\t0\t0\t0\t0\n"));
     static_cast<void>(folder_.file(number + "/cmdline", "sh"));
   }
-  [[nodiscard]] std::vector<pid_t> found(const std::vector<std::string>& names) const {
+  [[nodiscard]] std::vector<pid_t> found(const std::vector<std::string>& names,
+                                         const std::set<std::string>& others = {}) const {
     std::vector<pid_t> pids;
-    for (const ProcessId& one : processes_of_cgroups(names, folder_.path())) {
+    for (const ProcessId& one : processes_of_cgroups(names, others, folder_.path())) {
       pids.push_back(one.pid);
     }
     return pids;
@@ -40,6 +45,16 @@ TEST_F(ContainerProcessesTest, ACgroupHasTheNameOfItsContainer) {
   EXPECT_EQ(found({"webs", "other"}), std::vector<pid_t>{9});
   EXPECT_TRUE(found({"eb"}).empty());
   EXPECT_TRUE(found({}).empty());
+}
+
+// With cgroups of version 1, each process has several.
+TEST_F(ContainerProcessesTest, OthersOfTheNameAreKnownByTheWholePath) {
+  const std::set<std::string> others = cgroups_in_use({"web"}, folder_.path());
+  EXPECT_EQ(others, std::set<std::string>{"1:name=systemd:/user/web\n"});
+  add(10, "1:name=systemd:/web\n");
+  add(11, "1:name=systemd:/user/web\n");
+  EXPECT_EQ(found({"web"}, others), std::vector<pid_t>{10});
+  EXPECT_EQ(found({"web"}).size(), 3U);
 }
 
 TEST_F(ContainerProcessesTest, ASpecMayNameTheCgroup) {
