@@ -222,7 +222,9 @@ void apply_resolution(const DiffValues& values, MetricDiff& diff) {
   diff.shift.low = std::min(diff.shift.low, low_after - high_before);
   diff.shift.high = std::max(diff.shift.high, high_after - low_before);
   diff.resolution = std::max(high_before - low_before, high_after - low_after);
-  const auto is_first = [&](const BucketRange& bucket) { return bucket == before.front(); };
+  const auto is_first = [&first = before.front()](const BucketRange& bucket) {
+    return bucket == first;
+  };
   diff.one_bucket = std::all_of(before.begin(), before.end(), is_first) &&
                     std::all_of(after.begin(), after.end(), is_first);
   if (diff.one_bucket && diff.verdict != DiffVerdict::not_told) diff.verdict = DiffVerdict::none;

@@ -21,7 +21,7 @@
 namespace kymo::criu {
 namespace {
 
-constexpr std::size_t kPiece = std::size_t{256} << 10;
+constexpr std::size_t kReadPiece = std::size_t{256} << 10;
 // The fifth byte of a frame of zstd (RFC 8878) and of lz4 has flags. The same bit of both says that a checksum of
 // the content follows.
 constexpr std::uint64_t kFlagsAt = 4;
@@ -66,7 +66,7 @@ class Unpacked {
 
  private:
   explicit Unpacked(std::unique_ptr<Decoder> decoder)
-      : decoder_(std::move(decoder)), piece_(kPiece) {}
+      : decoder_(std::move(decoder)), piece_(kReadPiece) {}
 
   std::unique_ptr<Decoder> decoder_;
   std::vector<char> piece_;
@@ -76,13 +76,13 @@ class Unpacked {
 };
 
 Result<void> read_through(int fd, const std::string& path, const Sink& sink) {
-  std::vector<char> piece(kPiece);
+  std::vector<char> piece(kReadPiece);
   for (;;) {
     const ssize_t got = ::read(fd, piece.data(), piece.size());
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return system_error("read " + path, errno);
     if (got == 0) return {};
-    const Result<void> taken = sink(std::span(piece.data(), static_cast<std::size_t>(got)));
+    Result<void> taken = sink(std::span(piece.data(), static_cast<std::size_t>(got)));
     if (!taken) return taken;
   }
 }
@@ -156,12 +156,12 @@ class Reading {
   }
 
   static Result<void> read_member(archive* a, const Sink& sink) {
-    std::vector<char> piece(kPiece);
+    std::vector<char> piece(kReadPiece);
     for (;;) {
       const la_ssize_t got = archive_read_data(a, piece.data(), piece.size());
       if (got < 0) return Error{Code::data_loss, said_by(a, "it cannot be read")};
       if (got == 0) return {};
-      const Result<void> taken = sink(std::span(piece.data(), static_cast<std::size_t>(got)));
+      Result<void> taken = sink(std::span(piece.data(), static_cast<std::size_t>(got)));
       if (!taken) return taken;
     }
   }
@@ -204,8 +204,8 @@ class Reading {
     const std::unique_ptr<gzFile_s, decltype(&gzclose_r)> file(gzdopen(fd.get(), "rb"), &gzclose_r);
     if (file == nullptr) return Error{Code::resource_exhausted, "gzip: out of memory"};
     static_cast<void>(fd.release());  // gzclose_r() closes it
-    gzbuffer(file.get(), kPiece);
-    std::vector<char> piece(kPiece);
+    gzbuffer(file.get(), kReadPiece);
+    std::vector<char> piece(kReadPiece);
     while (gzread(file.get(), piece.data(), static_cast<unsigned>(piece.size())) > 0) {
     }
     int error = Z_OK;

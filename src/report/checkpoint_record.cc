@@ -46,7 +46,7 @@ bool is_complete(const nlohmann::json& record, const std::string& directory) {
 std::string output_file_at(const nlohmann::json& record, const std::string& path) {
   const std::string id = kymo::text_of(member(record, "job"), "id");
   if (id.empty() || !path.starts_with('/')) return {};
-  for (const std::string name : {"stdout", "stderr"}) {
+  for (const char* const name : {"stdout", "stderr"}) {
     std::string end = "/jobs/";
     end.append(id).append("/").append(name);
     if (path.ends_with(end)) return name;

@@ -55,9 +55,9 @@ std::string folder_on_full_disk(const ContainerCall& call) {
 // What a command said of its failure, without CRIU's log. A runtime says of a CRIU that was killed only that it does not
 // answer any more.
 std::string said_by(const ContainerCall& call, const CommandOutcome& outcome) {
-  const std::string said = within(kDiskPatience, [reason = call.reason, outcome] {
-                             return reason(outcome);
-                           }).value_or("");
+  std::string said = within(kDiskPatience, [reason = call.reason, outcome] {
+                       return reason(outcome);
+                     }).value_or("");
   if (said.empty()) return "it " + outcome.ended + " and does not say why";
   if (!failures::says_criu_died(said)) return said;
   return "its CRIU was killed, or crashed, before it could say why (" + said + ")";

@@ -68,9 +68,10 @@ std::vector<prometheus::MetricFamily> FailureCounts::Collect() const {
                           const std::map<Key, std::uint64_t>& counts) {
     prometheus::MetricFamily family = metric_family(name, help, prometheus::MetricType::Counter);
     for (const auto& [what, count] : counts) {
-      add_series(family, what.first, "reason", what.second, [&](prometheus::ClientMetric& metric) {
-        metric.counter.value = static_cast<double>(count);
-      });
+      add_series(family, what.first, "reason", what.second,
+                 [value = count](prometheus::ClientMetric& metric) {
+                   metric.counter.value = static_cast<double>(value);
+                 });
     }
     return family;
   };
@@ -87,9 +88,10 @@ std::vector<prometheus::MetricFamily> FailureCounts::Collect() const {
   const std::int64_t oldest = unix_ns() - kShownFor;
   for (const auto& [what, row] : rows_) {
     if (row.last_unix_ns < oldest) continue;
-    add_series(in_a_row, what.first, "target", what.second, [&](prometheus::ClientMetric& metric) {
-      metric.gauge.value = static_cast<double>(row.refusals);
-    });
+    add_series(in_a_row, what.first, "target", what.second,
+               [refusals = row.refusals](prometheus::ClientMetric& metric) {
+                 metric.gauge.value = static_cast<double>(refusals);
+               });
   }
   add_family(std::move(in_a_row));
   return families;

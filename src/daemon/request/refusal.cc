@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <map>
+#include <ranges>
 #include <set>
 #include <utility>
 #include <vector>
@@ -89,11 +90,11 @@ void continue_refusals(store::Store& store, FailureCounts& counts) {
     };
     std::map<std::string, Row> rows;
     std::set<std::string> ended;  // the owners with a newer success
-    for (auto run = runs->rbegin(); run != runs->rend(); ++run) {
-      if (run->error.empty()) ended.insert(run->owner);
-      if (!run->refused || ended.contains(run->owner)) continue;
-      Row& row = rows[run->owner];
-      if (row.refusals++ == 0) row.last_unix_ns = run->created_unix_ns;
+    for (const store::Run& run : std::ranges::reverse_view(*runs)) {
+      if (run.error.empty()) ended.insert(run.owner);
+      if (!run.refused || ended.contains(run.owner)) continue;
+      Row& row = rows[run.owner];
+      if (row.refusals++ == 0) row.last_unix_ns = run.created_unix_ns;
     }
     for (const auto& [owner, row] : rows) {
       if (metric_target(owner).empty()) continue;

@@ -111,8 +111,9 @@ Result<OutputPiece> output_in(const Result<std::string>& answer) {
 bool is_shown(const std::string& name) {
   const std::size_t slash = name.find('/');
   if (slash == std::string::npos) return name == "checkpoint.json";
-  const std::string_view folder = std::string_view(name).substr(0, slash);
-  const std::string_view file = std::string_view(name).substr(slash + 1);
+  const std::string_view path = name;
+  const std::string_view folder = path.substr(0, slash);
+  const std::string_view file = path.substr(slash + 1);
   if (file.empty() || file.front() == '.' || file.find('/') != std::string_view::npos) return false;
   const bool statistics = file == "stats-dump" || file == "stats-restore";
   if (folder == "images") return statistics;

@@ -4,6 +4,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <ranges>
 #include <set>
 
 #include "daemon/request/run_record.h"
@@ -107,8 +108,8 @@ std::optional<store::Checkpoint> newest_of_container(store::Store& store, const 
   if (!runtime::container_name_in(text)) return std::nullopt;
   const Result<std::vector<store::Run>> runs = store.runs(text, store::RunKind::dump);
   if (!runs) return std::nullopt;
-  for (auto run = runs->rbegin(); run != runs->rend(); ++run) {  // they are the oldest first
-    Result<store::Checkpoint> checkpoint = store.checkpoint(run->checkpoint_id);
+  for (const store::Run& run : std::ranges::reverse_view(*runs)) {  // they are the oldest first
+    Result<store::Checkpoint> checkpoint = store.checkpoint(run.checkpoint_id);
     if (checkpoint) return *std::move(checkpoint);
   }
   return std::nullopt;

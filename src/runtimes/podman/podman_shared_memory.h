@@ -27,9 +27,9 @@ class PodmanSharedMemory {
   // room, in the one of the checkpoint.
   // Errors: resource_exhausted: the checkpoint has no room for it.
   [[nodiscard]] Result<std::string> place_for_archive(const DumpSpec& spec) const;
-  // Writes the archive if the one at `path` is not whole. Call it when the container has ended.
+  // Writes the archive if the one at `archive` is not whole. Call it when the container has ended.
   // Errors: data_loss: it could not be written, either.
-  [[nodiscard]] Result<void> ensure_archive(const std::string& path) const;
+  [[nodiscard]] Result<void> ensure_archive(const std::string& archive) const;
 
  private:
   struct Need {
