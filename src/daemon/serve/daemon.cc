@@ -469,10 +469,13 @@ Result<void> Daemon::run() {
   state.profiled_containers.reset();
   state.http->stop();
   const bool kept = housekeeping.stop(kDiskPatience);
+  const bool runtimes_wait = state.asked->waits();
   if (!state.progress->wait_for_threads(kDiskPatience) || !state.unconfirmed->stop(kDiskPatience) ||
-      !kept) {
-    spdlog::warn("stopped, although the disk of {} does not answer; the next kymod looks again",
-                 kept ? "a checkpoint" : "the state directory");
+      !kept || runtimes_wait) {
+    spdlog::warn("stopped, although {} does not answer; the next kymod looks again",
+                 !kept           ? "the disk of the state directory"
+                 : runtimes_wait ? "a container runtime"
+                                 : "the disk of a checkpoint");
     spdlog::default_logger()->flush();
     _exit(recorded ? 0 : 1);
   }

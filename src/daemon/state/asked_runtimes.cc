@@ -1,5 +1,6 @@
 #include "daemon/state/asked_runtimes.h"
 
+#include <algorithm>
 #include <cstddef>
 
 namespace kymo::daemon {
@@ -29,6 +30,11 @@ Result<std::optional<runtime::ProcessId>> AskedRuntimes::process_of(const Contai
   return Error{Code::unavailable, runtime::row_of(container.kind).has_bundles
                                       ? name + "'s folder " + runc_root_ + " does not answer"
                                       : name + " does not answer"};
+}
+
+bool AskedRuntimes::waits() const {
+  return std::any_of(places_.begin(), places_.end(),
+                     [](const auto& place) { return place.second.is_silent(); });
 }
 
 }  // namespace kymo::daemon

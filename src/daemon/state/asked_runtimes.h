@@ -28,6 +28,9 @@ class AskedRuntimes {
   // Threads: blocks for at most kDiskPatience.
   Result<std::optional<runtime::ProcessId>> process_of(const ContainerOf& container);
 
+  // Whether a question still waits that was given up. Its thread uses the runtimes, and these use what they report to.
+  [[nodiscard]] bool waits() const;
+
  private:
   const std::shared_ptr<runtime::Runtimes> runtimes_;
   const std::string runc_root_;
