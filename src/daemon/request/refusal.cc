@@ -1,8 +1,8 @@
 #include "daemon/request/refusal.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <map>
-#include <ranges>
 #include <set>
 #include <utility>
 #include <vector>
@@ -90,12 +90,12 @@ void continue_refusals(store::Store& store, FailureCounts& counts) {
     };
     std::map<std::string, Row> rows;
     std::set<std::string> ended;  // the owners with a newer success
-    for (const store::Run& run : std::ranges::reverse_view(*runs)) {
+    std::for_each(runs->rbegin(), runs->rend(), [&](const store::Run& run) {
       if (run.error.empty()) ended.insert(run.owner);
-      if (!run.refused || ended.contains(run.owner)) continue;
+      if (!run.refused || ended.contains(run.owner)) return;
       Row& row = rows[run.owner];
       if (row.refusals++ == 0) row.last_unix_ns = run.created_unix_ns;
-    }
+    });
     for (const auto& [owner, row] : rows) {
       if (metric_target(owner).empty()) continue;
       counts.continue_row(store::name_of(kind), owner, row.refusals, row.last_unix_ns);

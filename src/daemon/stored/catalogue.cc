@@ -1,10 +1,10 @@
 #include "daemon/stored/catalogue.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <ranges>
 #include <set>
 
 #include "daemon/request/run_record.h"
@@ -108,8 +108,8 @@ std::optional<store::Checkpoint> newest_of_container(store::Store& store, const 
   if (!runtime::container_name_in(text)) return std::nullopt;
   const Result<std::vector<store::Run>> runs = store.runs(text, store::RunKind::dump);
   if (!runs) return std::nullopt;
-  for (const store::Run& run : std::ranges::reverse_view(*runs)) {  // they are the oldest first
-    Result<store::Checkpoint> checkpoint = store.checkpoint(run.checkpoint_id);
+  for (std::size_t left = runs->size(); left > 0; --left) {  // the oldest is the first
+    Result<store::Checkpoint> checkpoint = store.checkpoint((*runs)[left - 1].checkpoint_id);
     if (checkpoint) return *std::move(checkpoint);
   }
   return std::nullopt;
