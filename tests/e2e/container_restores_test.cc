@@ -207,6 +207,31 @@ TEST(ContainerRestoresTest, AFolderThatContainerdHasKeptIsExplained) {
   EXPECT_EQ(containerd.status("kymo-web"), "RUNNING");
 }
 
+// Before the fix, each restore was refused: "task kymo-web: already exists". It was found when kymod was killed while it
+// deleted the task: the shim had then deleted it, and containerd did not know.
+TEST(ContainerRestoresTest, AShimWhoseTaskWasDeletedIsEnded) {
+  KYMO_NEEDS_CONTAINERD();
+  Containerd containerd(fs::path(criu_path()).parent_path());
+  Kymod kymod;
+  kymod.start();
+  std::vector<std::string> run{"run",      "containerd", "--name",
+                               "kymo-web", "--",         Containerd::image()};
+  for (const std::string& word : counting_command()) run.push_back(word);
+  static_cast<void>(kymod.kymo_json(run));
+  const std::string dir = kymod.path("one");
+  static_cast<void>(
+      kymod.kymo_json({"dump", "containerd", "kymo-web", "--dir", dir, "--leave-running"}));
+  const std::string killed = containerd.ctr("tasks kill --signal KILL kymo-web");
+  ASSERT_TRUE(eventually([&] { return containerd.status("kymo-web") == "STOPPED"; })) << killed;
+  const std::string bundle = containerd.state() + "/io.containerd.runtime.v2.task/default/kymo-web";
+  const Outcome deleted = test::run({"python3", DELETE_IN_SHIM, bundle, "kymo-web"});
+  ASSERT_EQ(deleted.exit_code, 0) << deleted.err;
+  ASSERT_EQ(containerd.status("kymo-web"), "") << deleted.out;
+  const Outcome restored = kymod.kymo({"restore", dir});
+  EXPECT_EQ(restored.exit_code, 0) << restored.err;
+  EXPECT_EQ(containerd.status("kymo-web"), "RUNNING");
+}
+
 // The restore was refused, but the dump did not say so.
 TEST(ContainerRestoresTest, ARecordThatRuncCouldNotRemoveIsNamedByTheDump) {
   KYMO_NEEDS_RUNC();

@@ -1,11 +1,15 @@
 #include "runtimes/containerd/containerd_runtime.h"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
+#include "base/file.h"
 #include "kymo/scope.h"
 #include "probe/process.h"
 #include "runtime/aftermath.h"
@@ -90,13 +94,37 @@ std::optional<ProcessId> running(const Result<std::optional<ContainerdTask>>& ta
   return process.start_ticks == 0 ? std::nullopt : std::optional(process);
 }
 
+// Whether a task of this name was deleted, and only its shim is left. If the client that deletes a task is killed
+// meanwhile, containerd 1.6 keeps the shim, says that there is no task, and then refuses a new one: "already exists". The
+// shim writes init.pid when it has made a container, and containerd knows its task from then on.
+bool only_shim_is_left(const ContainerdName& name) {
+  for (const pid_t one : probe::all_processes()) {
+    const Result<probe::Process> seen = probe::read_process(one);
+    if (!seen || !seen->name.starts_with("containerd-shim")) continue;
+    const std::vector<std::string>& words = seen->command;
+    const auto tells = [&](const char* option, const std::string& value) {
+      const auto found = std::find(words.begin(), words.end(), option);
+      return found != words.end() && found + 1 != words.end() && *(found + 1) == value;
+    };
+    if (!tells("-namespace", name.space) || !tells("-id", name.id)) continue;
+    const Result<std::string> made = read_file("/proc/" + std::to_string(one) + "/cwd/init.pid");
+    const pid_t first = made ? static_cast<pid_t>(std::atoi(made->c_str())) : 0;
+    if (first > 0 && !probe::process_lives(first, 0)) return true;
+  }
+  return false;
+}
+
 // Deletes the task of the container after its first process has ended. containerd keeps a task
 // until a client deletes it.
 Result<void> ContainerdRuntime::forget_stopped(const ContainerdName& name) const {
   for (const auto until = std::chrono::steady_clock::now() + kStopsWithin;;) {
     const Result<std::optional<ContainerdTask>> task = client_.task(name);
     if (!task) return task.error();
-    if (!*task) return {};
+    if (!*task) {
+      // The answer is that there is no task, and containerd ends the shim.
+      if (only_shim_is_left(name)) static_cast<void>(client_.delete_task(name, kStopsWithin).ok());
+      return {};
+    }
     if (!running(task)) return client_.delete_task(name);  // it stopped, or was never restored
     if (std::chrono::steady_clock::now() > until) {
       return Error{Code::failed_precondition,
