@@ -180,7 +180,7 @@ TEST_F(HistogramDiffTest, WhatStaysInItsBucketIsFoundByTheMean) {
             "above the last bucket in A and B: see its mean, or give the histogram a higher last "
             "bound");
   EXPECT_FALSE(p99.share());
-  const MetricDiff& half = metric(diff(runs("e", 68, 73), runs("f", 5000, 5300)), "wait_us p99");
+  const MetricDiff half = metric(diff(runs("e", 68, 73), runs("f", 5000, 5300)), "wait_us p99");
   EXPECT_EQ(half.verdict, DiffVerdict::not_told);
   EXPECT_EQ(half.above_last, (std::array<bool, 2>{false, true}));
 }
@@ -215,7 +215,7 @@ TEST_F(HistogramDiffTest, TheIntervalOfAQuantileHoldsWhatItsBucketsCanHide) {
     after.push_back(
         record("b" + number, {.rows = 200, .longest = 130, .shortest = 129, .per_doubling = 1}));
   }
-  const MetricDiff& p50 = metric(diff(before, after), "wait_us p50");
+  const MetricDiff p50 = metric(diff(before, after), "wait_us p50");
   EXPECT_EQ(p50.shift.low, 1);
   EXPECT_EQ(p50.shift.high, 256 - 65);
 }

@@ -249,7 +249,7 @@ TEST(HistoryTest, RefusedDumpsAreInTheHistoryAndPushNoRealOneOut) {
   EXPECT_EQ(history["runs"][10]["refused"], true);
   EXPECT_EQ(history["runs"][10]["failure"], "not-now");
   EXPECT_EQ(history["runs"][10]["error"], "dump job work: it is not running (it is exited)");
-  EXPECT_EQ(history["compared"], nlohmann::json({0}));
+  EXPECT_EQ(history["compared"], nlohmann::json::array({0}));
   EXPECT_EQ(kymod.kymo_json({"history", "work", "--last", "1"})["runs"].size(), 11U);
   const auto metrics = [&] {
     return run({"curl", "-s", "http://" + kymod.http() + "/metrics"}).out;
