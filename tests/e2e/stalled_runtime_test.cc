@@ -73,7 +73,8 @@ TEST_F(ContainerRuntimeStalls, TheListOfJobsIsAnsweredAndSaysWhatIsNotKnown) {
   disk_.be("is-silent");
   ASSERT_TRUE(eventually([&] { return job("kymo-web")["pending"] != ""; })) << kymod_->log();
   kill(kymod_->pid(), SIGTERM);
-  EXPECT_TRUE(kymod_->logs("stopped, although a container runtime does not answer")) << kymod_->log();
+  EXPECT_TRUE(kymod_->logs("stopped, although a container runtime does not answer"))
+      << kymod_->log();
   disk_.be("well");  // only now the kernel can end the thread that asked
   EXPECT_EQ(kymod_->stop(SIGTERM), 0);
 }
