@@ -79,4 +79,15 @@ Result<CriuProgram> criu_of_server(const std::string& server, const std::string&
   return program;
 }
 
+bool is_of_root(const probe::Process& process, std::string_view program) {
+  namespace fs = std::filesystem;
+  if (process.uid != 0) return false;
+  const fs::path of_process = "/proc/" + std::to_string(process.pid);
+  std::error_code error;
+  const fs::path file = fs::read_symlink(of_process / "exe", error);
+  if (error || !file.filename().string().starts_with(program)) return false;
+  const fs::path theirs = fs::read_symlink(of_process / "ns/pid", error);
+  return !error && theirs == fs::read_symlink("/proc/self/ns/pid", error) && !error;
+}
+
 }  // namespace kymo::runtime

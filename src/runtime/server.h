@@ -3,8 +3,10 @@
 #include <sys/types.h>
 
 #include <string>
+#include <string_view>
 
 #include "kymo/result.h"
+#include "probe/process.h"
 #include "runtime/criu_choice.h"
 
 namespace kymo::runtime {
@@ -28,5 +30,11 @@ Result<std::string> path_of(pid_t server);
 // Errors: failed_precondition if there is none; those of starting it.
 // Cost:   starts criu to learn its version.
 Result<CriuProgram> criu_of_server(const std::string& server, const std::string& path);
+
+// Whether a process runs as root, outside of containers, and the name of its executable begins with
+// `program`. It is a check for safety: any user can give a process the name dockerd, and kymod
+// runs, as root, the criu that it finds through the environment of dockerd.
+// Threads: any.
+bool is_of_root(const probe::Process& process, std::string_view program);
 
 }  // namespace kymo::runtime

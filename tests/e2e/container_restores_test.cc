@@ -184,16 +184,21 @@ TEST(ContainerRestoresTest, AJobHasTheCommandOfItsContainer) {
   EXPECT_EQ(job["command"], json(counting_command())) << job;
 }
 
+// Starts the job kymo-web, a container of containerd that counts.
+void run_counting_containerd(const Kymod& kymod) {
+  std::vector<std::string> words{"run",      "containerd", "--name",
+                                 "kymo-web", "--",         Containerd::image()};
+  for (const std::string& word : counting_command()) words.push_back(word);
+  static_cast<void>(kymod.kymo_json(words));
+}
+
 // The disk of containerd's state failed when the container ended. Nothing said what mends it.
 TEST(ContainerRestoresTest, AFolderThatContainerdHasKeptIsExplained) {
   KYMO_NEEDS_CONTAINERD();
   Containerd containerd(fs::path(criu_path()).parent_path());
   Kymod kymod;
   kymod.start();
-  std::vector<std::string> run{"run",      "containerd", "--name",
-                               "kymo-web", "--",         Containerd::image()};
-  for (const std::string& word : counting_command()) run.push_back(word);
-  static_cast<void>(kymod.kymo_json(run));
+  run_counting_containerd(kymod);
   const std::string dir = kymod.path("one");
   static_cast<void>(kymod.kymo_json({"dump", "containerd", "kymo-web", "--dir", dir}));
   fs::create_directory(containerd.state() + "/io.containerd.runtime.v2.task/default/kymo-web");
@@ -214,17 +219,14 @@ TEST(ContainerRestoresTest, AShimWhoseTaskWasDeletedIsEnded) {
   Containerd containerd(fs::path(criu_path()).parent_path());
   Kymod kymod;
   kymod.start();
-  std::vector<std::string> run{"run",      "containerd", "--name",
-                               "kymo-web", "--",         Containerd::image()};
-  for (const std::string& word : counting_command()) run.push_back(word);
-  static_cast<void>(kymod.kymo_json(run));
+  run_counting_containerd(kymod);
   const std::string dir = kymod.path("one");
   static_cast<void>(
       kymod.kymo_json({"dump", "containerd", "kymo-web", "--dir", dir, "--leave-running"}));
   const std::string killed = containerd.ctr("tasks kill --signal KILL kymo-web");
   ASSERT_TRUE(eventually([&] { return containerd.status("kymo-web") == "STOPPED"; })) << killed;
   const std::string bundle = containerd.state() + "/io.containerd.runtime.v2.task/default/kymo-web";
-  const Outcome deleted = test::run({"python3", DELETE_IN_SHIM, bundle, "kymo-web"});
+  const Outcome deleted = run({"python3", DELETE_IN_SHIM, bundle, "kymo-web"});
   ASSERT_EQ(deleted.exit_code, 0) << deleted.err;
   ASSERT_EQ(containerd.status("kymo-web"), "") << deleted.out;
   const Outcome restored = kymod.kymo({"restore", dir});

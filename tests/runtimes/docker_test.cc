@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "probe/process.h"
 #include "runtime/freezer.h"
+#include "runtime/server.h"
 #include "runtimes/docker/docker_runtime.h"
 #include "runtimes/docker/docker_server.h"
 #include "server_runtime.h"

@@ -100,7 +100,7 @@ std::optional<ProcessId> running(const Result<std::optional<ContainerdTask>>& ta
 bool only_shim_is_left(const ContainerdName& name) {
   for (const pid_t one : probe::all_processes()) {
     const Result<probe::Process> seen = probe::read_process(one);
-    if (!seen || !seen->name.starts_with("containerd-shim")) continue;
+    if (!seen || !is_of_root(*seen, "containerd-shim")) continue;
     const std::vector<std::string>& words = seen->command;
     const auto tells = [&](const char* option, const std::string& value) {
       const auto found = std::find(words.begin(), words.end(), option);

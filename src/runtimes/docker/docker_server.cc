@@ -84,17 +84,6 @@ std::string temporary_folder(pid_t containerd) {
 
 }  // namespace
 
-bool is_of_root(const probe::Process& process, std::string_view program) {
-  namespace fs = std::filesystem;
-  if (process.uid != 0) return false;
-  const fs::path of_process = "/proc/" + std::to_string(process.pid);
-  std::error_code error;
-  const fs::path file = fs::read_symlink(of_process / "exe", error);
-  if (error || !file.filename().string().starts_with(program)) return false;
-  const fs::path theirs = fs::read_symlink(of_process / "ns/pid", error);
-  return !error && theirs == fs::read_symlink("/proc/self/ns/pid", error) && !error;
-}
-
 Result<std::string> path_of_dockers_containerd(const DockerClient& client) {
   // First make sure that Docker answers: its errors say what to do.
   if (const Result<bool> answers = client.experimental(); !answers) return answers.error();

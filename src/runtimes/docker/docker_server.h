@@ -9,12 +9,6 @@
 
 namespace kymo::runtime {
 
-// Whether a process runs as root, outside of containers, and the name of its executable begins with
-// `program`. It is a check for safety: any user can give a process the name dockerd, and kymod
-// runs, as root, the criu that it finds through the environment of dockerd.
-// Threads: any.
-bool is_of_root(const probe::Process& process, std::string_view program);
-
 // Returns the PATH of the containerd that Docker uses, on which its runc looks for criu. Docker's
 // API does not say which containerd that is. It is the containerd that dockerd has started, else
 // the one of dockerd's flag --containerd, else the one of /run/containerd/containerd.sock. If

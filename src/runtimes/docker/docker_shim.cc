@@ -19,7 +19,7 @@
 #include "criu/leftovers.h"
 #include "probe/container_keeper.h"
 #include "probe/process.h"
-#include "runtimes/docker/docker_server.h"
+#include "runtime/server.h"
 
 namespace kymo::runtime {
 namespace {
