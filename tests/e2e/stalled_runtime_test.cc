@@ -36,6 +36,7 @@ class ContainerRuntimeStalls : public testing::Test {
     disk_.be("well");
     runc("delete --force kymo-web");
     if (kymod_ && kymod_->running()) kymod_->stop(SIGTERM);
+    if (sleeper_ > 0) kill(sleeper_, SIGKILL);
   }
 
   void runc(const std::string& words) const {
@@ -48,12 +49,14 @@ class ContainerRuntimeStalls : public testing::Test {
   TemporaryDirectory folder_;
   MoodyDisk disk_{folder_};
   std::optional<Kymod> kymod_;
+  pid_t sleeper_ = 0;  // a job that outlives kymod
 };
 
 // Before the fix, `kymo ps` got no answer, and SIGTERM did not end kymod.
 TEST_F(ContainerRuntimeStalls, TheListOfJobsIsAnsweredAndSaysWhatIsNotKnown) {
-  static_cast<void>(
-      kymod_->kymo_json({"run", "process", "--name", "sleeper", "--", "sleep", "1000"}));
+  const json sleeper =
+      kymod_->kymo_json({"run", "process", "--name", "sleeper", "--", "sleep", "1000"});
+  sleeper_ = sleeper["pid"].get<pid_t>();
   ASSERT_EQ(kymod_->kymo({"kill", "kymo-web", "--signal", "KILL", "--wait"}).exit_code, 0);
   ASSERT_TRUE(eventually([&] { return job("kymo-web")["state"] == "exited"; }));
   disk_.be("is-silent");
