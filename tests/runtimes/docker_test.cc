@@ -20,6 +20,7 @@
 #include "support/containers.h"
 #include "support/shell.h"
 #include "support/temporary_directory.h"
+#include "support/unix_proxy.h"
 
 namespace kymo::runtime {
 namespace {
@@ -91,6 +92,27 @@ TEST_F(DockerTest, IsDumpedAndRestored) {
   ASSERT_FALSE(again.ok());
   EXPECT_EQ(again.error().code, Code::already_exists) << again.error().message;
   EXPECT_TRUE(counts_on(restored->process));
+}
+
+// Somebody starts the container after kymod has seen that it does not run. Before the fix, kymod killed its processes.
+TEST_F(DockerTest, AContainerThatSomebodyElseStartsDuringARestoreRunsOn) {
+  start("web");
+  const DumpSpec dump = spec("web");
+  const Result<DumpOutcome> dumped = runtime_->dump(dump, {});
+  ASSERT_TRUE(dumped.ok()) << dumped.error().message;
+  const std::string socket = folder_.path() + "/proxy.sock";
+  const test::UnixProxy proxy(socket, server_->socket(), "/start?checkpoint=", [&] {
+    EXPECT_EQ(server_->docker("start web"), "web\n");
+  });
+  setenv("DOCKER_HOST", ("unix://" + socket).c_str(), 1);
+  const auto runtime = make_docker_runtime({.timeout = seconds(60)});
+  const Result<RestoreOutcome> refused = runtime->restore(restore_of(dump), {});
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, Code::already_exists) << refused.error().message;
+  EXPECT_EQ(server_->status("web"), "running");
+  const auto others = runtime_->process_of(dump.container);
+  ASSERT_TRUE(others.has_value());
+  EXPECT_TRUE(counts_on(*others));
 }
 
 // containerd may still have the tar file of the same images, and refuses to store it a second time.

@@ -35,6 +35,7 @@ class Docker {
   void start(const std::string& name) const;
   void stop_answering() const;
   void answer_again() const;
+  [[nodiscard]] std::string socket() const { return folder_.path() + "/docker.sock"; }
   // The text of the daemon's log.
   [[nodiscard]] std::string log() const;
   // The output of `docker WORDS`, including stderr.
@@ -49,7 +50,6 @@ class Docker {
   [[nodiscard]] std::string temporary() const { return containerd_.temporary(); }
 
  private:
-  [[nodiscard]] std::string socket() const { return folder_.path() + "/docker.sock"; }
   // A value of a container, in the format of `docker container inspect --format`.
   [[nodiscard]] std::string value_of(const std::string& name, const std::string& format) const;
   void start_server(Features features);

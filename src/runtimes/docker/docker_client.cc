@@ -138,7 +138,7 @@ Result<DockerClient::Answer> DockerClient::ask(const Call& call) const try {
     return answer;
   }
   if (got->status == kNotModified) {
-    return Error{Code::already_exists, "Docker says that it is so already"};
+    return Error{Code::already_exists, kSoAlready};
   }
   std::string why = member(parse_json(answer.body), "message", std::string());
   why.resize(std::min(why.size(), why.find('\n')));  // what follows names a log that is gone

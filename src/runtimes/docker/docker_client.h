@@ -16,6 +16,9 @@ namespace kymo::runtime {
 // address of a request.
 bool is_docker_name(const std::string& name);
 
+// What a call says of its failure if nothing had to be done: the container that it starts runs already.
+inline constexpr char kSoAlready[] = "Docker says that it is so already";
+
 // A container as Docker sees it.
 struct DockerContainer {
   std::string id;

@@ -467,6 +467,10 @@ Result<void> DockerRuntime::settle_dump(const DumpSpec& spec) {
   return settle_container_dump(spec, logs);
 }
 
+Error runs_already(const std::string& tried) {
+  return Error{Code::already_exists, tried + ": it runs: use docker stop, or restore it later"};
+}
+
 Result<void> DockerRuntime::may_restore(const RestoreSpec& spec) {
   const std::string tried = "restore container " + shown(name_of_container(spec));
   if (Result<void> good = check_options(tried, spec.options); !good) return good;
@@ -478,8 +482,7 @@ Result<void> DockerRuntime::may_restore(const RestoreSpec& spec) {
                      "container, so that container must not be removed",
                      seen.error());
   }
-  if (seen->pid == 0) return {};
-  return Error{Code::already_exists, tried + ": it runs: use docker stop, or restore it later"};
+  return seen->pid == 0 ? Result<void>() : runs_already(tried);
 }
 
 // containerd stores the images under the checksum of their tar file, and refuses to store what it
@@ -547,6 +550,7 @@ Result<RestoreOutcome> DockerRuntime::restore(const RestoreSpec& spec, const Obs
   restore.command.timeout = options_.timeout;
   restore.log_path = spec.work_dir + kRestoreLog;
   restore.growing_log = folder + kWorkLink + kRestoreLog;
+  restore.says_taken = kSoAlready;
   restore.stats_path = spec.work_dir + kRestoreStats;
   restore.cgroups = {spec.container, "docker-" + spec.container + ".scope"};
   if (Result<void> removed =
@@ -560,6 +564,8 @@ Result<RestoreOutcome> DockerRuntime::restore(const RestoreSpec& spec, const Obs
   restore.run = [&](const Command& limits) { return restore_by_docker(spec, folder, limits); };
   Result<RestoreOutcome> outcome = restore_container(spec, std::move(restore), observer);
   fs::remove_all(folder, ignored);
+  // Somebody else has started it since may_restore().
+  if (!outcome && outcome.error().code == Code::already_exists) return runs_already(tried);
   if (!outcome) return outcome;
   const std::optional<ProcessId> process = running(client_.container(spec.container));
   if (!process) return Error{Code::failed_precondition, tried + ": it ended at once"};
