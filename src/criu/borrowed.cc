@@ -4,9 +4,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
+#include <cstddef>
 #include <cstdint>
-#include <filesystem>
+#include <cstring>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -79,19 +81,30 @@ std::chrono::nanoseconds run_delay(const std::string& task) {
 
 }  // namespace
 
+pid_t tracer_of(int proc, const char* name) {
+  constexpr std::string_view kFile = "/status";
+  constexpr std::string_view kField = "\nTracerPid:\t";
+  std::array<char, 32> path{};
+  const std::size_t length = std::strlen(name);
+  if (length + kFile.size() >= path.size()) return 0;
+  std::memcpy(path.data(), name, length);
+  std::memcpy(path.data() + length, kFile.data(), kFile.size());
+  const FileDescriptor file(::openat(proc, path.data(), O_RDONLY | O_CLOEXEC));
+  std::array<char, 1024> text{};  // the field is in the first 300 bytes
+  const ssize_t got = ::read(file.get(), text.data(), text.size());
+  if (got <= 0) return 0;
+  const std::string_view status(text.data(), static_cast<std::size_t>(got));
+  const std::size_t at = status.find(kField);
+  pid_t tracer = 0;
+  if (at != std::string_view::npos) {
+    std::from_chars(status.data() + at + kField.size(), status.data() + status.size(), tracer);
+  }
+  return tracer;
+}
+
 std::vector<pid_t> traced_by(pid_t tracer, const std::string& root) {
   std::vector<pid_t> traced;
-  std::error_code gone;
-  for (std::filesystem::directory_iterator entry(root, gone), end; !gone && entry != end;
-       entry.increment(gone)) {
-    const std::string name = entry->path().filename();
-    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
-    const Result<probe::Process> process = probe::read_process(std::stoi(name), root);
-    if (process && process->tracer != 0 &&
-        (process->tracer == tracer || getpgid(process->tracer) == tracer)) {
-      traced.push_back(process->pid);
-    }
-  }
+  for_each_traced_by(tracer, root.c_str(), [&](pid_t pid) { traced.push_back(pid); });
   return traced;
 }
 

@@ -1,12 +1,16 @@
 #pragma once
 
+#include <fcntl.h>
 #include <sys/types.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <string>
 #include <vector>
 
+#include "base/file.h"
+#include "base/folder_entries.h"
 #include "base/mappings.h"
 
 namespace kymo::criu {
@@ -16,8 +20,23 @@ inline bool is_parasite(const Mapping& mapping) {
   return mapping.name.find("memfd:CRIUMFD") != std::string::npos;
 }
 
-// Returns the processes that are traced by `tracer` or by a process of its process group.
+// The tracer of a process: the entry `name` of the folder /proc, which is open. 0: it has none, or is gone.
+// Allocates no memory.
+pid_t tracer_of(int proc, const char* name);
+
+// Calls look(pid) for each process that is traced by `tracer` or by a process of its process group. Allocates no memory,
+// so a fork of a program with threads may use it.
 // Cost: reads the status of every process of the machine.
+template <class Look>
+void for_each_traced_by(pid_t tracer, const char* root, Look&& look) {
+  const FileDescriptor proc(::open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  for_each_numbered_entry(proc.get(), [&](const char* name, pid_t pid) {
+    const pid_t its_tracer = tracer_of(proc.get(), name);
+    if (its_tracer != 0 && (its_tracer == tracer || ::getpgid(its_tracer) == tracer)) look(pid);
+  });
+}
+
+// Returns those processes. `root` replaces /proc in tests.
 std::vector<pid_t> traced_by(pid_t tracer, const std::string& root = "/proc");
 
 // Returns whether `tracer`, or a process of its process group, borrows a process: a thread that it

@@ -1,6 +1,7 @@
 #include "criu/connections.h"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <linux/tcp.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -8,35 +9,45 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <array>
 #include <charconv>
 #include <cstddef>
-#include <filesystem>
-#include <functional>
+#include <cstring>
 #include <set>
+#include <string_view>
 
 #include "base/file.h"
+#include "base/folder_entries.h"
 #include "probe/process.h"
 
 namespace kymo::criu {
 namespace {
 
-namespace fs = std::filesystem;
+// The folder of the descriptors of a process.
+FileDescriptor open_descriptors_of(pid_t pid) {
+  std::array<char, 32> path{"/proc/"};
+  char* const end = std::to_chars(path.data() + 6, path.data() + 20, pid).ptr;
+  std::memcpy(end, "/fd", 4);
+  return FileDescriptor(::open(path.data(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+}
 
-// Calls `look` with a descriptor of each TCP socket of the process. The descriptor is a copy in
-// this process, and it is closed after the call.
-void for_each_tcp_socket(pid_t pid, const std::function<void(int socket)>& look) {
+bool is_socket(int descriptors, const char* name) {
+  constexpr std::string_view kSocket = "socket:";
+  std::array<char, kSocket.size()> target{};
+  return ::readlinkat(descriptors, name, target.data(), target.size()) ==
+             static_cast<ssize_t>(target.size()) &&
+         std::string_view(target.data(), target.size()) == kSocket;
+}
+
+// Calls `look` with a descriptor of each TCP socket of the process, more than once for a socket that has several. The
+// descriptor is a copy in this process, and it is closed after the call. Allocates no memory.
+template <class Look>
+void for_each_tcp_socket(pid_t pid, Look&& look) {
   const FileDescriptor process(probe::open_process(pid));
   if (!process.valid()) return;
-  std::set<std::string> seen;
-  std::error_code gone;
-  const std::string folder = "/proc/" + std::to_string(pid) + "/fd";
-  for (fs::directory_iterator fd(folder, gone), end; !gone && fd != end; fd.increment(gone)) {
-    std::error_code closed;
-    const std::string target = fs::read_symlink(fd->path(), closed);
-    if (closed || !target.starts_with("socket:") || !seen.insert(target).second) continue;
-    const std::string name = fd->path().filename();
-    int number = -1;
-    std::from_chars(name.data(), name.data() + name.size(), number);
+  const FileDescriptor descriptors = open_descriptors_of(pid);
+  for_each_numbered_entry(descriptors.get(), [&](const char* name, int number) {
+    if (!is_socket(descriptors.get(), name)) return;
     const FileDescriptor socket(
         static_cast<int>(::syscall(SYS_pidfd_getfd, process.get(), number, 0)));
     int protocol = 0;
@@ -46,7 +57,7 @@ void for_each_tcp_socket(pid_t pid, const std::function<void(int socket)>& look)
         protocol == IPPROTO_TCP) {
       look(socket.get());
     }
-  }
+  });
 }
 
 // Reads the address and port of one end of the connection. Returns false if it has none.
@@ -79,7 +90,10 @@ bool read_end(int (*get)(int, sockaddr*, socklen_t*), int socket, bool& ipv6, st
 
 std::vector<Connection> connections_of(pid_t pid) {
   std::vector<Connection> found;
+  std::set<ino_t> seen;
   for_each_tcp_socket(pid, [&](int socket) {
+    struct stat about{};
+    if (::fstat(socket, &about) != 0 || !seen.insert(about.st_ino).second) return;
     Connection one;
     if (read_end(&::getsockname, socket, one.ipv6, one.local, one.local_port) &&
         read_end(&::getpeername, socket, one.ipv6, one.peer, one.peer_port)) {

@@ -27,7 +27,7 @@ std::vector<Connection> connections_of(pid_t pid);
 // CRIU reads and closes sockets without sending a packet. A CRIU that is killed leaves the sockets
 // in it, and then every send(2) of the process fails with EPERM. So call this after CRIU is stopped
 // and before it is killed. No packet is lost meanwhile, because the peer sends it again. Needs
-// CAP_NET_ADMIN. A socket that cannot be reached stays as it is.
+// CAP_NET_ADMIN. A socket that cannot be reached stays as it is. Allocates no memory.
 // Cost: as connections_of().
 void leave_repair_mode(pid_t pid);
 

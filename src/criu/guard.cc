@@ -9,7 +9,6 @@
 #include <chrono>
 #include <csignal>
 #include <cstdint>
-#include <exception>
 
 #include "base/file.h"
 #include "base/pipe.h"
@@ -35,9 +34,9 @@ bool exits_well(pid_t criu) {
 }
 // NOLINTEND(*-vararg, *-reinterpret-cast, performance-no-int-to-ptr)
 
-void mend_connections(pid_t criu) noexcept try {
-  for (const pid_t process : traced_by(criu)) leave_repair_mode(process);
-} catch (const std::exception&) {  // no memory to look
+// Allocates no memory: this is a fork of a program with threads, one of which may have held a lock of the allocator.
+void mend_connections(pid_t criu) {
+  for_each_traced_by(criu, "/proc", leave_repair_mode);
 }
 
 // Lets CRIU go on after a stop, as if it were not traced. Returns false if the exit has begun, and the guard is done.

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/ptrace.h>
 #include <sys/socket.h>
@@ -10,12 +11,33 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
+#include <new>
 
 #include "base/file.h"
 #include "base/pipe.h"
 #include "probe/process.h"
 #include "support/loopback.h"
 #include "support/temporary_directory.h"
+
+namespace {
+
+bool children_have_memory = true;
+bool has_memory = true;
+
+}  // namespace
+
+void* operator new(std::size_t size) {
+  void* const memory = has_memory ? std::malloc(size) : nullptr;  // NOLINT(*-no-malloc)
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+void operator delete(void* memory) noexcept {
+  std::free(memory);  // NOLINT(*-no-malloc)
+}
+void operator delete(void* memory, std::size_t /*size*/) noexcept {
+  std::free(memory);  // NOLINT(*-no-malloc)
+}
 
 namespace kymo::criu {
 namespace {
@@ -57,6 +79,8 @@ class GuardTest : public ::testing::Test {
     const int on = 1;
     return setsockopt(client_.get(), IPPROTO_TCP, TCP_REPAIR, &on, sizeof on) == 0;
   }
+  // CRIU is killed. What the process then sends must arrive.
+  void expect_that_the_connection_works();
 
   test::Listener listener_;
   FileDescriptor client_{test::connect_to_loopback(listener_.port)};
@@ -67,9 +91,7 @@ class GuardTest : public ::testing::Test {
   pid_t criu_ = 0;
 };
 
-// Before there was a guard, the first send failed with EPERM, and the program ended.
-TEST_F(GuardTest, AConnectionWorksWhenItsProcessRunsAfterCriuWasKilled) {
-  if (!begin_repair()) GTEST_SKIP() << "no right to administer the network";
+void GuardTest::expect_that_the_connection_works() {
   {
     const Result<Guard> guard = Guard::start(criu_);
     ASSERT_TRUE(guard.ok()) << guard.error().message;
@@ -86,6 +108,22 @@ TEST_F(GuardTest, AConnectionWorksWhenItsProcessRunsAfterCriuWasKilled) {
   EXPECT_EQ(status, 0) << "errno of send: " << WEXITSTATUS(status);
   EXPECT_TRUE(test::eventually([] { return waitpid(-1, nullptr, WNOHANG) == -1; }))
       << "the guard has not ended";
+}
+
+// Before there was a guard, the first send failed with EPERM, and the program ended.
+TEST_F(GuardTest, AConnectionWorksWhenItsProcessRunsAfterCriuWasKilled) {
+  if (!begin_repair()) GTEST_SKIP() << "no right to administer the network";
+  expect_that_the_connection_works();
+}
+
+// A thread may hold a lock of the allocator when the guard is forked. With AddressSanitizer, the guard then waited for
+// ever, and so did CRIU and kymod.
+TEST_F(GuardTest, TheGuardNeedsNoMemory) {
+  if (!begin_repair()) GTEST_SKIP() << "no right to administer the network";
+  ASSERT_EQ(pthread_atfork(nullptr, nullptr, [] { has_memory = children_have_memory; }), 0);
+  children_have_memory = false;
+  expect_that_the_connection_works();
+  children_have_memory = true;
 }
 
 // The parent must see what it sees without a guard: it stops CRIU before it kills it.

@@ -195,13 +195,14 @@ Result<void> RecordingFiles::write_metadata(const ProfilerStats& stats, const ch
   flush_gaps();
   if (ends) {
     if (!unwritten_gaps_.empty()) {
+      const std::string gaps_path = recording_stem(path_) + ".gaps.tsv";
       return Error{Code::data_loss,
                    "cannot finish " + path_ + ": " + std::to_string(unwritten_gaps_.size()) +
-                       " of its gaps could not be written: " +
+                       " of its gaps could not be written" +
                        (gaps_.change() == FileChange::closed
-                            ? "the program has closed the descriptor of " + recording_stem(path_) +
-                                  ".gaps.tsv, and the file was moved or removed"
-                            : std::string("is the disk full?")),
+                            ? ": the program has closed the descriptor of " + gaps_path +
+                                  ", and the file was moved or removed"
+                            : system_error(" to " + gaps_path, gaps_error_).message),
                    0};
     }
     rows_.close();

@@ -79,7 +79,8 @@ std::optional<Error> CutFiles::loss() const {
                files_.path() + " lacks " + std::to_string(lost) + " of " +
                    std::to_string(lost + counted_.rows_written) + " rows: " +
                    (first_refusal_.empty()
-                        ? "its disk did not answer until newer rows took their place in memory"
+                        ? "newer rows took their place in memory before they were written, because "
+                          "the disk or the machine was too slow"
                         : first_refusal_),
                0};
 }

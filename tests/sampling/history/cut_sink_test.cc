@@ -256,6 +256,12 @@ TEST_F(CutSinkTest, RowsThatAStalledDiskMissedAreAGapAndNotLostInSilence) {
   ASSERT_EQ(gaps.size(), 2U);
   EXPECT_EQ(gaps[1], "0\t" + std::to_string((4910 - rows) * kMillisecondNs) + "\t" +
                          std::to_string(4910 - rows) + "\tsink_error");
+  // Before the fix, it blamed the disk, also where only the CPUs were too busy.
+  ASSERT_TRUE(cuts_.loss_of(cut));
+  EXPECT_EQ(cuts_.loss_of(cut)->message,
+            in_folder("dump.tsv") + " lacks " + std::to_string(4910 - rows) +
+                " of 4910 rows: newer rows took their place in memory before they were written, "
+                "because the disk or the machine was too slow");
 }
 
 TEST_F(CutSinkTest, ADiskThatRefusesRowsCostsThemAloneAndNotTheRecording) {
