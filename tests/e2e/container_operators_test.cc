@@ -28,6 +28,42 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// Before the fix, such a process ended with the container, its images did not have it, and nothing said so.
+TEST(ContainerCompanionsTest, OneThatWasStartedFromOutsideIsNotLostInADump) {
+  KYMO_NEEDS_RUNC();
+  const RuncFolder runc;
+  const std::string bundle = runc.start("kymo-web");
+  ASSERT_TRUE(runc.runc("exec --detach --pid-file " + bundle + "/pid kymo-web /bin/sleep 4711"));
+  const pid_t companion = std::stoi(read_file(bundle + "/pid"));
+  const auto lives = [&] {  // a zombie has no program
+    std::error_code error;
+    static_cast<void>(fs::read_symlink("/proc/" + std::to_string(companion) + "/exe", error));
+    return !error;
+  };
+  Kymod kymod({"--runc-root", runc.path()});
+  kymod.start();
+  const std::string dir = kymod.path("one");
+  const Outcome refused = kymod.kymo({"dump", "runc", "kymo-web", "--dir", dir});
+  EXPECT_EQ(refused.exit_code, 1) << refused.out;
+  EXPECT_NE(refused.err.find("process " + std::to_string(companion) +
+                             " (sleep) was started in it from outside"),
+            std::string::npos)
+      << refused.err;
+  EXPECT_TRUE(lives());
+  EXPECT_TRUE(counts_on(bundle + "/rootfs"));
+
+  const Outcome left = kymod.kymo({"dump", "runc", "kymo-web", "--leave-running"});
+  EXPECT_EQ(left.exit_code, 0) << left.err;
+  EXPECT_TRUE(lives());
+
+  const Outcome forced = kymod.kymo({"dump", "runc", "kymo-web", "--dir", dir, "--force"});
+  EXPECT_EQ(forced.exit_code, 0) << forced.err;
+  EXPECT_TRUE(eventually([&] { return !lives(); }));
+  const Outcome restored = kymod.kymo({"restore", dir});
+  EXPECT_EQ(restored.exit_code, 0) << restored.err;
+  EXPECT_TRUE(counts_on(bundle + "/rootfs"));
+}
+
 // Before the fix, the next restore had runc delete the container, and with it the files of its root, which the runc that was
 // killed with containerd had left mounted in its folder. Nothing could restore the container any more.
 TEST(ContainerRootTest, IsKeptIfContainerdIsRestartedDuringARestore) {
