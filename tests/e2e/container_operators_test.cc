@@ -28,6 +28,100 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// A link to a folder, which a container has mounted.
+class LinkedVolume {
+ public:
+  LinkedVolume() {
+    folder_.folder("volume");
+    fs::create_directory_symlink(folder_.path() + "/volume", path());
+  }
+  [[nodiscard]] std::string path() const { return folder_.path() + "/link"; }
+  void replace_link() const {
+    fs::remove(path());
+    fs::rename(folder_.path() + "/volume", path());
+  }
+
+ private:
+  TemporaryDirectory folder_;
+};
+
+// As words of a shell.
+std::string in_quotes(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) {
+    text += " '";
+    for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    text += "'";
+  }
+  return text;
+}
+
+// Before the fix, each of these containers was dumped and ended, and its restore failed for a reason that was not known.
+void refuse_link_and_dump_without(const Kymod& kymod, const std::string& runtime,
+                                  const LinkedVolume& volume, const std::string& root) {
+  ASSERT_TRUE(counts_on(root));
+  const std::string dir = kymod.path("one");
+  const Outcome refused = kymod.kymo({"dump", runtime, "kymo-linked", "--dir", dir});
+  EXPECT_EQ(refused.exit_code, 1) << refused.out;
+  EXPECT_NE(
+      refused.err.find("the source of its mount /data, " + volume.path() + ", is a symbolic link"),
+      std::string::npos)
+      << refused.err;
+  EXPECT_TRUE(counts_on(root)) << kymod.log();
+
+  volume.replace_link();
+  const Outcome dumped = kymod.kymo({"dump", runtime, "kymo-linked", "--dir", dir});
+  ASSERT_EQ(dumped.exit_code, 0) << dumped.err;
+  const Outcome restored = kymod.kymo({"restore", dir});
+  EXPECT_EQ(restored.exit_code, 0) << restored.err;
+  EXPECT_TRUE(counts_on(root));
+}
+
+TEST(ContainerWithALinkTest, OfDockerIsRefusedAndTheContainerRunsOn) {
+  KYMO_NEEDS_DOCKER();
+  const Docker docker(fs::path(criu_path()).parent_path());
+  const LinkedVolume volume;
+  const std::string said = docker.docker("run --detach --name kymo-linked -v " + volume.path() +
+                                         ":/data" + in_quotes(Docker::arguments()));
+  ASSERT_EQ(docker.status("kymo-linked"), "running") << said;
+  Kymod kymod;
+  kymod.start();
+  refuse_link_and_dump_without(kymod, "docker", volume, docker.root_of("kymo-linked"));
+}
+
+TEST(ContainerWithALinkTest, OfContainerdIsRefusedAndTheContainerRunsOn) {
+  KYMO_NEEDS_CONTAINERD();
+  const Containerd containerd(fs::path(criu_path()).parent_path());
+  const LinkedVolume volume;
+  const TemporaryDirectory counts;
+  const std::string mounts = " --mount type=bind,src=" + volume.path() +
+                             ",dst=/data,options=rbind:rw --mount type=bind,src=" + counts.path() +
+                             ",dst=/counts,options=rbind:rw ";
+  const std::string said =
+      containerd.ctr("run --detach --null-io" + mounts + Containerd::image() + " kymo-linked" +
+                     in_quotes({"/bin/sh", "-c",
+                                "i=0; while :; do i=$((i+1)); echo $i >/counts/count; "
+                                "sleep 0.05; done"}));
+  ASSERT_EQ(containerd.status("kymo-linked"), "RUNNING") << said;
+  Kymod kymod;
+  kymod.start();
+  refuse_link_and_dump_without(kymod, "containerd", volume, counts.path());
+}
+
+TEST(ContainerWithALinkTest, OfPodmanIsRefusedAndTheContainerRunsOn) {
+  KYMO_NEEDS_PODMAN();
+  PodmanContainers podman;
+  const LinkedVolume volume;
+  Kymod kymod({"--podman-flags=" + PodmanContainers::flags()});
+  kymod.start();
+  std::vector<std::string> words{
+      "run", "podman", "--name", "kymo-linked", "--", "-v", volume.path() + ":/data"};
+  for (const std::string& word : podman.arguments("kymo-linked")) words.push_back(word);
+  const Outcome ran = kymod.kymo(words);
+  ASSERT_EQ(ran.exit_code, 0) << ran.err;
+  refuse_link_and_dump_without(kymod, "podman", volume, podman.root_of("kymo-linked"));
+}
+
 // Before the fix, such a process ended with the container, its images did not have it, and nothing said so.
 TEST(ContainerCompanionsTest, OneThatWasStartedFromOutsideIsNotLostInADump) {
   KYMO_NEEDS_RUNC();

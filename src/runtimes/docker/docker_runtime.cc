@@ -7,7 +7,6 @@
 #include <atomic>
 #include <chrono>
 #include <filesystem>
-#include <future>
 #include <memory>
 #include <optional>
 #include <string>
@@ -28,11 +27,13 @@
 #include "runtime/criu_choice.h"
 #include "runtime/freezer.h"
 #include "runtime/killed_restore.h"
+#include "runtime/oci_spec.h"
 #include "runtime/option_checks.h"
 #include "runtime/process_checks.h"
 #include "runtime/scratch.h"
 #include "runtime/server.h"
 #include "runtimes/docker/docker_client.h"
+#include "runtimes/docker/docker_images.h"
 #include "runtimes/docker/docker_server.h"
 #include "runtimes/docker/docker_shim.h"
 #include "runtimes/docker/docker_thaw.h"
@@ -47,9 +48,6 @@ constexpr char kDumpStats[] = "/stats-dump";
 constexpr char kRestoreLog[] = "/restore.log";
 constexpr char kRestoreStats[] = "/stats-restore";
 constexpr std::chrono::milliseconds kAnswersSoon{200};  // for what is asked every second
-// Docker makes the folder for the images itself, so it is one inside the images directory.
-constexpr char kDockersFolder[] = "docker";
-constexpr char kEndedFolder[] = "docker-ended";
 // What kymod makes in Docker's folder of the container's checkpoints, during a restore.
 constexpr char kOurFolder[] = "kymo-restore";
 constexpr char kImagesLink[] = "checkpoint";
@@ -252,53 +250,8 @@ Result<void> DockerRuntime::may_dump(const DumpSpec& spec) {
                      ": it was started with --rm, so Docker would remove it and it could not be "
                      "restored: use --leave-running, or start it without --rm"};
   }
-  return {};
-}
-
-// Moves the images from the folder that Docker has made into the images directory, inventory.img
-// last: without it no reader takes the other files for a checkpoint. inventory.img is not moved if
-// `given_up` is set by then.
-Result<void> move_images(const std::string& images_dir, const std::atomic<bool>& given_up) {
-  const fs::path folder = fs::path(images_dir) / kDockersFolder;
-  const fs::path last = "inventory.img";
-  std::error_code error;
-  std::vector<fs::path> names;
-  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
-       entry.increment(error)) {
-    if (entry->path().filename() != last) names.push_back(entry->path().filename());
-  }
-  if (error) {
-    return Error{Code::failed_precondition,
-                 "Docker has made no images in " + folder.string() +
-                     ": Docker and kymod must see the same file systems",
-                 error.value()};
-  }
-  names.push_back(last);
-  for (const fs::path& name : names) {
-    if (name == last && given_up.load(std::memory_order_relaxed)) break;
-    fs::rename(folder / name, fs::path(images_dir) / name, error);
-    if (error) return system_error("move " + (folder / name).string(), error.value());
-  }
-  fs::remove(folder, error);
-  return {};
-}
-
-// The same on a thread of its own, because the disk may stall. If the request is cancelled meanwhile,
-// this returns at once, and the images do not become whole in the images directory.
-Result<void> take_images(const std::string& images_dir, const Command& limits) {
-  const auto given_up = std::make_shared<std::atomic<bool>>(false);
-  std::promise<Result<void>> moved;
-  std::future<Result<void>> outcome = moved.get_future();
-  std::thread([images_dir, given_up, moved = std::move(moved)]() mutable {
-    moved.set_value(move_images(images_dir, *given_up));
-  }).detach();
-  constexpr std::chrono::milliseconds kLookEvery{50};
-  while (outcome.wait_for(kLookEvery) != std::future_status::ready) {
-    if (!is_asked(limits.cancel)) continue;
-    given_up->store(true, std::memory_order_relaxed);
-    return Error{Code::cancelled, "it was ended while the disk of " + images_dir + " stalled"};
-  }
-  return outcome.get();
+  const std::string bundle = bundle_of_docker(spec.process.pid);
+  return bundle.empty() ? Result<void>() : refuse_linked_sources(tried, bundle);
 }
 
 // Lets a container run on after its dump, unless it was frozen before: then CRIU may have unfrozen
@@ -326,16 +279,6 @@ Result<void> DockerRuntime::end_dumped(const DumpSpec& spec) const {
     static_cast<void>(freezer->set(false).ok());  // Docker did not do it
   }
   return ended;
-}
-
-// Waits at most kDiskPatience. If the disk stalls, the folders go when it answers.
-void remove_folders(const std::string& images_dir) {
-  static_cast<void>(within(kDiskPatience, [images_dir] {
-    std::error_code ignored;
-    fs::remove_all(fs::path(images_dir) / kDockersFolder, ignored);
-    fs::remove_all(fs::path(images_dir) / kEndedFolder, ignored);
-    return true;
-  }));
 }
 
 Result<CommandOutcome> DockerRuntime::make_images(const DumpSpec& spec,
