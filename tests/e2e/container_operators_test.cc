@@ -122,6 +122,82 @@ TEST(ContainerWithALinkTest, OfPodmanIsRefusedAndTheContainerRunsOn) {
   refuse_link_and_dump_without(kymod, "podman", volume, podman.root_of("kymo-linked"));
 }
 
+// A container of Docker that counts, and a disk on which Docker unpacks its images when CRIU has ended.
+class ContainerOperatorsTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    KYMO_NEEDS_DOCKER();
+    ASSERT_TRUE(disk_.mounted()) << "FUSE does not work here";
+    docker_.emplace(fs::path(criu_path()).parent_path());
+    docker_->start("kymo-web");
+    ASSERT_TRUE(counts());
+    kymod_.start();
+  }
+  // Dumps it, and calls `act` after CRIU has ended and before Docker has unpacked the images.
+  Outcome dump(const std::function<void()>& act) {
+    ++dumps_;
+    disk_.be("stalls-at-pages");
+    Outcome dumped;
+    std::thread client([&] {
+      dumped = kymod_.kymo({"dump", "docker", "kymo-web", "--dir", dir()});
+    });
+    EXPECT_TRUE(eventually([&] { return disk_.holds_pages(); })) << kymod_.log();
+    act();
+    disk_.be("well");
+    client.join();
+    return dumped;
+  }
+  [[nodiscard]] bool counts() const { return counts_on(docker_->root_of("kymo-web")); }
+  [[nodiscard]] std::string dir() const { return disk_.path() + "/c" + std::to_string(dumps_); }
+
+  TemporaryDirectory folder_;
+  MoodyDisk disk_{folder_};
+  std::optional<Docker> docker_;
+  Kymod kymod_;
+  int dumps_ = 0;
+};
+
+// Before the fix, kymod ended the container all the same: what it had done since its images were made was lost, and the
+// checkpoint was called complete.
+TEST_F(ContainerOperatorsTest, OneThatIsUnpausedDuringItsDumpRunsOn) {
+  for (const bool paused_again : {false, true}) {
+    const Outcome dumped = dump([&] {
+      EXPECT_EQ(docker_->docker("unpause kymo-web"), "kymo-web\n");
+      EXPECT_TRUE(counts());
+      if (paused_again) {
+        EXPECT_EQ(docker_->docker("pause kymo-web"), "kymo-web\n");
+      }
+    });
+    EXPECT_EQ(dumped.exit_code, 1) << dumped.out;
+    EXPECT_NE(dumped.err.find("another program unpaused it during its dump"), std::string::npos)
+        << dumped.err;
+    EXPECT_EQ(docker_->status("kymo-web"), "running");
+    EXPECT_TRUE(counts()) << kymod_.log();
+    EXPECT_EQ(kymod_.kymo_json({"checkpoints"}).back()["state"], "failed");
+    EXPECT_TRUE(eventually([&] { return !fs::exists(dir() + "/images.partial"); }));
+    EXPECT_FALSE(fs::exists(dir() + "/images"));
+  }
+}
+
+// docker stop unpauses it, too. The images are then all that will be left of it. Nothing said that they are not the last.
+TEST_F(ContainerOperatorsTest, OneThatIsStoppedDuringItsDumpIsDumpedWithAWarning) {
+  std::thread stop;
+  const Outcome dumped = dump([&] {
+    // Its shell ignores SIGTERM.
+    stop = std::thread([&] { EXPECT_NE(docker_->docker("stop -t 60 kymo-web"), ""); });
+    EXPECT_TRUE(counts());
+  });
+  stop.join();
+  EXPECT_EQ(dumped.exit_code, 0) << dumped.err;
+  EXPECT_NE(dumped.err.find("another program stopped the container during its dump"),
+            std::string::npos)
+      << dumped.err;
+  EXPECT_EQ(docker_->status("kymo-web"), "exited");
+  const Outcome restored = kymod_.kymo({"restore", dir()});
+  EXPECT_EQ(restored.exit_code, 0) << restored.err;
+  EXPECT_TRUE(counts());
+}
+
 // Before the fix, such a process ended with the container, its images did not have it, and nothing said so.
 TEST(ContainerCompanionsTest, OneThatWasStartedFromOutsideIsNotLostInADump) {
   KYMO_NEEDS_RUNC();

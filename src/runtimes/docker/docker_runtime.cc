@@ -75,15 +75,15 @@ class DockerRuntime : public Runtime {
 
  private:
   [[nodiscard]] Result<void> check_experimental(const std::string& tried) const;
-  // What Docker does of a dump.
-  [[nodiscard]] Result<CommandOutcome> dump_by_docker(const DumpSpec& spec,
-                                                      const Command& limits) const;
-  [[nodiscard]] Result<CommandOutcome> try_to_dump(const DumpSpec& spec,
-                                                   const Command& limits) const;
+  // What Docker does of a dump. `ran_on`: it was being stopped, and has run after its images were made.
+  [[nodiscard]] Result<CommandOutcome> dump_by_docker(const DumpSpec& spec, const Command& limits,
+                                                      bool& ran_on) const;
+  [[nodiscard]] Result<CommandOutcome> try_to_dump(const DumpSpec& spec, const Command& limits,
+                                                   bool& ran_on) const;
   [[nodiscard]] Result<CommandOutcome> make_images(const DumpSpec& spec,
                                                    const Command& limits) const;
   void let_run(const DumpSpec& spec) const;
-  [[nodiscard]] Result<void> end_dumped(const DumpSpec& spec) const;
+  [[nodiscard]] Result<void> end_dumped(const DumpSpec& spec, bool ran_on) const;
   [[nodiscard]] Result<CommandOutcome> restore_by_docker(const RestoreSpec& spec,
                                                          const std::string& folder,
                                                          const Command& limits) const;
@@ -270,10 +270,12 @@ void DockerRuntime::let_run(const DumpSpec& spec) const {
 // Ends a container that is dumped and frozen. No process of it runs again: each gets its SIGKILL
 // before Docker unfreezes the container. Docker's own SIGKILL is only for the first process. The
 // call is still made, because then Docker does not start the container again by its restart policy.
-Result<void> DockerRuntime::end_dumped(const DumpSpec& spec) const {
+// `ran_on`: another program stops it, so it is not frozen, and Docker knows that it was stopped.
+Result<void> DockerRuntime::end_dumped(const DumpSpec& spec, bool ran_on) const {
   const Scope scope("end it", {.category = "runtime"});
   if (probe::life_of(spec.process.pid, spec.process.start_ticks) != probe::Life::runs) return {};
   for (const pid_t pid : probe::process_tree(spec.process.pid)) ::kill(pid, SIGKILL);
+  if (ran_on) return {};  // docker restart may have started it again
   Result<void> ended = client_.kill(spec.container);
   if (const auto freezer = Freezer::of(spec.process.pid); freezer && freezer->frozen()) {
     static_cast<void>(freezer->set(false).ok());  // Docker did not do it
@@ -312,8 +314,8 @@ Result<CommandOutcome> DockerRuntime::make_images(const DumpSpec& spec,
   return taken ? done : taken.error();
 }
 
-Result<CommandOutcome> DockerRuntime::try_to_dump(const DumpSpec& spec,
-                                                  const Command& limits) const {
+Result<CommandOutcome> DockerRuntime::try_to_dump(const DumpSpec& spec, const Command& limits,
+                                                  bool& ran_on) const {
   const DockerDumpFiles files(spec.process.pid, spec.work_dir);
   if (!spec.frozen) {
     const Scope scope("pause it", {.category = "runtime"});
@@ -322,7 +324,18 @@ Result<CommandOutcome> DockerRuntime::try_to_dump(const DumpSpec& spec,
       return paused.error();
     }
   }
+  const auto paused_at = std::chrono::system_clock::now();
   Result<CommandOutcome> done = make_images(spec, limits);
+  if (done && done->exit_status == 0 && !spec.leave_running) {
+    const Pause pause = pause_since(client_, spec.container, spec.process, paused_at);
+    ran_on = pause == Pause::ended;
+    // Its end would lose what it has done since its images were made.
+    if (pause == Pause::undone) {
+      done = Error{Code::failed_precondition,
+                   "another program unpaused it during its dump, so it ran on after its images "
+                   "were made"};
+    }
+  }
   if (!done || done->exit_status != 0) {
     let_run(spec);
     remove_folders(spec.images_dir);
@@ -342,8 +355,8 @@ bool was_stored_already(const Result<CommandOutcome>& done) {
 }
 
 // The container runs on while it waits for containerd.
-Result<CommandOutcome> DockerRuntime::dump_by_docker(const DumpSpec& spec,
-                                                     const Command& limits) const {
+Result<CommandOutcome> DockerRuntime::dump_by_docker(const DumpSpec& spec, const Command& limits,
+                                                     bool& ran_on) const {
   using std::chrono::milliseconds;
   using std::chrono::steady_clock;
   constexpr milliseconds kCollectsWithin{15'000};
@@ -351,7 +364,7 @@ Result<CommandOutcome> DockerRuntime::dump_by_docker(const DumpSpec& spec,
   const auto begun = steady_clock::now();
   Command left = limits;
   for (;;) {
-    Result<CommandOutcome> done = try_to_dump(spec, left);
+    Result<CommandOutcome> done = try_to_dump(spec, left, ran_on);
     if (!was_stored_already(done)) return done;
     const auto passed = std::chrono::duration_cast<milliseconds>(steady_clock::now() - begun);
     const milliseconds most =
@@ -375,9 +388,12 @@ Result<DumpOutcome> DockerRuntime::dump(const DumpSpec& spec, const Observer& ob
   checkpoint.log_path = spec.work_dir + kDumpLog;
   checkpoint.stats_path = spec.work_dir + kDumpStats;
   Result<void> ended;
+  bool ran_on = false;
   checkpoint.run = [&](const Command& limits) {
-    Result<CommandOutcome> done = dump_by_docker(spec, limits);
-    if (done && done->exit_status == 0 && !spec.leave_running) ended = end_dumped(spec);
+    Result<CommandOutcome> done = dump_by_docker(spec, limits, ran_on);
+    if (done && done->exit_status == 0 && !spec.leave_running) {
+      ended = end_dumped(spec, ran_on);
+    }
     return done;
   };
   // Docker pauses a container before it calls CRIU. So it stood still even if CRIU has stopped no task.
@@ -389,6 +405,11 @@ Result<DumpOutcome> DockerRuntime::dump(const DumpSpec& spec, const Observer& ob
     };
   }
   Result<DumpOutcome> outcome = dump_container(spec, std::move(checkpoint), paused);
+  if (outcome && ran_on) {
+    outcome->warnings.push_back(
+        "another program stopped the container during its dump: it ran on after its images were "
+        "made, and they do not have what it did since");
+  }
   if (outcome && !ended) {
     outcome->warnings.push_back("Docker was not told that container " +
                                 shown(name_of_container(spec)) +
