@@ -198,6 +198,30 @@ TEST_F(ContainerOperatorsTest, OneThatIsStoppedDuringItsDumpIsDumpedWithAWarning
   EXPECT_TRUE(counts());
 }
 
+// Before the fix, the next kymod removed the whole images, although the container had ended.
+TEST_F(ContainerOperatorsTest, OneThatIsStoppedAfterKymodWasKilledInItsDumpIsDumped) {
+  disk_.be("stalls-at-pages");
+  std::thread client([&] {
+    static_cast<void>(kymod_.kymo({"dump", "docker", "kymo-web", "--dir", dir()}));
+  });
+  EXPECT_TRUE(eventually([&] { return disk_.holds_pages(); })) << kymod_.log();
+  kill(kymod_.pid(), SIGKILL);
+  disk_.be("well");
+  EXPECT_EQ(kymod_.stop(SIGKILL), -1);
+  client.join();
+  // Docker goes on alone. This is the last image that it unpacks.
+  const std::string folder = dir() + "/images.partial/docker";
+  ASSERT_TRUE(eventually([&] { return shell("ls " + folder + "/utsns-*.img 2>&1").second; }));
+  EXPECT_EQ(docker_->docker("stop -t 0 kymo-web"), "kymo-web\n");
+  kymod_.start();
+  EXPECT_TRUE(eventually([&] {
+    return kymod_.kymo_json({"checkpoints"})[0]["state"] == "complete";
+  })) << kymod_.log();
+  const Outcome restored = kymod_.kymo({"restore", dir()});
+  EXPECT_EQ(restored.exit_code, 0) << restored.err;
+  EXPECT_TRUE(counts());
+}
+
 // Before the fix, such a process ended with the container, its images did not have it, and nothing said so.
 TEST(ContainerCompanionsTest, OneThatWasStartedFromOutsideIsNotLostInADump) {
   KYMO_NEEDS_RUNC();

@@ -62,6 +62,19 @@ Result<void> take_images(const std::string& images_dir, const Command& limits) {
   return outcome.get();
 }
 
+bool keep_images(const std::string& images_dir) {
+  return within(kDiskPatience,
+                [images_dir] {
+                  std::error_code error;
+                  const fs::path folder = fs::path(images_dir) / kDockersFolder;
+                  if (!fs::exists(folder / "inventory.img", error)) return static_cast<bool>(error);
+                  const std::atomic<bool> given_up{false};
+                  static_cast<void>(move_images(images_dir, given_up).ok());
+                  return true;
+                })
+      .value_or(true);
+}
+
 void remove_folders(const std::string& images_dir) {
   static_cast<void>(within(kDiskPatience, [images_dir] {
     std::error_code ignored;

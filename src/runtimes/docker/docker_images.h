@@ -18,6 +18,10 @@ inline constexpr char kEndedFolder[] = "docker-ended";
 // Errors: cancelled; Docker has made no images; those of the disk.
 Result<void> take_images(const std::string& images_dir, const Command& limits);
 
+// For a container that has ended without kymod. Does the same with what Docker has unpacked after kymod was killed, which may
+// not be whole. Waits at most kDiskPatience. Returns false if there is no inventory.img, so that nothing is worth keeping.
+bool keep_images(const std::string& images_dir);
+
 // Removes both folders. Waits at most kDiskPatience. If the disk stalls, the folders go when it answers.
 void remove_folders(const std::string& images_dir);
 

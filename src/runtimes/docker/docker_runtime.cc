@@ -426,8 +426,10 @@ Result<void> DockerRuntime::settle_dump(const DumpSpec& spec) {
   const std::vector<std::string> logs = in_work_dirs(spec, kDumpLog);
   for (const std::string& log : logs) end_container_dump(log, tree, {});
   let_run(spec);
-  remove_folders(
-      spec.images_dir);  // Docker fails if it still writes there, and removes what it has written
+  const bool ended =
+      probe::life_of(spec.process.pid, spec.process.start_ticks) == probe::Life::ended;
+  // If Docker still writes there, it fails, and removes what it has written.
+  if (!ended || !keep_images(spec.images_dir)) remove_folders(spec.images_dir);
   return settle_container_dump(spec, logs);
 }
 
