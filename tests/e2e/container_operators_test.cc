@@ -222,6 +222,49 @@ TEST_F(ContainerOperatorsTest, OneThatIsStoppedAfterKymodWasKilledInItsDumpIsDum
   EXPECT_TRUE(counts());
 }
 
+// Before the fix, the next restore failed: "archive/tar: invalid tar header". containerd had kept what Docker had uploaded of
+// the images, and appended the images to it.
+TEST_F(ContainerOperatorsTest, ARestoreDuringWhichContainerdWasRestartedCanBeRepeated) {
+  const std::vector<std::string> command{
+      "/bin/sh", "-c",
+      "x=$(/bin/busybox head -c 16000000 /dev/zero | /bin/busybox tr '\\0' x); " +
+          counting_command().back()};
+  const std::string said =
+      docker_->docker("run --detach --name kymo-big" + in_quotes(Docker::arguments(command)));
+  ASSERT_EQ(docker_->status("kymo-big"), "running") << said;
+  const std::string root = docker_->root_of("kymo-big");
+  ASSERT_TRUE(counts_on(root));
+  const std::string dir = kymod_.path("big");
+  static_cast<void>(kymod_.kymo_json({"dump", "docker", "kymo-big", "--dir", dir}));
+  bool cut_short = false;
+  for (int tries = 0; tries < 50 && !cut_short; ++tries) {
+    if (tries != 0) {
+      EXPECT_NE(docker_->docker("stop -t 0 kymo-big"), "");
+    }
+    std::atomic<bool> over{false};
+    Outcome restored;
+    std::thread client([&] {
+      restored = kymod_.kymo({"restore", dir});
+      over = true;
+    });
+    EXPECT_TRUE(eventually([&] { return over || docker_->uploads(); }));
+    docker_->stop_answering();
+    cut_short = docker_->uploads();
+    if (cut_short) docker_->restart_containerd();
+    docker_->answer_again();
+    client.join();
+    EXPECT_EQ(restored.exit_code, cut_short ? 1 : 0) << restored.err;
+  }
+  ASSERT_TRUE(cut_short);
+  ASSERT_TRUE(eventually([&] {
+    return docker_->docker("run --rm" +
+                           in_quotes(Docker::arguments({"/bin/sh", "-c", "echo up"}))) == "up\n";
+  })) << docker_->log();
+  const Outcome restored = kymod_.kymo({"restore", dir});
+  EXPECT_EQ(restored.exit_code, 0) << restored.err;
+  EXPECT_TRUE(counts_on(root));
+}
+
 // Before the fix, such a process ended with the container, its images did not have it, and nothing said so.
 TEST(ContainerCompanionsTest, OneThatWasStartedFromOutsideIsNotLostInADump) {
   KYMO_NEEDS_RUNC();

@@ -50,7 +50,7 @@ constexpr char kRestoreStats[] = "/stats-restore";
 constexpr std::chrono::milliseconds kAnswersSoon{200};  // for what is asked every second
 // What kymod makes in Docker's folder of the container's checkpoints, during a restore.
 constexpr char kOurFolder[] = "kymo-restore";
-constexpr char kImagesLink[] = "checkpoint";
+constexpr char kImagesLink[] = "checkpoint-";
 constexpr char kWorkLink[] = "/criu-work";
 
 class DockerRuntime : public Runtime {
@@ -463,11 +463,13 @@ Result<CommandOutcome> DockerRuntime::restore_by_docker(const RestoreSpec& spec,
                                                         const Command& limits) const {
   // Docker restores only what is below its folder of the container's checkpoints.
   const fs::path images(spec.images_dir);
+  // The name is new each time: if an upload was cut short, because Docker or its containerd was killed, containerd would
+  // append the next one of the same name to it ("invalid tar header").
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  const std::string link = kImagesLink + std::to_string(now.count());
   std::error_code error;
   fs::create_directories(folder, error);
-  if (!error) {
-    fs::create_directory_symlink(images.parent_path(), folder + "/" + kImagesLink, error);
-  }
+  if (!error) fs::create_directory_symlink(images.parent_path(), folder + "/" + link, error);
   if (error) return system_error("make " + folder, error.value());
   if (!within(kDiskPatience, [images_dir = spec.images_dir] {
         change_checksum(images_dir);
@@ -478,7 +480,7 @@ Result<CommandOutcome> DockerRuntime::restore_by_docker(const RestoreSpec& spec,
   }
   DockerRestoreFiles files(spec.container, folder + kWorkLink);
   Result<CommandOutcome> done = client_.start(
-      spec.container, (fs::path(kOurFolder) / kImagesLink / images.filename()).string(), limits);
+      spec.container, (fs::path(kOurFolder) / link / images.filename()).string(), limits);
   files.finish(spec.work_dir);
   const bool given_up = !done && (done.error().code == Code::deadline_exceeded ||
                                   done.error().code == Code::cancelled);
