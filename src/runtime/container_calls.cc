@@ -24,6 +24,7 @@
 #include "runtime/container_processes.h"
 #include "runtime/freezer.h"
 #include "runtime/killed_criu.h"
+#include "runtime/killed_restore.h"
 #include "runtime/log_follower.h"
 #include "runtime/log_phases.h"
 #include "runtime/watch_images.h"
@@ -296,6 +297,7 @@ Result<RestoreOutcome> restore_container(const RestoreSpec& spec, ContainerCall 
     if (done.error().code != Code::already_exists) {
       kill_half_restored_container(call.cgroups, others);
       criu::remove_leftover_mounts(std::filesystem::path(growing_log(call)).parent_path());
+      detach_roots_of_killed_restores();  // before somebody else has runc delete the container
     }
     add_restore_phases(call.log_path, {}, clock, observer);
     return done.error();

@@ -34,6 +34,12 @@ bool is_made_by_root(const std::string& folder) {
          (about.st_mode & (S_IWGRP | S_IWOTH)) == 0;
 }
 
+// Whether runc had written its state there, the last thing that it does before the container resumes.
+bool is_finished(const std::string& folder) {
+  std::error_code error;
+  return is_made_by_root(folder) && fs::exists(folder + "/state.json", error);
+}
+
 // runc's folders of the container that have a place for its root and no state.
 std::vector<std::string> half_made_folders(const std::string& id, const std::string& usual) {
   std::vector<std::string> folders;
@@ -137,6 +143,11 @@ Result<void> remove_killed_restore(const std::string& id, const std::string& usu
     return Error{
         Code::failed_precondition,
         "process " + std::to_string(other) + " is restoring it: wait for that to end, or end it"};
+  }
+  // If runc was killed after it had written state.json, others delete the folder, and must not find the root there.
+  for (const std::string& point : mount_points_that_end("/" + id + kRootOfRestore)) {
+    if (!is_finished(fs::path(point).parent_path())) continue;
+    if (Result<void> detached = detach_mounts(point); !detached) return detached;
   }
   const std::vector<std::string> folders = half_made_folders(id, usual_folder);
   if (folders.empty()) return {};

@@ -37,7 +37,8 @@ void detach_roots_of_killed_restores();
 // Removes what is left of a restore whose runc was killed together with kymod: half-restored
 // processes, and in runc's folder of the container its root, mounted as criu-root. runc writes
 // state.json only at the end of a restore. So it does not know the container, but still refuses to
-// use its name again. The files of the root stay.
+// use its name again. The files of the root stay. If there is a state.json, only the root is detached: then runc can
+// delete the rest.
 // `id`:       the container's id for runc, which is the name of its folder.
 // `usual_folder`: where that folder is by default. If it is elsewhere, it is found by its mount.
 // `cgroups`:  see container_processes.h.

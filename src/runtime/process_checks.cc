@@ -20,6 +20,7 @@
 #include "kymo/scope.h"
 #include "probe/terminals.h"
 #include "runtime/aftermath.h"
+#include "runtime/companions.h"
 #include "runtime/descriptors.h"
 #include "runtime/freezer.h"
 
@@ -239,7 +240,9 @@ Result<probe::Process> check_target(const DumpSpec& spec) {
     return enough.error();
   }
   if (!spec.container.empty()) {
-    return process;
+    Result<void> alone;
+    if (!spec.leave_running && !spec.force) alone = refuse_companions(tried, spec.process.pid);
+    return alone ? process : alone.error();
   }
   // A frozen process does not stop, so CRIU would wait until its timeout.
   if (const Result<Freezer> freezer = Freezer::of(spec.process.pid); freezer && freezer->frozen()) {

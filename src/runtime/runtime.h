@@ -139,6 +139,8 @@ struct DumpSpec {
   // The folder `images_dir`, which remembers what was written into it. Null: then it is not noticed if another program
   // changes the images.
   std::shared_ptr<criu::HeldImages> held{};
+  // A container may have processes that its dump loses (companions.h).
+  bool force = false;
 };
 
 // What is known of a dump and of a restore. `Stats` are CRIU's statistics.

@@ -81,8 +81,10 @@ TEST(BundleTest, ALinkInPlaceOfAMountsSourceIsRefused) {
   EXPECT_EQ(
       check(folder.path() + "/link"),
       "dump x: the source of its mount /data, " + folder.path() +
-          "/link, is a symbolic link, which CRIU does not follow in a restore: put the folder or "
-          "file back, or name what the link leads to in config.json");
+          "/link, is a symbolic link, which CRIU does not follow in a restore: put a folder there "
+          "and mount --bind " +
+          fs::canonical(folder.path()).string() +
+          "/volume on it, or start the container with what the link leads to");
   EXPECT_NE(check("link"), "");
   EXPECT_EQ(check(folder.path() + "/volume"), "");
   EXPECT_EQ(check(folder.path() + "/link/"), "") << "CRIU follows such a link";

@@ -82,6 +82,13 @@ void Containerd::start() {
       << this->log();
 }
 
+bool Containerd::uploads() const {
+  return shell("find '" + folder_.path() +
+               "/root/io.containerd.content.v1.content/ingest' -name data -size +0 2>/dev/null | "
+               "grep -q .")
+      .second;
+}
+
 void Containerd::restart() {
   kill(pid_, SIGTERM);
   waitpid(pid_, nullptr, 0);

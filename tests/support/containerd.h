@@ -29,6 +29,8 @@ class Containerd {
   void answer_again() const;
   // Ends the daemon and starts it again. Its containers run on.
   void restart();
+  // Whether it has stored a part of something and not yet the rest.
+  [[nodiscard]] bool uploads() const;
   [[nodiscard]] std::string state() const { return folder_.path() + "/state"; }
   // The text of the daemon's log.
   [[nodiscard]] std::string log() const;

@@ -36,6 +36,10 @@ class Docker {
   void stop_answering() const;
   void answer_again() const;
   [[nodiscard]] std::string socket() const { return folder_.path() + "/docker.sock"; }
+  // Ends its containerd and starts it again.
+  void restart_containerd() { containerd_.restart(); }
+  // Whether its containerd has stored a part of something and not yet the rest.
+  [[nodiscard]] bool uploads() const { return containerd_.uploads(); }
   // The text of the daemon's log.
   [[nodiscard]] std::string log() const;
   // The output of `docker WORDS`, including stderr.

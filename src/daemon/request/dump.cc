@@ -130,6 +130,7 @@ runtime::DumpSpec spec_of(const DumpContext& c) {
     spec.memory_images = c.memory_images;
   }
   spec.leave_running = c.asked.leave_running();
+  spec.force = c.asked.force();
   spec.sync = c.asked.sync();
   spec.container = c.target.id;
   spec.container_name = c.target.id.empty() ? "" : c.target.name;

@@ -386,7 +386,9 @@ Result<bool> close_gone(store::Store& store, const ForeignFiles& foreign, CutSho
     Result<void> marked = mark_failed(store, std::move(dump), what);
     return marked ? Result<bool>(true) : marked.error();
   }
-  if (dump.checkpoint.state == store::CheckpointState::unconfirmed || is_of_earlier_boot(dump)) {
+  // The runtime of a container may have been killed while it copied the images, as Docker does.
+  if (dump.checkpoint.state == store::CheckpointState::unconfirmed || is_of_earlier_boot(dump) ||
+      dump.kind != runtime::Kind::process) {
     const Result<std::string> fault = fault_in(foreign, dump.spec.images_dir);
     if (!fault) return fault.error();
     if (!fault->empty()) {

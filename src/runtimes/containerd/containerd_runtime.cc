@@ -236,6 +236,7 @@ Result<void> ContainerdRuntime::may_dump(const DumpSpec& spec) {
   }
   if (const Result<std::string> of = client_.spec_of(*name); of) {
     if (Result<void> good = refuse_terminal(tried, *of); !good) return good;
+    if (Result<void> good = refuse_linked_sources(tried, "/", *of); !good) return good;
   }
   const Result<probe::Process> process = check_target(spec);
   return process ? Result<void>() : process.error();
@@ -289,7 +290,8 @@ Result<void> ContainerdRuntime::may_restore(const RestoreSpec& spec) {
   if (running(client_.task(*name))) {
     return Error{Code::already_exists, tried + ": it runs: stop it first (ctr tasks kill)"};
   }
-  return refuse_terminal(tried, *there);
+  Result<void> good = refuse_terminal(tried, *there);
+  return good ? refuse_linked_sources(tried, "/", *there) : good;
 }
 
 Result<RestoreOutcome> ContainerdRuntime::restore(const RestoreSpec& spec,

@@ -53,6 +53,16 @@ std::string path_of_container(const std::string& id, const std::string& verb) {
   return "/containers/" + id + "/" + verb;
 }
 
+// A time as Docker's events have it: SECONDS.NANOSECONDS.
+std::string in_seconds(std::chrono::system_clock::time_point time) {
+  constexpr std::size_t kDigits = 9;
+  const auto passed = time.time_since_epoch();
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(passed);
+  const auto rest = std::chrono::duration_cast<std::chrono::nanoseconds>(passed - seconds);
+  const std::string digits = std::to_string(rest.count());
+  return std::to_string(seconds.count()) + "." + std::string(kDigits - digits.size(), '0') + digits;
+}
+
 // A member of JSON that may be missing or of another type.
 template <class Value>
 Value member(const json& object, const char* name, Value otherwise) try {
@@ -220,6 +230,27 @@ Result<void> DockerClient::pause(const std::string& id) const {
 
 Result<void> DockerClient::unpause(const std::string& id) const {
   return post(path_of_container(id, "unpause"));
+}
+
+Result<DockerEvents> DockerClient::events(const std::string& id,
+                                          std::chrono::system_clock::time_point since) const {
+  const json filters{{"container", {id}}, {"event", {"unpause", "kill"}}};
+  const std::string path = "/events?since=" + in_seconds(since) +
+                           "&until=" + in_seconds(std::chrono::system_clock::now()) +
+                           "&filters=" + in_query(json_text(filters));
+  const Result<Answer> seen = ask({"GET", path});
+  if (!seen) return seen.error();
+  DockerEvents events;
+  // One object of JSON in each line.
+  for (std::size_t at = 0; at < seen->body.size();) {
+    const std::size_t end = std::min(seen->body.find('\n', at), seen->body.size());
+    const std::string action =
+        member(parse_json(seen->body.substr(at, end - at)), "Action", std::string());
+    events.unpaused = events.unpaused || action == "unpause";
+    events.signalled = events.signalled || action == "kill";
+    at = end + 1;
+  }
+  return events;
 }
 
 Result<void> DockerClient::kill(const std::string& id) const {

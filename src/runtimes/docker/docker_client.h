@@ -28,6 +28,11 @@ struct DockerContainer {
   bool auto_remove = false;  // Docker removes it when it ends (docker run --rm)
 };
 
+struct DockerEvents {
+  bool unpaused = false;
+  bool signalled = false;  // by docker stop, restart, kill or rm --force, which also unpause it
+};
+
 // A client of Docker's Engine API. It uses the socket that the variable DOCKER_HOST names
 // (unix://PATH), else /var/run/docker.sock, as the program docker does. Access to that socket gives
 // the rights of root.
@@ -54,6 +59,9 @@ class DockerClient {
   [[nodiscard]] Result<std::string> data_root() const;
   [[nodiscard]] Result<void> pause(const std::string& id) const;
   [[nodiscard]] Result<void> unpause(const std::string& id) const;
+  // What was done with the container since then. Docker knows only its last 256 events.
+  [[nodiscard]] Result<DockerEvents> events(const std::string& id,
+                                            std::chrono::system_clock::time_point since) const;
   // Ends the container, even if it is paused. Docker does not start it again by its restart policy.
   [[nodiscard]] Result<void> kill(const std::string& id) const;
 

@@ -7,7 +7,6 @@
 #include <atomic>
 #include <chrono>
 #include <filesystem>
-#include <future>
 #include <memory>
 #include <optional>
 #include <string>
@@ -28,11 +27,13 @@
 #include "runtime/criu_choice.h"
 #include "runtime/freezer.h"
 #include "runtime/killed_restore.h"
+#include "runtime/oci_spec.h"
 #include "runtime/option_checks.h"
 #include "runtime/process_checks.h"
 #include "runtime/scratch.h"
 #include "runtime/server.h"
 #include "runtimes/docker/docker_client.h"
+#include "runtimes/docker/docker_images.h"
 #include "runtimes/docker/docker_server.h"
 #include "runtimes/docker/docker_shim.h"
 #include "runtimes/docker/docker_thaw.h"
@@ -47,12 +48,9 @@ constexpr char kDumpStats[] = "/stats-dump";
 constexpr char kRestoreLog[] = "/restore.log";
 constexpr char kRestoreStats[] = "/stats-restore";
 constexpr std::chrono::milliseconds kAnswersSoon{200};  // for what is asked every second
-// Docker makes the folder for the images itself, so it is one inside the images directory.
-constexpr char kDockersFolder[] = "docker";
-constexpr char kEndedFolder[] = "docker-ended";
 // What kymod makes in Docker's folder of the container's checkpoints, during a restore.
 constexpr char kOurFolder[] = "kymo-restore";
-constexpr char kImagesLink[] = "checkpoint";
+constexpr char kImagesLink[] = "checkpoint-";
 constexpr char kWorkLink[] = "/criu-work";
 
 class DockerRuntime : public Runtime {
@@ -77,15 +75,15 @@ class DockerRuntime : public Runtime {
 
  private:
   [[nodiscard]] Result<void> check_experimental(const std::string& tried) const;
-  // What Docker does of a dump.
-  [[nodiscard]] Result<CommandOutcome> dump_by_docker(const DumpSpec& spec,
-                                                      const Command& limits) const;
-  [[nodiscard]] Result<CommandOutcome> try_to_dump(const DumpSpec& spec,
-                                                   const Command& limits) const;
+  // What Docker does of a dump. `ran_on`: it was being stopped, and has run after its images were made.
+  [[nodiscard]] Result<CommandOutcome> dump_by_docker(const DumpSpec& spec, const Command& limits,
+                                                      bool& ran_on) const;
+  [[nodiscard]] Result<CommandOutcome> try_to_dump(const DumpSpec& spec, const Command& limits,
+                                                   bool& ran_on) const;
   [[nodiscard]] Result<CommandOutcome> make_images(const DumpSpec& spec,
                                                    const Command& limits) const;
   void let_run(const DumpSpec& spec) const;
-  [[nodiscard]] Result<void> end_dumped(const DumpSpec& spec) const;
+  [[nodiscard]] Result<void> end_dumped(const DumpSpec& spec, bool ran_on) const;
   [[nodiscard]] Result<CommandOutcome> restore_by_docker(const RestoreSpec& spec,
                                                          const std::string& folder,
                                                          const Command& limits) const;
@@ -252,53 +250,8 @@ Result<void> DockerRuntime::may_dump(const DumpSpec& spec) {
                      ": it was started with --rm, so Docker would remove it and it could not be "
                      "restored: use --leave-running, or start it without --rm"};
   }
-  return {};
-}
-
-// Moves the images from the folder that Docker has made into the images directory, inventory.img
-// last: without it no reader takes the other files for a checkpoint. inventory.img is not moved if
-// `given_up` is set by then.
-Result<void> move_images(const std::string& images_dir, const std::atomic<bool>& given_up) {
-  const fs::path folder = fs::path(images_dir) / kDockersFolder;
-  const fs::path last = "inventory.img";
-  std::error_code error;
-  std::vector<fs::path> names;
-  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
-       entry.increment(error)) {
-    if (entry->path().filename() != last) names.push_back(entry->path().filename());
-  }
-  if (error) {
-    return Error{Code::failed_precondition,
-                 "Docker has made no images in " + folder.string() +
-                     ": Docker and kymod must see the same file systems",
-                 error.value()};
-  }
-  names.push_back(last);
-  for (const fs::path& name : names) {
-    if (name == last && given_up.load(std::memory_order_relaxed)) break;
-    fs::rename(folder / name, fs::path(images_dir) / name, error);
-    if (error) return system_error("move " + (folder / name).string(), error.value());
-  }
-  fs::remove(folder, error);
-  return {};
-}
-
-// The same on a thread of its own, because the disk may stall. If the request is cancelled meanwhile,
-// this returns at once, and the images do not become whole in the images directory.
-Result<void> take_images(const std::string& images_dir, const Command& limits) {
-  const auto given_up = std::make_shared<std::atomic<bool>>(false);
-  std::promise<Result<void>> moved;
-  std::future<Result<void>> outcome = moved.get_future();
-  std::thread([images_dir, given_up, moved = std::move(moved)]() mutable {
-    moved.set_value(move_images(images_dir, *given_up));
-  }).detach();
-  constexpr std::chrono::milliseconds kLookEvery{50};
-  while (outcome.wait_for(kLookEvery) != std::future_status::ready) {
-    if (!is_asked(limits.cancel)) continue;
-    given_up->store(true, std::memory_order_relaxed);
-    return Error{Code::cancelled, "it was ended while the disk of " + images_dir + " stalled"};
-  }
-  return outcome.get();
+  const std::string bundle = bundle_of_docker(spec.process.pid);
+  return bundle.empty() ? Result<void>() : refuse_linked_sources(tried, bundle);
 }
 
 // Lets a container run on after its dump, unless it was frozen before: then CRIU may have unfrozen
@@ -317,25 +270,17 @@ void DockerRuntime::let_run(const DumpSpec& spec) const {
 // Ends a container that is dumped and frozen. No process of it runs again: each gets its SIGKILL
 // before Docker unfreezes the container. Docker's own SIGKILL is only for the first process. The
 // call is still made, because then Docker does not start the container again by its restart policy.
-Result<void> DockerRuntime::end_dumped(const DumpSpec& spec) const {
+// `ran_on`: another program stops it, so it is not frozen, and Docker knows that it was stopped.
+Result<void> DockerRuntime::end_dumped(const DumpSpec& spec, bool ran_on) const {
   const Scope scope("end it", {.category = "runtime"});
   if (probe::life_of(spec.process.pid, spec.process.start_ticks) != probe::Life::runs) return {};
   for (const pid_t pid : probe::process_tree(spec.process.pid)) ::kill(pid, SIGKILL);
+  if (ran_on) return {};  // docker restart may have started it again
   Result<void> ended = client_.kill(spec.container);
   if (const auto freezer = Freezer::of(spec.process.pid); freezer && freezer->frozen()) {
     static_cast<void>(freezer->set(false).ok());  // Docker did not do it
   }
   return ended;
-}
-
-// Waits at most kDiskPatience. If the disk stalls, the folders go when it answers.
-void remove_folders(const std::string& images_dir) {
-  static_cast<void>(within(kDiskPatience, [images_dir] {
-    std::error_code ignored;
-    fs::remove_all(fs::path(images_dir) / kDockersFolder, ignored);
-    fs::remove_all(fs::path(images_dir) / kEndedFolder, ignored);
-    return true;
-  }));
 }
 
 Result<CommandOutcome> DockerRuntime::make_images(const DumpSpec& spec,
@@ -369,8 +314,8 @@ Result<CommandOutcome> DockerRuntime::make_images(const DumpSpec& spec,
   return taken ? done : taken.error();
 }
 
-Result<CommandOutcome> DockerRuntime::try_to_dump(const DumpSpec& spec,
-                                                  const Command& limits) const {
+Result<CommandOutcome> DockerRuntime::try_to_dump(const DumpSpec& spec, const Command& limits,
+                                                  bool& ran_on) const {
   const DockerDumpFiles files(spec.process.pid, spec.work_dir);
   if (!spec.frozen) {
     const Scope scope("pause it", {.category = "runtime"});
@@ -379,7 +324,18 @@ Result<CommandOutcome> DockerRuntime::try_to_dump(const DumpSpec& spec,
       return paused.error();
     }
   }
+  const auto paused_at = std::chrono::system_clock::now();
   Result<CommandOutcome> done = make_images(spec, limits);
+  if (done && done->exit_status == 0 && !spec.leave_running) {
+    const Pause pause = pause_since(client_, spec.container, spec.process, paused_at);
+    ran_on = pause == Pause::ended;
+    // Its end would lose what it has done since its images were made.
+    if (pause == Pause::undone) {
+      done = Error{Code::failed_precondition,
+                   "another program unpaused it during its dump, so it ran on after its images "
+                   "were made"};
+    }
+  }
   if (!done || done->exit_status != 0) {
     let_run(spec);
     remove_folders(spec.images_dir);
@@ -399,8 +355,8 @@ bool was_stored_already(const Result<CommandOutcome>& done) {
 }
 
 // The container runs on while it waits for containerd.
-Result<CommandOutcome> DockerRuntime::dump_by_docker(const DumpSpec& spec,
-                                                     const Command& limits) const {
+Result<CommandOutcome> DockerRuntime::dump_by_docker(const DumpSpec& spec, const Command& limits,
+                                                     bool& ran_on) const {
   using std::chrono::milliseconds;
   using std::chrono::steady_clock;
   constexpr milliseconds kCollectsWithin{15'000};
@@ -408,7 +364,7 @@ Result<CommandOutcome> DockerRuntime::dump_by_docker(const DumpSpec& spec,
   const auto begun = steady_clock::now();
   Command left = limits;
   for (;;) {
-    Result<CommandOutcome> done = try_to_dump(spec, left);
+    Result<CommandOutcome> done = try_to_dump(spec, left, ran_on);
     if (!was_stored_already(done)) return done;
     const auto passed = std::chrono::duration_cast<milliseconds>(steady_clock::now() - begun);
     const milliseconds most =
@@ -432,9 +388,12 @@ Result<DumpOutcome> DockerRuntime::dump(const DumpSpec& spec, const Observer& ob
   checkpoint.log_path = spec.work_dir + kDumpLog;
   checkpoint.stats_path = spec.work_dir + kDumpStats;
   Result<void> ended;
+  bool ran_on = false;
   checkpoint.run = [&](const Command& limits) {
-    Result<CommandOutcome> done = dump_by_docker(spec, limits);
-    if (done && done->exit_status == 0 && !spec.leave_running) ended = end_dumped(spec);
+    Result<CommandOutcome> done = dump_by_docker(spec, limits, ran_on);
+    if (done && done->exit_status == 0 && !spec.leave_running) {
+      ended = end_dumped(spec, ran_on);
+    }
     return done;
   };
   // Docker pauses a container before it calls CRIU. So it stood still even if CRIU has stopped no task.
@@ -446,6 +405,11 @@ Result<DumpOutcome> DockerRuntime::dump(const DumpSpec& spec, const Observer& ob
     };
   }
   Result<DumpOutcome> outcome = dump_container(spec, std::move(checkpoint), paused);
+  if (outcome && ran_on) {
+    outcome->warnings.push_back(
+        "another program stopped the container during its dump: it ran on after its images were "
+        "made, and they do not have what it did since");
+  }
   if (outcome && !ended) {
     outcome->warnings.push_back("Docker was not told that container " +
                                 shown(name_of_container(spec)) +
@@ -462,8 +426,10 @@ Result<void> DockerRuntime::settle_dump(const DumpSpec& spec) {
   const std::vector<std::string> logs = in_work_dirs(spec, kDumpLog);
   for (const std::string& log : logs) end_container_dump(log, tree, {});
   let_run(spec);
-  remove_folders(
-      spec.images_dir);  // Docker fails if it still writes there, and removes what it has written
+  const bool ended =
+      probe::life_of(spec.process.pid, spec.process.start_ticks) == probe::Life::ended;
+  // If Docker still writes there, it fails, and removes what it has written.
+  if (!ended || !keep_images(spec.images_dir)) remove_folders(spec.images_dir);
   return settle_container_dump(spec, logs);
 }
 
@@ -500,11 +466,13 @@ Result<CommandOutcome> DockerRuntime::restore_by_docker(const RestoreSpec& spec,
                                                         const Command& limits) const {
   // Docker restores only what is below its folder of the container's checkpoints.
   const fs::path images(spec.images_dir);
+  // The name is new each time: if an upload was cut short, because Docker or its containerd was killed, containerd would
+  // append the next one of the same name to it ("invalid tar header").
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  const std::string link = kImagesLink + std::to_string(now.count());
   std::error_code error;
   fs::create_directories(folder, error);
-  if (!error) {
-    fs::create_directory_symlink(images.parent_path(), folder + "/" + kImagesLink, error);
-  }
+  if (!error) fs::create_directory_symlink(images.parent_path(), folder + "/" + link, error);
   if (error) return system_error("make " + folder, error.value());
   if (!within(kDiskPatience, [images_dir = spec.images_dir] {
         change_checksum(images_dir);
@@ -515,7 +483,7 @@ Result<CommandOutcome> DockerRuntime::restore_by_docker(const RestoreSpec& spec,
   }
   DockerRestoreFiles files(spec.container, folder + kWorkLink);
   Result<CommandOutcome> done = client_.start(
-      spec.container, (fs::path(kOurFolder) / kImagesLink / images.filename()).string(), limits);
+      spec.container, (fs::path(kOurFolder) / link / images.filename()).string(), limits);
   files.finish(spec.work_dir);
   const bool given_up = !done && (done.error().code == Code::deadline_exceeded ||
                                   done.error().code == Code::cancelled);

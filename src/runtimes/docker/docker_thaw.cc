@@ -49,6 +49,15 @@ Result<void> unpause_in_docker(const DockerClient& client, const std::string& id
   return client.unpause(id);
 }
 
+Pause pause_since(const DockerClient& client, const std::string& id, const ProcessId& process,
+                  std::chrono::system_clock::time_point since) {
+  const Result<Freezer> freezer = Freezer::of(process.pid);
+  const bool runs = freezer && !freezer->frozen();
+  const Result<DockerEvents> events = client.events(id, since);
+  if (!runs && (!events || !events->unpaused)) return Pause::held;
+  return events && !events->signalled ? Pause::undone : Pause::ended;
+}
+
 struct DockerThaw::State {
   DockerClient client;
   std::string id;

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <chrono>
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -18,6 +20,17 @@ namespace kymo::runtime {
 // Errors:  those of Docker.
 Result<void> unpause_in_docker(const DockerClient& client, const std::string& id,
                                const ProcessId& process);
+
+// What became of a paused container while Docker packed its images:
+enum class Pause : std::uint8_t {
+  held,   // no process of it has run
+  ended,  // it was unpaused by a program that stops it, or Docker does not answer: Docker itself may be stopping
+  undone,  // it was unpaused, even if it is paused again
+};
+
+// Threads: any; blocks for at most ten seconds.
+Pause pause_since(const DockerClient& client, const std::string& id, const ProcessId& process,
+                  std::chrono::system_clock::time_point since);
 
 // Unpauses a container as soon as CRIU's log says that the dump is done. Docker goes on with
 // packing and unpacking the images for much longer than CRIU takes, but it no longer needs the

@@ -22,6 +22,7 @@
 #include "runtime/container_processes.h"
 #include "runtime/freezer.h"
 #include "runtime/killed_restore.h"
+#include "runtime/oci_spec.h"
 #include "runtime/option_checks.h"
 #include "runtime/process_checks.h"
 #include "runtime/scratch.h"
@@ -332,7 +333,7 @@ Result<void> PodmanRuntime::may_dump(const DumpSpec& spec) {
                      ": it was started with --rm, so podman would remove it and it could not "
                      "be restored: use --leave-running, or start it without --rm"};
   }
-  return {};
+  return store ? refuse_linked_sources(asked, store->folder_of(spec.container)) : Result<void>();
 }
 
 Result<DumpOutcome> PodmanRuntime::dump(const DumpSpec& spec, const Observer& observer) {
@@ -462,6 +463,9 @@ Result<std::string> PodmanRuntime::restorable(const RestoreSpec& spec) {
   if (store->pid_of(*id) != 0) {
     return Error{Code::failed_precondition,
                  asked + ": it runs: podman stop it, or restore it later"};
+  }
+  if (const auto good = refuse_linked_sources(asked, store->folder_of(*id)); !good) {
+    return good.error();
   }
   return *id;
 }

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -68,70 +67,14 @@ Error refused_root(const std::string& tried, const std::string& bundle, const st
                       cause);
 }
 
-// A text of a JSON object; empty if it is missing or no text.
-std::string text_in(const json& object, const char* key) {
-  const json value = object.is_object() ? object.value(key, json()) : json();
-  return value.is_string() ? value.get<std::string>() : "";
-}
-
-struct BundleMount {
-  std::string destination;  // with a slash at the end
-  std::string source;       // a path of this machine; empty: there is none
-};
-
-// The root first, then the mounts in their order.
-std::vector<BundleMount> mounts_of(const std::string& bundle, const json& config) {
-  const std::string root = text_in(config.value("root", json()), "path");
-  std::vector<BundleMount> mounts;
-  if (!root.empty()) mounts.push_back({"/", (fs::path(bundle) / root).lexically_normal()});
-  const json listed = config.value("mounts", json::array());
-  for (const json& mount : listed) {
-    const std::string to = text_in(mount, "destination");
-    if (!to.starts_with('/')) continue;
-    const json options = mount.value("options", json::array());
-    const auto has = [&](const char* option) {
-      return std::find(options.begin(), options.end(), json(option)) != options.end();
-    };
-    const bool bound = text_in(mount, "type") == "bind" || has("bind") || has("rbind");
-    const std::string from = bound ? text_in(mount, "source") : "";
-    mounts.push_back({(fs::path(to) / "").lexically_normal(),
-                      from.empty() ? "" : (fs::path(bundle) / from).lexically_normal().string()});
-  }
-  return mounts;
-}
-
-// Refuses a bind mount whose source is a link. runc follows it when it starts the container, but CRIU 4.2 does not in a
-// restore ("Failed to move_mount ...: Invalid argument"). A source that is missing is named by runc.
-Result<void> refuse_linked_sources(const std::string& tried, const std::string& bundle,
-                                   const std::string& text) {
-  const json config = parse_json(text);
-  if (!config.is_object()) return {};
-  for (const BundleMount& mount : mounts_of(bundle, config)) {
-    struct stat there {};
-    if (mount.destination == "/" || mount.source.empty() ||
-        ::lstat(mount.source.c_str(), &there) != 0 || !S_ISLNK(there.st_mode)) {
-      continue;
-    }
-    return Error{Code::failed_precondition,
-                 tried + ": the source of its mount " +
-                     mount.destination.substr(0, mount.destination.size() - 1) + ", " +
-                     mount.source +
-                     ", is a symbolic link, which CRIU does not follow in a restore: put the "
-                     "folder or file back, or name what the link leads to in config.json"};
-  }
-  return {};
-}
-
 }  // namespace
 
 criu::PlaceOfGhost places_in_bundle(const std::string& bundle) {
   const Result<std::string> text = read_file(bundle + "/config.json");
-  const json config = parse_json(text ? *text : "");
-  std::vector<BundleMount> mounts;
-  if (config.is_object()) mounts = mounts_of(bundle, config);
+  std::vector<OciMount> mounts = mounts_of(bundle, text ? *text : "");
   return [mounts = std::move(mounts)](const std::string& path) -> std::optional<criu::GhostFile> {
-    const BundleMount* on = nullptr;
-    for (const BundleMount& mount : mounts) {  // a later mount covers an earlier one
+    const OciMount* on = nullptr;
+    for (const OciMount& mount : mounts) {  // a later mount covers an earlier one
       if (path.starts_with(mount.destination)) on = &mount;
     }
     if (on == nullptr || on->source.empty()) return std::nullopt;

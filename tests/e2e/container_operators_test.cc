@@ -1,0 +1,337 @@
+// What an operator does with a container beside kymod.
+
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <atomic>
+#include <filesystem>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include "programs.h"
+#include "support/breakable_criu.h"
+#include "support/containerd.h"
+#include "support/containers.h"
+#include "support/docker.h"
+#include "support/moody_disk.h"
+#include "support/real_criu.h"
+#include "support/shell.h"
+#include "support/temporary_directory.h"
+
+namespace kymo::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A link to a folder, which a container has mounted.
+class LinkedVolume {
+ public:
+  LinkedVolume() {
+    folder_.folder("volume");
+    fs::create_directory_symlink(folder_.path() + "/volume", path());
+  }
+  [[nodiscard]] std::string path() const { return folder_.path() + "/link"; }
+  void replace_link() const {
+    fs::remove(path());
+    fs::rename(folder_.path() + "/volume", path());
+  }
+
+ private:
+  TemporaryDirectory folder_;
+};
+
+// As words of a shell.
+std::string in_quotes(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) {
+    text += " '";
+    for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    text += "'";
+  }
+  return text;
+}
+
+// Before the fix, each of these containers was dumped and ended, and its restore failed for a reason that was not known.
+void refuse_link_and_dump_without(const Kymod& kymod, const std::string& runtime,
+                                  const LinkedVolume& volume, const std::string& root) {
+  ASSERT_TRUE(counts_on(root));
+  const std::string dir = kymod.path("one");
+  const Outcome refused = kymod.kymo({"dump", runtime, "kymo-linked", "--dir", dir});
+  EXPECT_EQ(refused.exit_code, 1) << refused.out;
+  EXPECT_NE(
+      refused.err.find("the source of its mount /data, " + volume.path() + ", is a symbolic link"),
+      std::string::npos)
+      << refused.err;
+  EXPECT_TRUE(counts_on(root)) << kymod.log();
+
+  volume.replace_link();
+  const Outcome dumped = kymod.kymo({"dump", runtime, "kymo-linked", "--dir", dir});
+  ASSERT_EQ(dumped.exit_code, 0) << dumped.err;
+  const Outcome restored = kymod.kymo({"restore", dir});
+  EXPECT_EQ(restored.exit_code, 0) << restored.err;
+  EXPECT_TRUE(counts_on(root));
+}
+
+TEST(ContainerWithALinkTest, OfDockerIsRefusedAndTheContainerRunsOn) {
+  KYMO_NEEDS_DOCKER();
+  const Docker docker(fs::path(criu_path()).parent_path());
+  const LinkedVolume volume;
+  const std::string said = docker.docker("run --detach --name kymo-linked -v " + volume.path() +
+                                         ":/data" + in_quotes(Docker::arguments()));
+  ASSERT_EQ(docker.status("kymo-linked"), "running") << said;
+  Kymod kymod;
+  kymod.start();
+  refuse_link_and_dump_without(kymod, "docker", volume, docker.root_of("kymo-linked"));
+}
+
+TEST(ContainerWithALinkTest, OfContainerdIsRefusedAndTheContainerRunsOn) {
+  KYMO_NEEDS_CONTAINERD();
+  const Containerd containerd(fs::path(criu_path()).parent_path());
+  const LinkedVolume volume;
+  const TemporaryDirectory counts;
+  const std::string mounts = " --mount type=bind,src=" + volume.path() +
+                             ",dst=/data,options=rbind:rw --mount type=bind,src=" + counts.path() +
+                             ",dst=/counts,options=rbind:rw ";
+  const std::string said =
+      containerd.ctr("run --detach --null-io" + mounts + Containerd::image() + " kymo-linked" +
+                     in_quotes({"/bin/sh", "-c",
+                                "i=0; while :; do i=$((i+1)); echo $i >/counts/count; "
+                                "sleep 0.05; done"}));
+  ASSERT_EQ(containerd.status("kymo-linked"), "RUNNING") << said;
+  Kymod kymod;
+  kymod.start();
+  refuse_link_and_dump_without(kymod, "containerd", volume, counts.path());
+}
+
+TEST(ContainerWithALinkTest, OfPodmanIsRefusedAndTheContainerRunsOn) {
+  KYMO_NEEDS_PODMAN();
+  PodmanContainers podman;
+  const LinkedVolume volume;
+  Kymod kymod({"--podman-flags=" + PodmanContainers::flags()});
+  kymod.start();
+  std::vector<std::string> words{
+      "run", "podman", "--name", "kymo-linked", "--", "-v", volume.path() + ":/data"};
+  for (const std::string& word : podman.arguments("kymo-linked")) words.push_back(word);
+  const Outcome ran = kymod.kymo(words);
+  ASSERT_EQ(ran.exit_code, 0) << ran.err;
+  refuse_link_and_dump_without(kymod, "podman", volume, podman.root_of("kymo-linked"));
+}
+
+// A container of Docker that counts, and a disk on which Docker unpacks its images when CRIU has ended.
+class ContainerOperatorsTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    KYMO_NEEDS_DOCKER();
+    ASSERT_TRUE(disk_.mounted()) << "FUSE does not work here";
+    docker_.emplace(fs::path(criu_path()).parent_path());
+    docker_->start("kymo-web");
+    ASSERT_TRUE(counts());
+    kymod_.start();
+  }
+  // Dumps it, and calls `act` after CRIU has ended and before Docker has unpacked the images.
+  Outcome dump(const std::function<void()>& act) {
+    ++dumps_;
+    disk_.be("stalls-at-pages");
+    Outcome dumped;
+    std::thread client([&] {
+      dumped = kymod_.kymo({"dump", "docker", "kymo-web", "--dir", dir()});
+    });
+    EXPECT_TRUE(eventually([&] { return disk_.holds_pages(); })) << kymod_.log();
+    act();
+    disk_.be("well");
+    client.join();
+    return dumped;
+  }
+  [[nodiscard]] bool counts() const { return counts_on(docker_->root_of("kymo-web")); }
+  [[nodiscard]] std::string dir() const { return disk_.path() + "/c" + std::to_string(dumps_); }
+
+  TemporaryDirectory folder_;
+  MoodyDisk disk_{folder_};
+  std::optional<Docker> docker_;
+  Kymod kymod_;
+  int dumps_ = 0;
+};
+
+// Before the fix, kymod ended the container all the same: what it had done since its images were made was lost, and the
+// checkpoint was called complete.
+TEST_F(ContainerOperatorsTest, OneThatIsUnpausedDuringItsDumpRunsOn) {
+  for (const bool paused_again : {false, true}) {
+    const Outcome dumped = dump([&] {
+      EXPECT_EQ(docker_->docker("unpause kymo-web"), "kymo-web\n");
+      EXPECT_TRUE(counts());
+      if (paused_again) {
+        EXPECT_EQ(docker_->docker("pause kymo-web"), "kymo-web\n");
+      }
+    });
+    EXPECT_EQ(dumped.exit_code, 1) << dumped.out;
+    EXPECT_NE(dumped.err.find("another program unpaused it during its dump"), std::string::npos)
+        << dumped.err;
+    EXPECT_EQ(docker_->status("kymo-web"), "running");
+    EXPECT_TRUE(counts()) << kymod_.log();
+    EXPECT_EQ(kymod_.kymo_json({"checkpoints"}).back()["state"], "failed");
+    EXPECT_TRUE(eventually([&] { return !fs::exists(dir() + "/images.partial"); }));
+    EXPECT_FALSE(fs::exists(dir() + "/images"));
+  }
+}
+
+// docker stop unpauses it, too. The images are then all that will be left of it. Nothing said that they are not the last.
+TEST_F(ContainerOperatorsTest, OneThatIsStoppedDuringItsDumpIsDumpedWithAWarning) {
+  std::thread stop;
+  const Outcome dumped = dump([&] {
+    // Its shell ignores SIGTERM.
+    stop = std::thread([&] { EXPECT_NE(docker_->docker("stop -t 60 kymo-web"), ""); });
+    EXPECT_TRUE(counts());
+  });
+  stop.join();
+  EXPECT_EQ(dumped.exit_code, 0) << dumped.err;
+  EXPECT_NE(dumped.err.find("another program stopped the container during its dump"),
+            std::string::npos)
+      << dumped.err;
+  EXPECT_EQ(docker_->status("kymo-web"), "exited");
+  const Outcome restored = kymod_.kymo({"restore", dir()});
+  EXPECT_EQ(restored.exit_code, 0) << restored.err;
+  EXPECT_TRUE(counts());
+}
+
+// Before the fix, the next kymod removed the whole images, although the container had ended.
+TEST_F(ContainerOperatorsTest, OneThatIsStoppedAfterKymodWasKilledInItsDumpIsDumped) {
+  disk_.be("stalls-at-pages");
+  std::thread client([&] {
+    static_cast<void>(kymod_.kymo({"dump", "docker", "kymo-web", "--dir", dir()}));
+  });
+  EXPECT_TRUE(eventually([&] { return disk_.holds_pages(); })) << kymod_.log();
+  kill(kymod_.pid(), SIGKILL);
+  disk_.be("well");
+  EXPECT_EQ(kymod_.stop(SIGKILL), -1);
+  client.join();
+  // Docker goes on alone. This is the last image that it unpacks.
+  const std::string folder = dir() + "/images.partial/docker";
+  ASSERT_TRUE(eventually([&] { return shell("ls " + folder + "/utsns-*.img 2>&1").second; }));
+  EXPECT_EQ(docker_->docker("stop -t 0 kymo-web"), "kymo-web\n");
+  kymod_.start();
+  EXPECT_TRUE(eventually([&] {
+    return kymod_.kymo_json({"checkpoints"})[0]["state"] == "complete";
+  })) << kymod_.log();
+  const Outcome restored = kymod_.kymo({"restore", dir()});
+  EXPECT_EQ(restored.exit_code, 0) << restored.err;
+  EXPECT_TRUE(counts());
+}
+
+// Before the fix, the next restore failed: "archive/tar: invalid tar header". containerd had kept what Docker had uploaded of
+// the images, and appended the images to it.
+TEST_F(ContainerOperatorsTest, ARestoreDuringWhichContainerdWasRestartedCanBeRepeated) {
+  const std::vector<std::string> command{
+      "/bin/sh", "-c",
+      "x=$(/bin/busybox head -c 16000000 /dev/zero | /bin/busybox tr '\\0' x); " +
+          counting_command().back()};
+  const std::string said =
+      docker_->docker("run --detach --name kymo-big" + in_quotes(Docker::arguments(command)));
+  ASSERT_EQ(docker_->status("kymo-big"), "running") << said;
+  const std::string root = docker_->root_of("kymo-big");
+  ASSERT_TRUE(counts_on(root));
+  const std::string dir = kymod_.path("big");
+  static_cast<void>(kymod_.kymo_json({"dump", "docker", "kymo-big", "--dir", dir}));
+  bool cut_short = false;
+  for (int tries = 0; tries < 50 && !cut_short; ++tries) {
+    if (tries != 0) {
+      EXPECT_NE(docker_->docker("stop -t 0 kymo-big"), "");
+    }
+    std::atomic<bool> over{false};
+    Outcome restored;
+    std::thread client([&] {
+      restored = kymod_.kymo({"restore", dir});
+      over = true;
+    });
+    EXPECT_TRUE(eventually([&] { return over || docker_->uploads(); }));
+    docker_->stop_answering();
+    cut_short = docker_->uploads();
+    if (cut_short) docker_->restart_containerd();
+    docker_->answer_again();
+    client.join();
+    EXPECT_EQ(restored.exit_code, cut_short ? 1 : 0) << restored.err;
+  }
+  ASSERT_TRUE(cut_short);
+  ASSERT_TRUE(eventually([&] {
+    return docker_->docker("run --rm" +
+                           in_quotes(Docker::arguments({"/bin/sh", "-c", "echo up"}))) == "up\n";
+  })) << docker_->log();
+  const Outcome restored = kymod_.kymo({"restore", dir});
+  EXPECT_EQ(restored.exit_code, 0) << restored.err;
+  EXPECT_TRUE(counts_on(root));
+}
+
+// Before the fix, such a process ended with the container, its images did not have it, and nothing said so.
+TEST(ContainerCompanionsTest, OneThatWasStartedFromOutsideIsNotLostInADump) {
+  KYMO_NEEDS_RUNC();
+  const RuncFolder runc;
+  const std::string bundle = runc.start("kymo-web");
+  ASSERT_TRUE(runc.runc("exec --detach --pid-file " + bundle + "/pid kymo-web /bin/sleep 4711"));
+  const pid_t companion = std::stoi(read_file(bundle + "/pid"));
+  const auto lives = [&] {  // a zombie has no program
+    std::error_code error;
+    static_cast<void>(fs::read_symlink("/proc/" + std::to_string(companion) + "/exe", error));
+    return !error;
+  };
+  Kymod kymod({"--runc-root", runc.path()});
+  kymod.start();
+  const std::string dir = kymod.path("one");
+  const Outcome refused = kymod.kymo({"dump", "runc", "kymo-web", "--dir", dir});
+  EXPECT_EQ(refused.exit_code, 1) << refused.out;
+  EXPECT_NE(refused.err.find("process " + std::to_string(companion) +
+                             " (sleep) was started in it from outside"),
+            std::string::npos)
+      << refused.err;
+  EXPECT_TRUE(lives());
+  EXPECT_TRUE(counts_on(bundle + "/rootfs"));
+
+  const Outcome left = kymod.kymo({"dump", "runc", "kymo-web", "--leave-running"});
+  EXPECT_EQ(left.exit_code, 0) << left.err;
+  EXPECT_TRUE(lives());
+
+  const Outcome forced = kymod.kymo({"dump", "runc", "kymo-web", "--dir", dir, "--force"});
+  EXPECT_EQ(forced.exit_code, 0) << forced.err;
+  EXPECT_TRUE(eventually([&] { return !lives(); }));
+  const Outcome restored = kymod.kymo({"restore", dir});
+  EXPECT_EQ(restored.exit_code, 0) << restored.err;
+  EXPECT_TRUE(counts_on(bundle + "/rootfs"));
+}
+
+// Before the fix, the next restore had runc delete the container, and with it the files of its root, which the runc that was
+// killed with containerd had left mounted in its folder. Nothing could restore the container any more.
+TEST(ContainerRootTest, IsKeptIfContainerdIsRestartedDuringARestore) {
+  KYMO_NEEDS_CONTAINERD();
+  const BreakableCriu criu;
+  Containerd containerd(criu.folder());
+  Kymod kymod;
+  kymod.start();
+  std::vector<std::string> words{"run",      "containerd", "--name",
+                                 "kymo-web", "--",         Containerd::image()};
+  for (const std::string& word : counting_command()) words.push_back(word);
+  static_cast<void>(kymod.kymo_json(words));
+  const std::string dir = kymod.path("one");
+  static_cast<void>(kymod.kymo_json({"dump", "containerd", "kymo-web", "--dir", dir}));
+  criu.break_at("Running pre-resume scripts", SIGSTOP);  // runc has written its state
+  Outcome cut_short;
+  std::thread client([&] { cut_short = kymod.kymo({"restore", dir}); });
+  EXPECT_NE(criu.stopped(), 0) << kymod.log();
+  criu.mend();
+  containerd.restart();
+  client.join();
+  EXPECT_EQ(cut_short.exit_code, 1) << cut_short.out;
+  Outcome restored;
+  // kymod connects again up to a second later.
+  ASSERT_TRUE(eventually([&] {
+    restored = kymod.kymo({"restore", dir});
+    return restored.err.find("no program listens") == std::string::npos;
+  }));
+  EXPECT_EQ(restored.exit_code, 0) << restored.err;
+  EXPECT_EQ(containerd.status("kymo-web"), "RUNNING");
+}
+
+}  // namespace
+}  // namespace kymo::test
