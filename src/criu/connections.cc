@@ -92,7 +92,7 @@ std::vector<Connection> connections_of(pid_t pid) {
   std::vector<Connection> found;
   std::set<ino_t> seen;
   for_each_tcp_socket(pid, [&](int socket) {
-    struct stat about{};
+    struct stat about {};
     if (::fstat(socket, &about) != 0 || !seen.insert(about.st_ino).second) return;
     Connection one;
     if (read_end(&::getsockname, socket, one.ipv6, one.local, one.local_port) &&
