@@ -406,7 +406,7 @@ Result<DumpOutcome> DockerRuntime::dump(const DumpSpec& spec, const Observer& ob
   }
   Result<DumpOutcome> outcome = dump_container(spec, std::move(checkpoint), paused);
   if (outcome && ran_on) {
-    outcome->warnings.push_back(
+    outcome->warnings.emplace_back(
         "another program stopped the container during its dump: it ran on after its images were "
         "made, and they do not have what it did since");
   }
