@@ -10,31 +10,25 @@
 
 namespace kymo {
 
-// Calls look(name) with the name of each entry of an open folder, also with "." and "..". Allocates no memory, so a fork
-// of a program with threads may use it: there, another thread may have held a lock of the allocator for ever.
+// Calls look(name, number) with the entries of an open folder whose names are numbers, as those of /proc are. Allocates no
+// memory, so a fork of a program with threads may use it: there, another thread may have held a lock of the allocator for
+// ever.
 template <class Look>
-void for_each_entry(int folder, Look&& look) {
+void for_each_numbered_entry(int folder, Look&& look) {
   alignas(dirent64) std::array<char, 4096> entries{};
   for (;;) {
     const ssize_t got = ::getdents64(folder, entries.data(), entries.size());
     if (got <= 0) return;
     for (std::size_t at = 0; at < static_cast<std::size_t>(got);) {
       const auto* entry = reinterpret_cast<const dirent64*>(entries.data() + at);
-      look(static_cast<const char*>(entry->d_name));
       at += entry->d_reclen;
+      const char* const name = entry->d_name;
+      const char* const end = name + std::strlen(name);
+      int number = 0;
+      const auto [last, error] = std::from_chars(name, end, number);
+      if (error == std::errc() && last == end) look(name, number);
     }
   }
-}
-
-// Calls look(name, number) with the entries of an open folder whose names are numbers. Allocates no memory.
-template <class Look>
-void for_each_numbered_entry(int folder, Look&& look) {
-  for_each_entry(folder, [&](const char* name) {
-    int number = 0;
-    const char* const end = name + std::strlen(name);
-    const auto [last, error] = std::from_chars(name, end, number);
-    if (error == std::errc() && last == end) look(name, number);
-  });
 }
 
 }  // namespace kymo

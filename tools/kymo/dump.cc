@@ -181,7 +181,8 @@ void add_kind(CLI::App& dump_verb, Context& context, const TargetKind& kind) {
       verb->add_flag("--dry-run", flags->dry_run,
                      "Dump nothing: list what would make the dump fail, as kymo check does");
   verb->add_flag("-f,--force", flags->force,
-                 "Try the dump even if kymo check says that it is sure to fail")
+                 "Try the dump even if kymo check says that it is sure to fail, and end processes "
+                 "that docker exec has started in a container, which no images have")
       ->excludes(dry_run);
   verb->add_flag("--json", context.json, "Print JSON");
   add_verbose_option(*verb, context);
