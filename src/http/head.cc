@@ -1,106 +1,96 @@
 #include "http/head.h"
 
-#include <httplib.h>
-#include <strings.h>
-
 #include <algorithm>
-#include <array>
+#include <boost/asio/buffer.hpp>
+#include <boost/beast/core/error.hpp>
+#include <boost/beast/http/empty_body.hpp>
+#include <boost/beast/http/parser.hpp>
+#include <charconv>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <system_error>
 #include <utility>
 
 #include "base/json_object.h"
 #include "base/json_text.h"
+#include "http/request_reader.h"
 
 namespace kymo::http {
 namespace {
 
+namespace beast = boost::beast;
+
 constexpr int kBadRequest = 400;
-constexpr std::array<std::string_view, 4> kLeftOut = {"Range", "Accept-Encoding",
-                                                      "Content-Encoding", "Content-Length"};
-constexpr std::string_view kEndOfLine = "\r\n";
 
-bool is_left_out(std::string_view line) {
-  const std::string_view name = line.substr(0, line.find(':'));
-  return std::any_of(kLeftOut.begin(), kLeftOut.end(), [name](std::string_view one) {
-    return name.size() == one.size() && strncasecmp(name.data(), one.data(), one.size()) == 0;
-  });
+std::string_view view_of(beast::string_view text) {
+  return {text.data(), text.size()};
 }
 
-// The head without the headers of kLeftOut. With them the library would compress its answer at the
-// highest level, and read and decode a body.
-std::string head_for_library(std::string_view request) {
-  std::string head;
-  while (!request.empty()) {
-    const std::size_t end = std::min(request.find(kEndOfLine), request.size());
-    const std::string_view line = request.substr(0, end);
-    request.remove_prefix(std::min(end + kEndOfLine.size(), request.size()));
-    if (is_left_out(line)) continue;
-    head.append(line).append(kEndOfLine);
-    if (line.empty()) break;
-  }
-  return head;
+// The byte of a code %XX at the start of the text. Returns nothing if there is no such code.
+std::optional<char> byte_of(std::string_view text) {
+  if (text.size() < 3 || text[0] != '%') return std::nullopt;
+  unsigned char byte = 0;
+  const char* const end = text.data() + 3;
+  const auto [read, error] = std::from_chars(text.data() + 1, end, byte, 16);
+  if (error != std::errc() || read != end) return std::nullopt;
+  return static_cast<char>(byte);
 }
 
-// A stream that reads the request from memory, and drops what the library writes.
-class Memory : public httplib::Stream {
- public:
-  explicit Memory(std::string request) : request_(std::move(request)) {}
+// The text with its codes %XX decoded. Anything else stays as it is.
+std::string decoded(std::string_view text) {
+  std::string out;
+  while (!text.empty()) {
+    const std::optional<char> byte = byte_of(text);
+    out += byte.value_or(text.front());
+    text.remove_prefix(byte ? 3 : 1);
+  }
+  return out;
+}
 
-  [[nodiscard]] bool is_readable() const override { return read_ < request_.size(); }
-  [[nodiscard]] bool is_writable() const override { return true; }
-  ssize_t read(char* to, std::size_t size) override {
-    const std::size_t taken = request_.copy(to, size, read_);
-    read_ += taken;
-    return static_cast<ssize_t>(taken);
-  }
-  ssize_t write(const char* /*data*/, std::size_t size) override {
-    return static_cast<ssize_t>(size);
-  }
-  void get_remote_ip_and_port(std::string& ip, int& port) const override {
-    ip.clear();
-    port = 0;
-  }
-  void get_local_ip_and_port(std::string& ip, int& port) const override {
-    get_remote_ip_and_port(ip, port);
-  }
-  [[nodiscard]] socket_t socket() const override { return -1; }
+// The same for a name or value of a query, in which a plus sign is a space.
+std::string decoded_query(std::string_view text) {
+  std::string spaced(text);
+  std::replace(spaced.begin(), spaced.end(), '+', ' ');
+  return decoded(spaced);
+}
 
- private:
-  std::string request_;
-  std::size_t read_ = 0;
-};
-
-// Uses only the parser of the library.
-class Library : public httplib::Server {
- public:
-  Head read(Memory& request) {
-    Head head;
-    head.refused = kBadRequest;  // 0 as soon as the library has parsed the request
-    set_pre_routing_handler([&head](const httplib::Request& seen, httplib::Response&) {
-      head.refused = 0;
-      head.method = seen.method;
-      head.path = seen.path;
-      for (const auto& [name, value] : seen.params) head.query[name] = value;
-      head.host = seen.get_header_value("Host");
-      head.origin = seen.get_header_value("Origin");
-      head.authorization = seen.get_header_value("Authorization");
-      return httplib::Server::HandlerResponse::Handled;
-    });
-    set_error_handler([&head](const httplib::Request&, httplib::Response& response) {
-      if (head.refused != 0 && response.status >= kBadRequest) head.refused = response.status;
-    });
-    bool closed = false;
-    const auto without_ranges = [](httplib::Request& seen) { seen.ranges.clear(); };
-    static_cast<void>(process_request(request, true, closed, without_ranges));
-    return head;
+std::map<std::string, std::string> query_of(std::string_view text) {
+  std::map<std::string, std::string> query;
+  while (!text.empty()) {
+    const std::string_view pair = text.substr(0, text.find('&'));
+    text.remove_prefix(std::min(pair.size() + 1, text.size()));
+    const std::size_t equals = std::min(pair.find('='), pair.size());
+    if (pair.empty()) continue;
+    query[decoded_query(pair.substr(0, equals))] =
+        decoded_query(pair.substr(std::min(equals + 1, pair.size())));
   }
-};
+  return query;
+}
 
 }  // namespace
 
 Head read_head(std::string_view request) {
-  Memory text(head_for_library(request));
-  return Library().read(text);
+  beast::http::request_parser<beast::http::empty_body> parser;
+  parser.header_limit(RequestReader::kMaxHead);
+  parser.body_limit(RequestReader::kMaxBody);
+  beast::error_code error;
+  parser.put(boost::asio::buffer(request), error);
+  Head head;
+  const auto& seen = parser.get();
+  if (!parser.is_header_done() || seen.method() == beast::http::verb::unknown) {
+    head.refused = kBadRequest;
+    return head;
+  }
+  std::string_view target = view_of(seen.target());
+  target = target.substr(0, target.find('#'));
+  const std::string_view path = target.substr(0, target.find('?'));
+  head.method = view_of(seen.method_string());
+  head.path = decoded(path);
+  head.query = query_of(target.substr(std::min(path.size() + 1, target.size())));
+  head.host = view_of(seen[beast::http::field::host]);
+  head.origin = view_of(seen[beast::http::field::origin]);
+  head.authorization = view_of(seen[beast::http::field::authorization]);
+  return head;
 }
 
 std::string json_of(const Head& head) {

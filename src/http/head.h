@@ -20,8 +20,8 @@ struct Head {
   bool operator==(const Head&) const = default;
 };
 
-// Reads the head of a request that Framing accepted, with the HTTP library. Ignores the body, and
-// the headers that make the library do more than read: Range, encodings, the length of a body.
+// Reads the head of a request that Framing accepted, with the parser of Boost.Beast. Ignores the
+// body.
 Head read_head(std::string_view request);
 
 // The head as JSON, for another process. Bytes that are no UTF-8 become U+FFFD.

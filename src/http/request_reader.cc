@@ -34,6 +34,10 @@ constexpr int kSendBuffer = 128 << 10;
 constexpr std::chrono::milliseconds kDeaf{50};
 constexpr std::string_view kLineEnd = "\r\n";
 constexpr std::string_view kHeadEnd = "\r\n\r\n";
+// Headers that decide something. If one of them occurs twice, two programs may take two values.
+constexpr std::array<std::string_view, 4> kOnce = {"Host", "Origin", "Authorization",
+                                                   "Content-Length"};
+
 bool is_called(std::string_view line, std::string_view name) {
   return line.size() > name.size() && line[name.size()] == ':' &&
          strncasecmp(line.data(), name.data(), name.size()) == 0;
@@ -85,27 +89,28 @@ void Framing::read(std::string_view text) {
 
 void Framing::read_fields(std::string_view head) {
   std::optional<std::size_t> body;
-  bool host = false;
+  std::array<bool, kOnce.size()> seen{};
   for (std::size_t at = head.find(kLineEnd) + kLineEnd.size(); at < head.size();) {
     const std::string_view line = head.substr(at, head.find(kLineEnd, at) - at);
     at += line.size() + kLineEnd.size();
-    const bool is_host_line = is_called(line, "Host");
-    if (is_ambiguous(line) || (is_host_line && (host || !is_host(value_of(line))))) {
+    const auto once = std::find_if(kOnce.begin(), kOnce.end(),
+                                   [line](std::string_view name) { return is_called(line, name); });
+    const bool again = once != kOnce.end() &&
+                       std::exchange(seen.at(static_cast<std::size_t>(once - kOnce.begin())), true);
+    if (is_ambiguous(line) || again || (is_called(line, "Host") && !is_host(value_of(line)))) {
       refused_ = 400;
       return;
     }
-    host = host || is_host_line;
     if (is_called(line, "Transfer-Encoding")) {
       refused_ = 411;
       return;
     }
     if (!is_called(line, "Content-Length")) continue;
-    const std::optional<std::size_t> length = length_in(value_of(line));
-    if (body || !length) {
+    body = length_in(value_of(line));
+    if (!body) {
       refused_ = 400;
       return;
     }
-    body = length;
   }
   if (body.value_or(0) > RequestReader::kMaxBody) {
     refused_ = 413;

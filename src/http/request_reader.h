@@ -36,8 +36,8 @@ struct Incoming {
 //
 // HTTP ends a line with CR and LF. Some parsers also take a lone LF as the end of a line, and so
 // see other headers than parsers that do not. Therefore a head with a lone LF or CR is refused. So
-// is a header that continues on the next line, one whose name ends with a space, and a Host that
-// occurs twice or is not valid.
+// is a header that continues on the next line, one whose name ends with a space, a Host that is
+// not valid, and a header that occurs twice although it decides something.
 class Framing {
  public:
   // `text`: everything that has come so far.

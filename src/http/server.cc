@@ -93,7 +93,6 @@ const char* reason_of(int status) {
                                                       {409, "Conflict"},
                                                       {411, "Length Required"},
                                                       {413, "Content Too Large"},
-                                                      {414, "URI Too Long"},
                                                       {429, "Too Many Requests"},
                                                       {431, "Request Header Fields Too Large"},
                                                       {500, "Internal Server Error"},

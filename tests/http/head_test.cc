@@ -2,6 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+#include <string>
+
+#include "http/request_reader.h"
+
 namespace kymo::http {
 namespace {
 
@@ -24,6 +29,34 @@ TEST(HeadTest, WhatIsNoRequestIsRefused) {
        {"", "\r\n\r\n", "GET\r\n\r\n", "GET / HTTP/9.9\r\n\r\n", "x y z\r\n\r\n"}) {
     EXPECT_GE(read_head(text).refused, 400) << text;
   }
+}
+
+TEST(HeadTest, WhatIsNoCodeOfAByteStaysAsItIs) {
+  const Head head =
+      read_head("GET /%2e%zz%4%?a+b=c+%2B&&=1&only&x=1=2&%=%#part HTTP/1.1\r\nHost: a\r\n\r\n");
+  EXPECT_EQ(head.refused, 0);
+  EXPECT_EQ(head.path, "/.%zz%4%");
+  const std::map<std::string, std::string> expected = {
+      {"a b", "c +"}, {"", "1"}, {"only", ""}, {"x", "1=2"}, {"%", "%"}};
+  EXPECT_EQ(head.query, expected);
+}
+
+TEST(HeadTest, HeadersForALibraryThatDoesMoreThanReadAreIgnored) {
+  const Head head = read_head(
+      "GET /x HTTP/1.1\r\nHost: a\r\nRange: bytes=9-1\r\nAccept-Encoding: gzip\r\n"
+      "Content-Encoding: br\r\nExpect: 100-continue\r\nUpgrade: h2c\r\nConnection: upgrade\r\n"
+      "Content-Length: 3\r\n\r\nabc");
+  EXPECT_EQ(head.refused, 0);
+  EXPECT_EQ(head.path, "/x");
+}
+
+TEST(HeadTest, AHeadAsLongAsTheReaderTakesIsRead) {
+  const std::string begin = "GET / HTTP/1.1\r\nHost: a\r\nX: ";
+  const std::string whole =
+      begin + std::string(RequestReader::kMaxHead - begin.size() - 4, 'x') + "\r\n\r\n";
+  EXPECT_EQ(read_head(whole).refused, 0);
+  const std::string long_target(RequestReader::kMaxHead - 30, 'y');
+  EXPECT_EQ(read_head("GET /" + long_target + " HTTP/1.1\r\n\r\n").path, "/" + long_target);
 }
 
 TEST(HeadTest, ABodyIsNotRead) {

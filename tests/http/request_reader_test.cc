@@ -88,6 +88,15 @@ TEST(FramingTest, AHostThatCanBeReadInTwoWaysWasTaken) {
   }
 }
 
+TEST(FramingTest, AHeaderThatDecidesSomethingCouldOccurTwice) {
+  for (const std::string line : {"Origin: http://a\r\nOrigin: http://localhost",
+                                 "Authorization: Bearer a\r\nX: y\r\nauthorization: Bearer b",
+                                 "Content-Length: 0\r\nContent-Length: 0"}) {
+    EXPECT_EQ(framing_of("GET / HTTP/1.1\r\n" + line + "\r\n\r\n").refused(), 400) << line;
+  }
+  EXPECT_EQ(framing_of("GET / HTTP/1.1\r\nOrigin: a\r\nX-Origin: b\r\n\r\n").refused(), 0);
+}
+
 TEST(FramingTest, WhatIsTooLongIsRefused) {
   for (const char* length : {"16385", "18446744073709551615", "99999999999999999999999"}) {
     const std::string text = "POST / HTTP/1.1\r\nContent-Length: " + std::string(length);

@@ -25,7 +25,7 @@ class PathIs {
   std::string before_;
 };
 
-const Finding& finding(const std::vector<Finding>& findings, const std::string& what) {
+Finding finding(const std::vector<Finding>& findings, const std::string& what) {
   for (const Finding& one : findings) {
     if (one.what == what) {
       return one;
@@ -72,7 +72,7 @@ TEST(HostCheckTest, SaysOfEachRuntimeWhichCriuItWillFind) {
   EXPECT_NE(finding(findings, "runc").detail.find("runc version 9.9 at " + folder.path()),
             std::string::npos);
   for (const char* name : {"criu of runc", "criu of podman"}) {
-    const Finding& found = finding(findings, name);
+    const Finding found = finding(findings, name);
     EXPECT_EQ(found.state, Finding::State::good) << found.detail;
     EXPECT_NE(found.detail.find(" at " + own), std::string::npos) << found.detail;
   }
