@@ -5,12 +5,11 @@ macro(kymo_find_bpf)
     pkg_check_modules(libbpf REQUIRED IMPORTED_TARGET GLOBAL libbpf>=1.0)
   endif()
   find_program(KYMO_CLANG NAMES clang clang-19 clang-14 REQUIRED)
-  find_program(KYMO_LLVM_STRIP NAMES llvm-strip llvm-strip-19 llvm-strip-14 REQUIRED)
   find_program(KYMO_BPFTOOL bpftool PATHS /usr/sbin REQUIRED)
 endmacro()
 
 # kymo_add_bpf(MODULE NAME HEADERS ...): builds NAME.bpf.c of this folder into the module's header FOLDER/NAME.skel.h. So the
-# BPF program goes into the programs. Without its debug information that is a twentieth of the size.
+# BPF program goes into the programs. `bpftool gen object` leaves out the debug information: that is a twentieth of the size.
 function(kymo_add_bpf module name)
   cmake_parse_arguments(arg "" "" "HEADERS" ${ARGN})
   get_filename_component(folder ${CMAKE_CURRENT_SOURCE_DIR} NAME)
@@ -24,8 +23,8 @@ function(kymo_add_bpf module name)
   endif()
   add_custom_command(OUTPUT ${skeleton}
     COMMAND ${KYMO_CLANG} -g -O2 ${warnings} -mcpu=v3 -target bpf -D__TARGET_ARCH_x86 -I/usr/include/${CMAKE_LIBRARY_ARCHITECTURE}
-      -c ${CMAKE_CURRENT_SOURCE_DIR}/${name}.bpf.c -o ${object}
-    COMMAND ${KYMO_LLVM_STRIP} -g ${object}
+      -c ${CMAKE_CURRENT_SOURCE_DIR}/${name}.bpf.c -o ${object}.compiled
+    COMMAND ${KYMO_BPFTOOL} gen object ${object} ${object}.compiled
     COMMAND ${KYMO_BPFTOOL} gen skeleton ${object} name ${name}_bpf > ${skeleton}
     DEPENDS ${name}.bpf.c ${arg_HEADERS} VERBATIM
     COMMENT "Building the BPF program ${name}")

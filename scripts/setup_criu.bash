@@ -15,6 +15,13 @@ needs_newer_sockets() {
   [ "$major" -gt 6 ] || { [ "$major" -eq 6 ] && [ "$minor" -ge 16 ]; }
 }
 
+# criu_complaint PATH: why it does not pass its own check.
+criu_complaint() {
+  local said
+  said=$(as_root "$1" check 2>&1) || true
+  grep -m1 -a Error <<<"$said" || echo "it does not start"
+}
+
 criu_version() { as_root "$1" --version 2>/dev/null | sed -n 's/^Version: //p'; }
 
 # criu_works PATH: whether it passes its own check on the running kernel.
@@ -99,17 +106,19 @@ apt_lists() {
   local -a source
   if ! mapfile -t source < <(debian_source) || [ ${#source[@]} -ne 2 ]; then
     say "this machine has no lists of Debian packages: downloading them"
-    as_root apt-get -qq -o DPkg::Lock::Timeout=300 update >&2
+    apt --error-on=any update || apt_failed "cannot reach this machine's Debian mirror, so nothing was installed" "check the network and the sources of apt"
     mapfile -t source < <(debian_source)
     [ ${#source[@]} -eq 2 ] || die "found no Debian mirror in this machine's apt sources to take CRIU from"
   fi
   write_apt_config "$dir" "$suite" "${source[@]}"
   say "taking CRIU from suite $suite into .deps (signatures checked against ${source[1]})"
-  APT_CONFIG="$dir/apt.conf" apt-get -qq update >&2 && return
-  say "updating debian-archive-keyring, because it may lack the key of $suite"
-  as_root apt-get -qq -y -o DPkg::Lock::Timeout=300 install debian-archive-keyring >&2
-  APT_CONFIG="$dir/apt.conf" apt-get -qq update >&2 ||
-    die "cannot read suite $suite from this machine's mirror, see above"
+  read_suite() { APT_CONFIG="$dir/apt.conf" apt-get -q --error-on=any update >"$apt_log" 2>&1; }
+  read_suite && return
+  if grep -q NO_PUBKEY "$apt_log"; then
+    say "updating debian-archive-keyring, because it lacks the key of $suite"
+    apt install debian-archive-keyring && read_suite && return
+  fi
+  apt_failed "cannot read suite $suite from this machine's Debian mirror" "check the network and the sources of apt"
 }
 
 # compare_with_pins PACKAGES SUITE: a pinned version must have the pinned checksum. Other versions are accepted if the
@@ -139,8 +148,8 @@ fetch_criu() {
     awk '$1 == "Inst" {print $2}')
   mkdir "$scratch/debs" "$scratch/prefix" "$scratch/bin"
   if [ ${#wanted[@]} -eq 0 ] ||
-    ! (cd "$scratch/debs" && APT_CONFIG="$scratch/apt.conf" apt-get -qq download "${wanted[@]}" >&2); then
-    die "cannot download CRIU's packages from suite $suite, see above"
+    ! (cd "$scratch/debs" && APT_CONFIG="$scratch/apt.conf" apt-get -q download "${wanted[@]}" >"$apt_log" 2>&1); then
+    apt_failed "cannot download CRIU's packages from suite $suite" "check the network and the free space"
   fi
   for deb in "$scratch"/debs/*.deb; do
     # shellcheck disable=SC2016  # dpkg-deb fills these in
@@ -218,8 +227,7 @@ install_one() {
     rm -rf "$scratch"
     return
   fi
-  say "the CRIU of suite $suite does not pass its check on this machine:"
-  as_root "$scratch/bin/criu" check >&2 || true
+  say "the CRIU of suite $suite does not pass its check on this machine: $(criu_complaint "$scratch/bin/criu")"
   rm -rf "$scratch"
   return 1
 }
@@ -264,7 +272,8 @@ install_criu() {
     if tell_of criu "$criu" "$listening"; then return 0; fi
     line_of "$criu" >>"$distrusted"
   done
-  say "kymod needs CRIU to dump and restore, and no CRIU here does that; the tests that need it will fail"
+  criu=$(command -v "$deps/bin/criu" criu | head -1)
+  say "no CRIU here dumps and restores a process on this kernel ($(uname -r))${criu:+: $criu: $(criu_complaint "$criu")}: run this on another kernel, or put a criu that works first in PATH"
   return 1
 }
 
