@@ -225,6 +225,20 @@ void look_at_roots(const Tree& tree, const Options& options, Findings& found) {
   }
 }
 
+// A mounted folder or file of the machine that was removed, or replaced by another of its name, as editors and restarted
+// services do. It is dumped. But a restore of a container needs the source, and CRIU then fails to make the removed file
+// again, because there is one of its name.
+void look_at_removed_sources(const Tree& tree, const Options& options, Findings& found) {
+  constexpr std::string_view kRemoved = "//deleted";  // the kernel's mark (d_path())
+  if (!tree.has_own(Kind::mnt)) return;
+  for (const Mount& mount : mounts_of(tree, tree.first())) {
+    if (!mount.root.ends_with(kRemoved)) continue;
+    const std::string source = mount.root.substr(0, mount.root.size() - kRemoved.size());
+    found.add(options.container ? Grade::refuses : Grade::warns, "mnt-removed",
+              place_of(tree.first(), source + " mounted at " + mount.point));
+  }
+}
+
 // CRIU makes these anew. Of any other, it can neither save nor find the contents.
 bool is_made_anew(std::string_view type) {
   // criu/filesystems.c of CRIU 4.2
@@ -271,6 +285,7 @@ constexpr std::array kMountChecks{Check{"lost mounts", look_at_lost_mounts},
                                   Check{"watches", look_at_watches},
                                   Check{"sharing", look_at_sharing},
                                   Check{"roots", look_at_roots},
+                                  Check{"removed sources", look_at_removed_sources},
                                   Check{"file systems", look_at_file_systems},
                                   Check{"chroot", look_at_chroot}};
 

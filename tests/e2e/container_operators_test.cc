@@ -122,6 +122,63 @@ TEST(ContainerWithALinkTest, OfPodmanIsRefusedAndTheContainerRunsOn) {
   refuse_link_and_dump_without(kymod, "podman", volume, podman.root_of("kymo-linked"));
 }
 
+// A file that a container has mounted, until another one of its name takes its place, as editors save files.
+class ReplacedFile {
+ public:
+  ReplacedFile() { folder_.file("settings", "old"); }
+  [[nodiscard]] std::string path() const { return folder_.path() + "/settings"; }
+  void replace() const {
+    folder_.file("new", "new");
+    fs::rename(folder_.path() + "/new", path());
+  }
+
+ private:
+  TemporaryDirectory folder_;
+};
+
+// Such a container was dumped and ended, and no restore of it could succeed: "Can't re-create deleted file".
+void refuse_replaced(const Kymod& kymod, const std::string& runtime, const ReplacedFile& file,
+                     const std::string& root) {
+  ASSERT_TRUE(counts_on(root));
+  const Outcome before = kymod.kymo({"check", runtime, "kymo-linked"});
+  EXPECT_EQ(before.out.find("mnt-removed"), std::string::npos) << before.out;
+  file.replace();
+  const Outcome checked = kymod.kymo({"check", runtime, "kymo-linked"});
+  EXPECT_EQ(checked.exit_code, 1) << checked.out;
+  EXPECT_NE(checked.out.find("mnt-removed"), std::string::npos) << checked.out;
+  const Outcome refused = kymod.kymo({"dump", runtime, "kymo-linked", "--dir", kymod.path("one")});
+  EXPECT_EQ(refused.exit_code, 1) << refused.out;
+  EXPECT_NE(refused.err.find("settings mounted at /settings"), std::string::npos) << refused.err;
+  EXPECT_NE(refused.err.find("restart the container"), std::string::npos) << refused.err;
+  EXPECT_TRUE(counts_on(root)) << kymod.log();
+}
+
+TEST(ContainerWithAReplacedSourceTest, OfDockerIsRefusedAndRunsOn) {
+  KYMO_NEEDS_DOCKER();
+  const Docker docker(fs::path(criu_path()).parent_path());
+  const ReplacedFile file;
+  const std::string said = docker.docker("run --detach --name kymo-linked -v " + file.path() +
+                                         ":/settings" + in_quotes(Docker::arguments()));
+  ASSERT_EQ(docker.status("kymo-linked"), "running") << said;
+  Kymod kymod;
+  kymod.start();
+  refuse_replaced(kymod, "docker", file, docker.root_of("kymo-linked"));
+}
+
+TEST(ContainerWithAReplacedSourceTest, OfPodmanIsRefusedAndRunsOn) {
+  KYMO_NEEDS_PODMAN();
+  PodmanContainers podman;
+  const ReplacedFile file;
+  Kymod kymod({"--podman-flags=" + PodmanContainers::flags()});
+  kymod.start();
+  std::vector<std::string> words{
+      "run", "podman", "--name", "kymo-linked", "--", "-v", file.path() + ":/settings"};
+  for (const std::string& word : podman.arguments("kymo-linked")) words.push_back(word);
+  const Outcome ran = kymod.kymo(words);
+  ASSERT_EQ(ran.exit_code, 0) << ran.err;
+  refuse_replaced(kymod, "podman", file, podman.root_of("kymo-linked"));
+}
+
 // A container of Docker that counts, and a disk on which Docker unpacks its images when CRIU has ended.
 class ContainerOperatorsTest : public ::testing::Test {
  protected:

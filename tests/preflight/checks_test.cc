@@ -88,6 +88,31 @@ TEST(PreflightChecks, AFolderOfTheMachineIsTheRuntimesBusinessInAContainer) {
   EXPECT_TRUE(found(options).empty());
 }
 
+// CRIU dumps it, ends the container, and cannot restore it.
+TEST(PreflightChecks, AMountWhoseSourceWasReplacedIsRefusedInAContainer) {
+  const test::TemporaryDirectory proc;
+  proc.folder("12");
+  proc.file("12/mountinfo",
+            "20 1 8:1 / / rw - ext4 /dev/a rw\n"
+            "21 20 8:2 /srv/a\\040b//deleted /etc/f rw - ext4 /dev/b rw\n"
+            "22 20 8:2 /srv/deleted /data rw - ext4 /dev/b rw\n");
+  Tree tree = tree_of_one();
+  tree.proc = proc.path();
+  Options options;
+  options.container = true;
+  const auto found = [&] {
+    Findings findings;
+    for (const Check& check : mount_checks()) check.look(tree, options, findings);
+    return findings.take();
+  };
+  EXPECT_TRUE(found().empty()) << "the mounts of the machine are not dumped";
+  set(tree.members[0].namespaces, Kind::mnt, "mnt:[2]");
+  const std::vector<Finding> findings = found();
+  expect_one(findings, Grade::refuses, "mnt-removed");
+  EXPECT_NE(line_of(findings[0]).find("/srv/a b mounted at /etc/f"), std::string::npos)
+      << line_of(findings[0]);
+}
+
 // Before the fix, the check found nothing, and CRIU refused the dump.
 TEST(PreflightChecks, ADiskInAMountNamespaceMustBeExternal) {
   const test::TemporaryDirectory proc;
