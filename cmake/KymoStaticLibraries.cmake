@@ -41,10 +41,13 @@ function(kymo_prefer_archives)
     string(REPLACE "OpenSSL::Crypto" "$<IF:${fast},${KYMO_CRYPTO_ARCHIVE},OpenSSL::Crypto>" needs "${needs}")
     set_target_properties(gRPC::grpc PROPERTIES INTERFACE_LINK_LIBRARIES "${needs}")
   endif()
-  # gRPC knows this one by its name alone.
+  # gRPC knows this one by the words of pkg-config: -lre2 and, in Debian 13, those for the parts of Abseil that it needs.
   find_library(KYMO_RE2_ARCHIVE NAMES libre2.a)
   if(TARGET re2::re2 AND KYMO_RE2_ARCHIVE)
-    set_target_properties(re2::re2 PROPERTIES INTERFACE_LINK_LIBRARIES "${KYMO_RE2_ARCHIVE}")
+    get_target_property(needs re2::re2 INTERFACE_LINK_LIBRARIES)
+    list(TRANSFORM needs REPLACE "^-lre2$" "${KYMO_RE2_ARCHIVE}")
+    list(TRANSFORM needs REPLACE "^-labsl_" "absl::")
+    set_target_properties(re2::re2 PROPERTIES INTERFACE_LINK_LIBRARIES "${needs}")
   endif()
 endfunction()
 
