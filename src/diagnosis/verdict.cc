@@ -267,8 +267,10 @@ Verdict explain(const Facts& facts) {
     verdict.lines.emplace_back(
         blind ? "No cause is known: what CRIU waited for was not measured."
               : "No cause stands out, so there is no advice to make it shorter.");
+    verdict.causes_from = verdict.lines.size();
     return verdict;
   }
+  verdict.causes_from = verdict.lines.size();
   verdict.shortly = verdict.findings.front().shortly;
   // From which share on the first, second and third cause are worth their lines.
   constexpr std::array kMinShares{0.0, 0.05, 0.2};

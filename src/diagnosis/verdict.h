@@ -145,6 +145,8 @@ struct Finding {
 
 struct Verdict {
   std::vector<std::string> lines;  // at most eight
+  // The first of them that names a cause, or says what to do. lines.size(): nothing stands out.
+  std::size_t causes_from = 0;
   std::string shortly;
   std::uint64_t frozen_ns = 0;    // of a dump: stood_still_ns()
   std::uint64_t duration_ns = 0;  // of the request; 0: not known

@@ -5,8 +5,10 @@
 #include <optional>
 #include <utility>
 
+#include "analysis/metadata.h"
 #include "base/beneath.h"
 #include "base/json_text.h"
+#include "base/recording_name.h"
 #include "diagnosis/verdict.h"
 #include "report/human.h"
 #include "report/table.h"
@@ -148,6 +150,22 @@ Result<Explanation> explain_checkpoint(const CheckpointStats& stats) {
   Result<std::optional<Explanation>> left = left_by_kymod(stats.path);
   if (!left) return left.error();
   return *left ? **std::move(left) : made_from(stats);
+}
+
+Result<Explanation> explain_recording(const std::string& path) {
+  const Result<analysis::Metadata> metadata =
+      analysis::read_metadata(recording_stem(path) + ".meta.json");
+  if (!metadata) return metadata.error();
+  if (metadata->about->is_object()) {
+    if (std::optional<Explanation> explanation = recorded(*metadata->about)) {
+      return *std::move(explanation);
+    }
+  }
+  return Error{
+      Code::failed_precondition,
+      path +
+          ": kymod left no explanation in its metadata: it is not the recording of a dump or "
+          "restore, or that failed; kymo report shows what was recorded"};
 }
 
 std::string text_of(const Explanation& explanation) {

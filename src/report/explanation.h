@@ -12,7 +12,7 @@
 
 namespace kymo::report {
 
-// Why a dump took so long, and its phases.
+// Why a dump or restore took so long, and its phases.
 struct Explanation {
   std::uint64_t frozen_ns = 0;  // 0: not known
   std::vector<std::string> lines;
@@ -28,6 +28,9 @@ struct Explanation {
 Result<Explanation> explain_checkpoint(const std::string& path);
 // The same, if the statistics have been read already.
 Result<Explanation> explain_checkpoint(const CheckpointStats& stats);
+// Reads the explanation that kymod left in the metadata of the recording of a dump or restore.
+// Errors: those of analysis::read_metadata(); failed_precondition if there is none.
+Result<Explanation> explain_recording(const std::string& path);
 
 // Text for a person: the lines, then one row for each phase, with the sum of its stretches.
 std::string text_of(const Explanation& explanation);

@@ -25,6 +25,28 @@ END
   [[ "${lines[4]}" =~ memory\ +3\ ms\ +60.0 ]]
 }
 
+@test "explain of a recording prints what kymod found of that dump or restore" {
+  printf 'Time (ns)\tn\n0\t1\n' >"$dir/restore.tsv"
+  explain "$dir/restore.tsv"
+  [ "$status" -eq 1 ]
+  [ "${#stderr_lines[@]}" -eq 1 ]
+  cat >"$dir/restore.meta.json" <<'END'
+{"format_version": 1, "state": "ended", "about": {"verdict": {"lines": ["The restore took 1 s.", "\u001b[31mred"]},
+ "phases": [{"name": "memory: reading pages", "begin_ns": 0, "end_ns": 4000000}]}}
+END
+  explain "$dir/restore.tsv"
+  [ "$status" -eq 0 ]
+  [[ "${lines[0]}" == "  The restore took 1 s." ]]
+  [[ "${lines[3]}" =~ memory:\ reading\ pages\ +4\ ms\ +100 ]]
+  [[ "$output" != *$'\e'* ]]
+  explain --json "$dir/restore.tsv"
+  [ "$(jq -r '.lines[0]' <<<"$output")" = "The restore took 1 s." ]
+  echo '{"format_version": 1, "state": "ended", "about": {"verdict": 7}}' >"$dir/restore.meta.json"
+  explain "$dir/restore.tsv"
+  [ "$status" -eq 1 ]
+  [[ "$stderr" == *"restore.tsv: kymod left no explanation in its metadata"*"kymo report"* ]]
+}
+
 @test "explain says that a failed dump failed, and that an empty folder has nothing to explain" {
   echo '{"state": "failed", "error": "no room"}' >"$dir/checkpoint.json"
   explain "$dir"

@@ -17,6 +17,7 @@ TEST(Verdict, OfAnOrdinaryDumpSaysThatNothingStandsOut) {
                                "standstill (256 MiB at 447 MB/s).",
                                "No cause stands out, so there is no advice to make it shorter."}));
   EXPECT_EQ(verdict.shortly, "nothing stands out");
+  EXPECT_EQ(verdict.causes_from, 3U) << "none of the lines names a cause";
   EXPECT_EQ(verdict.frozen_ns, 1000 * kOneMs);
 }
 
@@ -41,6 +42,8 @@ TEST(Verdict, SaysWhatKymodDidIfItNeededMuchOfTheTimeBeforeCriuStarted) {
   EXPECT_EQ(explain(facts).lines[2],
             "Before CRIU was started, kymod needed 100 ms, 26 % of the dump, to check and record "
             "it, while the process ran on (the phase \"prepare\"): kymo dump -v shows each step.");
+  facts.signals.disk_wait_ns = 810 * kOneMs;
+  EXPECT_EQ(explain(facts).causes_from, 3U) << "usual for a small dump, so it is no cause";
   Facts restore = healthy_restore();
   restore.duration_ns = 100 * kOneMs;
   restore.phases.pop_back();  // "finish"
@@ -96,6 +99,7 @@ TEST(Verdict, SaysThatCriuWaitedForTheDisk) {
   facts.signals.disk_wait_ns = 810 * kOneMs;
   EXPECT_EQ(first_rule(facts), "disk-wait");
   const Verdict verdict = explain(facts);
+  EXPECT_EQ(verdict.causes_from, 2U);
   EXPECT_EQ(verdict.lines[2], "CRIU waited for the disk for 81 % of the standstill.");
   EXPECT_EQ(verdict.findings[0].advice, "Write the images to a faster disk or to a tmpfs.");
   facts.container = true;

@@ -87,10 +87,16 @@ class PerformancePageTest(unittest.TestCase):
     def test_the_demo_is_shortened_to_its_known_lines_and_says_where(self):
         with tempfile.TemporaryDirectory() as folder:
             log = pathlib.Path(folder) / "demo.txt"
-            log.write_text("`scripts/demo` at commit `abc`\n== set-up\ndumped pid 7 (job churn) in 1 ms\n  images     1 MiB\n"
-                           "chatter\nit had counted to 5\nquality     good\n\nquality     bad, of the restore\n")
+            log.write_text("`scripts/demo` at commit `abc`\n\n== set-up\ndumped pid 7 (job churn) in 1 ms\n  images     1 MiB\n"
+                           "chatter\nit had counted to 5\nThe restore\n  The restore took 1 ms.\n  A cause, which the README leaves out.\n")
             self.assertEqual(documents.demo_text(log), "`scripts/demo` at commit `abc`:\n\n    dumped pid 7 (job churn) in 1 ms\n"
-                             "      images     1 MiB\n    ...\n    it had counted to 5\n    quality     good")
+                             "    it had counted to 5\n      The restore took 1 ms.")
+
+    def test_the_readmes_first_screen_shows_the_dump_and_the_restore_in_eight_lines(self):
+        shown = self.made["demo"].splitlines()[2:]
+        self.assertLessEqual(len(shown), 8)
+        for begin in ("dumped pid ", "restored pid ", "it counts on: ", "  The process stood still for "):
+            self.assertEqual(sum(line.startswith("    " + begin) for line in shown), 1, begin)
 
     def test_every_goal_is_in_the_list_of_goals(self):
         goals = [figure for part in self.results["parts"] for figure in PARTS[part].figures if figure.goal]

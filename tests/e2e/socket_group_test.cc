@@ -61,6 +61,13 @@ TEST_F(SocketGroupTest, AMemberSeesWhyADumpTookSoLongWithoutItsImages) {
     EXPECT_NE(explained.err.find("only root may read it"), std::string::npos) << explained.err;
     EXPECT_EQ(explained.out, kymod_.kymo({"explain", name}).out) << "root sees the same";
   }
+  // Before, a recording in the checkpoint could not be opened.
+  const std::string recording = directory + "/recordings/dump.tsv";
+  for (const char* verb : {"explain", "report"}) {
+    const Outcome of_recording = member({verb, recording});
+    EXPECT_EQ(of_recording.exit_code, 0) << verb << of_recording.err;
+    EXPECT_NE(of_recording.out.find("memory: writing pages"), std::string::npos) << verb;
+  }
   const Outcome reported = member({"report", "churn"});
   EXPECT_EQ(reported.exit_code, 0) << reported.err;
   EXPECT_NE(reported.out.find("image_written_bytes"), std::string::npos) << reported.out;

@@ -7,7 +7,9 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <sstream>
 #include <string>
+#include <vector>
 
 #include "base/sanitizers.h"
 #include "programs.h"
@@ -253,9 +255,19 @@ TEST(TimingTest, TablesAreShownAsAskedFor) {
   EXPECT_NE(run.out.find("By category"), std::string::npos);
   const Outcome brief = kymod.kymo({"dump", "process", "work", "--leave-running"});
   EXPECT_EQ(brief.out.find("unaccounted"), std::string::npos) << brief.out;
-  const Outcome plain = kymod.kymo({"dump", "process", "work", "--leave-running", "-v"});
+  const Outcome plain = kymod.kymo({"dump", "process", "work", "--leave-running", "--profiling"});
   EXPECT_NE(plain.out.find("unaccounted"), std::string::npos) << plain.out;
-  EXPECT_EQ(plain.out.find("By category"), std::string::npos);
+  EXPECT_EQ(plain.out.find("By category"), std::string::npos) << plain.out;
+  EXPECT_EQ(plain.out.find("The longest phase"), std::string::npos) << plain.out;
+  for (const bool first : {true, false}) {  // the same before the verb
+    std::vector<std::string> words{"dump", "process", "work", "--leave-running"};
+    words.insert(first ? words.begin() : words.end(), "-v");
+    const std::string all = kymod.kymo(words).out;
+    for (const char* const part : {"The longest phase", "memory: writing pages", "  recording ",
+                                   "CRIU's statistics", "unaccounted", "By category"}) {
+      EXPECT_NE(all.find(part), std::string::npos) << part << ": " << all;
+    }
+  }
   const Outcome off =
       kymod.kymo({"dump", "process", "work", "--leave-running", "-v", "--no-profiling"});
   EXPECT_EQ(off.out.find("unaccounted"), std::string::npos);
@@ -274,6 +286,61 @@ TEST(TimingTest, TablesAreShownAsAskedFor) {
   const Outcome nowhere = kymod.kymo({"ps", "--profiling-path", "/nowhere/at/all.json"});
   EXPECT_EQ(nowhere.exit_code, 2);
   EXPECT_NE(nowhere.err.find("cannot write into /nowhere/at"), std::string::npos) << nowhere.err;
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::istringstream in(text);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  return lines;
+}
+
+// Checks what kymo prints without -v: at most five lines, and in addition the lines of the verdict about what stands
+// out. It has no line that only describes the time. `verdict`: as kymod keeps it.
+void expect_brief(const std::string& text, const json& verdict) {
+  const std::vector<std::string> shown = lines_of(text);
+  const json& findings = verdict["findings"];
+  EXPECT_EQ(findings.empty(), verdict["short"] == "nothing stands out") << verdict.dump(1);
+  std::size_t causes = 0;
+  bool stands_out = false;
+  for (const std::string line : verdict["lines"]) {
+    stands_out = stands_out || (!findings.empty() &&
+                                line.starts_with(findings[0]["evidence"].get<std::string>()));
+    const bool is_shown = std::find(shown.begin(), shown.end(), "  " + line) != shown.end();
+    EXPECT_EQ(is_shown, stands_out) << line << "\nin: " << text;
+    causes += stands_out ? 1 : 0;
+  }
+  EXPECT_EQ(stands_out, !findings.empty()) << verdict.dump(1);
+  EXPECT_LE(shown.size(), 5 + causes) << text;
+  EXPECT_EQ(text.find("unaccounted"), std::string::npos) << text;
+}
+
+// A dump of 70 ms of which nothing stood out printed 22 lines.
+TEST(TimingTest, ADumpAndItsRestoreSayInAFewLinesWhatWasDone) {
+  KYMO_NEEDS_CRIU();
+  Kymod kymod;
+  kymod.start();
+  static_cast<void>(kymod.churn(8, "work"));
+  const std::string dir = kymod.path("one");
+  const Outcome dumped = kymod.kymo({"dump", "process", "work", "--dir", dir});
+  const json record = json::parse(read_file(dir + "/checkpoint.json"));
+  expect_brief(dumped.out, record["verdict"]);
+  const std::vector<std::string> parts = {
+      "(job work) in ", "; it stood still for ",      "  " + dir + "\n",
+      " MiB (",         "kymo restore " + dir + "\n", "kymo explain " + dir};
+  for (const std::string& part : parts) {
+    EXPECT_NE(dumped.out.find(part), std::string::npos) << part << ": " << dumped.out;
+  }
+  const Outcome restored = kymod.kymo({"restore", dir});
+  const json about = ended_metadata(dir + "/recordings/restore.tsv")["about"];
+  expect_brief(restored.out, about["verdict"]);
+  EXPECT_TRUE(restored.out.starts_with("restored pid ")) << restored.out;
+  // The command that it names shows the lines that it left out.
+  const Outcome explained = kymod.kymo({"explain", dir + "/recordings/restore.tsv"});
+  EXPECT_NE(restored.out.find("kymo explain " + dir + "/recordings/restore.tsv"),
+            std::string::npos);
+  EXPECT_TRUE(explained.out.starts_with("  " + about["verdict"]["lines"][0].get<std::string>()))
+      << explained.out << explained.err;
 }
 
 TEST(TimingTest, ADaemonThatTimesNothingSaysSo) {

@@ -190,7 +190,9 @@ class VerdictTest : public testing::Test {
     const std::string text = kymod_.kymo(command).out;
     said_ += "$ kymo " + command.front() + " process work\n" + text;
     nlohmann::json answer;
-    for (const char* const name : {"directory", "recording"}) answer[name] = row_of(text, name);
+    answer["directory"] = row_of(text, "directory");
+    answer["recording"] =
+        answer["directory"].get<std::string>() + "/recordings/" + command.front() + ".tsv";
     return answer;
   }
   // The value of the line "  NAME   VALUE". Empty if there is none.

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/absolute_path.h"
+#include "base/recording_name.h"
 #include "client/client.h"
 #include "print.h"
 
@@ -103,6 +104,13 @@ Result<std::optional<std::string>> copy_of(const Context& context, const std::st
 }  // namespace
 
 std::string readable_checkpoint(const Context& context, const std::string& directory) {
+  const fs::path file(directory);
+  if (is_recording_name(directory) && file.parent_path().filename() == "recordings") {
+    const std::string checkpoint = file.parent_path().parent_path();
+    const std::string readable = readable_checkpoint(context, checkpoint);
+    return readable == checkpoint ? directory
+                                  : readable + "/recordings/" + file.filename().string();
+  }
   if (!is_closed_to_us(directory)) return directory;
   static CopiedFolders folders;
   const Result<std::optional<std::string>> copy = copy_of(

@@ -50,16 +50,26 @@ void print_pre_dumps(const v1::DumpResponse& response) {
 void print(const v1::DumpResponse& response, bool left_running, bool verbose) {
   std::cout << "dumped " << subject(response);
   if (!response.job().empty()) std::cout << " (job " << response.job() << ")";
-  std::cout << " in " << duration_text(response)
-            << (left_running ? "; it runs on\n" : "; it has ended\n");
-  print_verdict(response);
+  std::cout << " in " << duration_text(response, verbose) << "; it ";
+  if (response.stood_still_ns() != 0) {
+    std::cout << "stood still for " << report::duration(response.stood_still_ns()) << " and ";
+  }
+  std::cout << (left_running ? "runs on\n" : "has ended\n");
+  print_verdict(response, verbose);
   std::vector<std::vector<std::string>> rows{{"  directory", response.directory()},
                                              {"  images", images_text(response)}};
-  if (!response.recording().empty()) rows.push_back({"  recording", response.recording()});
+  if (verbose && !response.recording().empty()) {
+    rows.push_back({"  recording", response.recording()});
+  }
   if (!left_running) rows.push_back({"  to bring it back", "kymo restore " + response.directory()});
+  if (!verbose) {
+    rows.push_back({"  to see more", "kymo explain " + response.directory() +
+                                         "; kymo dump -v shows the time of each step, too"});
+  }
   print_table(rows);
+  if (!verbose) return;
   print_pre_dumps(response);
-  if (verbose && response.has_stats()) {
+  if (response.has_stats()) {
     std::cout << "CRIU's statistics\n";
     print_table(rows_of(response.stats()));
   }

@@ -16,11 +16,13 @@
 #include "base/beneath.h"
 #include "base/file.h"
 #include "base/json_text.h"
+#include "base/recording_name.h"
 #include "checkpoint_copy.h"
 #include "confined.h"
 #include "messages.h"
 #include "newest_dump.h"
 #include "print.h"
+#include "recordings.h"
 #include "report/explanation.h"
 #include "report/human.h"
 #include "report/stack_summary.h"
@@ -120,6 +122,14 @@ void explain_checkpoint(Context& context, const std::string& path, const std::st
   for (const std::string& note : notes) say(note);
 }
 
+void explain_recording(Context& context, const std::string& path) {
+  wait_for_recordings({path});
+  const auto explanation = report::explain_recording(path);
+  if (!explanation) return fail(context, explanation.error());
+  if (context.json) return print_json(report::json_of(*explanation));
+  std::cout << report::text_of(*explanation);
+}
+
 // Prints why the newest requests for a job were refused. In JSON, only the newest one.
 void explain_refusals(const Context& context, const std::vector<Refusal>& refused) {
   for (const Refusal& refusal : refused) {
@@ -136,9 +146,9 @@ void explain_refusals(const Context& context, const std::vector<Refusal>& refuse
 // `shown`: the path in what is printed, if `path` is a copy of it.
 void explain_path(Context& context, const std::string& path, const std::string& shown) {
   std::error_code error;
-  if (!std::filesystem::is_regular_file(path, error) || !is_text(path)) {
-    return explain_checkpoint(context, path, shown);
-  }
+  const bool is_file = std::filesystem::is_regular_file(path, error);
+  if (is_file && is_recording_name(path)) return explain_recording(context, path);
+  if (!is_file || !is_text(path)) return explain_checkpoint(context, path, shown);
   const Result<FileDescriptor> log = open_regular(path);
   if (!log) return fail(context, log.error());
   explain_log(context, log->get(), path);
@@ -155,8 +165,9 @@ void add_explain(CLI::App& app, Context& context) {
       ->add_option(
           "path", *name,
           "A log of CRIU (- for standard input), a checkpoint of kymod (directory or id, "
-          "or a job or RUNTIME:NAME of a container: its newest dump, also one that failed), CRIU's "
-          "images or work directory, or an archive that podman exported")
+          "or a job or RUNTIME:NAME of a container: its newest dump, also one that failed), the "
+          "recording of a dump or restore, CRIU's images or work directory, or an archive that "
+          "podman exported")
       ->required();
   explain->add_flag("--json", context.json, "Print JSON");
   explain->callback([&context, name] {

@@ -2,6 +2,8 @@
 
 // What kymod answers, as text and JSON.
 
+#include <algorithm>
+#include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
@@ -30,21 +32,29 @@ std::vector<std::vector<std::string>> rows_of(
     const google::protobuf::RepeatedPtrField<v1::Checkpoint>& checkpoints,
     const std::string& indent);
 
-// Why a dump or restore took so long, and a table of its phases.
+// Why a dump or restore took so long, and a table of its phases. If not `verbose`, only what stands
+// out, with what to do.
 void print_verdict(const std::vector<std::string>& lines, const std::vector<v1::Phase>& phases);
 template <class Response>
-void print_verdict(const Response& response) {
-  print_verdict({response.verdict().begin(), response.verdict().end()},
-                {response.phases().begin(), response.phases().end()});
+void print_verdict(const Response& response, bool verbose) {
+  const auto& lines = response.verdict();
+  if (verbose) {
+    return print_verdict({lines.begin(), lines.end()},
+                         {response.phases().begin(), response.phases().end()});
+  }
+  const auto size = static_cast<std::uint32_t>(lines.size());
+  const auto from = static_cast<int>(std::min(response.verdict_causes_from(), size));
+  print_verdict({lines.begin() + from, lines.end()}, {});
 }
 
-// "92.4 ms (6.25 ms of it to save the record)". The lines of the verdict, and what kymo explain tells
-// later, end before that.
+// "92.4 ms", and if `verbose` "92.4 ms (6.25 ms of it to save the record)": the lines of the verdict,
+// and what kymo explain tells later, end before that.
 std::string duration_text(std::uint64_t duration_ns, const std::vector<v1::Phase>& phases);
 template <class Response>
-std::string duration_text(const Response& response) {
-  return duration_text(response.duration_ns(),
-                       {response.phases().begin(), response.phases().end()});
+std::string duration_text(const Response& response, bool verbose) {
+  std::vector<v1::Phase> phases;
+  if (verbose) phases.assign(response.phases().begin(), response.phases().end());
+  return duration_text(response.duration_ns(), phases);
 }
 
 // CRIU's statistics, a row with name and value for each.

@@ -22,13 +22,19 @@ namespace {
 void print(const v1::RestoreResponse& response, bool verbose) {
   std::cout << "restored " << subject(response);
   if (!response.job().empty()) std::cout << " (job " << response.job() << ")";
-  std::cout << " in " << duration_text(response) << '\n';
-  print_verdict(response);
+  std::cout << " in " << duration_text(response, verbose) << '\n';
+  print_verdict(response, verbose);
   std::vector<std::vector<std::string>> rows{{"  directory", response.directory()}};
-  if (!response.recording().empty()) rows.push_back({"  recording", response.recording()});
+  if (verbose && !response.recording().empty()) {
+    rows.push_back({"  recording", response.recording()});
+  }
   if (response.away_ns() != 0) {
     rows.push_back(
         {"  away for", report::duration(response.away_ns()) + ", since its dump stopped it"});
+  }
+  if (!verbose && !response.recording().empty()) {
+    rows.push_back({"  to see more", "kymo explain " + response.recording() +
+                                         "; kymo restore -v shows the time of each step, too"});
   }
   print_table(rows);
   if (verbose && response.has_stats()) {

@@ -38,7 +38,7 @@ void start(Context& context, const v1::RunRequest& request) {
       print_table({{"  stdout", job.stdout_path()}, {"  stderr", job.stderr_path()}});
     }
   }
-  show_timing(context, timing, ShowTiming::if_detailed);
+  show_timing(context, timing, response ? ShowTiming::of_success : ShowTiming::of_failure);
 }
 
 struct RunFlags {

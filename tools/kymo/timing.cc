@@ -48,12 +48,15 @@ void write_file(Context& context, const client::Client::Timing& timing) {
 void add_timing_options(CLI::App& app, Context& context) {
   TimingOptions& timing = context.timing;
   app.add_flag("--profiling,!--no-profiling", timing.enabled,
-               "Show where dump, restore and run spent their time")
+               "Show where dump, restore and run spent their time, step by step (--no-profiling: "
+               "not even with -v)")
       ->envname("KYMO_PROFILING")
-      ->default_str("true");
-  app.add_flag("-v,--verbose,--profiling-detailed", timing.detailed,
-               "Show the times by category, too, and also those of a request that failed")
+      ->default_str("true")
+      ->each([&timing](const std::string&) { timing.asked = true; });
+  app.add_flag("--profiling-detailed", timing.detailed,
+               "Show these times by category, too, and also those of a request that failed")
       ->envname("KYMO_PROFILING_DETAILED");
+  add_verbose_option(app, context);
   static const std::map<std::string, report::Precision> kPrecisions = {
       {"auto", report::Precision::automatic},
       {"ns", report::Precision::ns},
@@ -77,12 +80,13 @@ void show_timing(Context& context, const client::Client::Timing& timing, ShowTim
   const TimingOptions& options = context.timing;
   if (!options.enabled) return;
   if (!options.path.empty()) write_file(context, timing);
-  const bool shown =
-      show == ShowTiming::always || (show == ShowTiming::if_detailed && options.detailed);
+  const bool detailed = options.detailed || context.verbose;
+  const bool shown = show != ShowTiming::to_file &&
+                     (detailed || (show == ShowTiming::of_success && options.asked));
   if (context.json || timing.scopes.empty() || !shown) return;
   std::cout << "Where the time went, each without its parts\n"
             << report::timing_table(timing.scopes, options.precision);
-  if (options.detailed) {
+  if (detailed) {
     std::cout << "By category\n" << report::category_table(timing.scopes, options.precision);
   }
   if (timing.left_out != 0) {

@@ -16,8 +16,9 @@ namespace kymo::cli {
 // Adds --profiling and the options that belong to it.
 void add_timing_options(CLI::App& app, Context& context);
 
-// When the timing of a request is shown. If the user named a file, it is written in any case.
-enum class ShowTiming : unsigned char { always, if_detailed, to_file };
+// What is shown of the timing of a request, if the user asked for it: that of one that failed only with -v or
+// --profiling-detailed. If the user named a file, it is written in any case.
+enum class ShowTiming : unsigned char { of_success, of_failure, to_file };
 
 // Writes the file, if the user named one, and prints the tables, unless JSON is printed.
 void show_timing(Context& context, const client::Client::Timing& timing, ShowTiming show);
@@ -34,7 +35,7 @@ void show_outcome(Context& context, const Result<Response>& response,
   if (!response) {
     fail(context, response.error());
     if (context.json && !print_stats) print_json(failed_json(response.error(), failure));
-    return show_timing(context, timing, ShowTiming::if_detailed);
+    return show_timing(context, timing, ShowTiming::of_failure);
   }
   for (const std::string& warning : response->warnings()) say(warning);
   if (context.quiet) return show_timing(context, timing, ShowTiming::to_file);
@@ -49,8 +50,7 @@ void show_outcome(Context& context, const Result<Response>& response,
   } else {
     print(*response);
   }
-  show_timing(context, timing,
-              context.json || context.verbose ? ShowTiming::always : ShowTiming::if_detailed);
+  show_timing(context, timing, ShowTiming::of_success);
 }
 
 }  // namespace kymo::cli

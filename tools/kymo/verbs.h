@@ -28,6 +28,7 @@ constexpr int kNotFound = 127;
 // How the timing of a request is shown.
 struct TimingOptions {
   bool enabled = true;
+  bool asked = false;  // --profiling was given
   bool detailed = false;
   report::Precision precision = report::Precision::automatic;
   std::string path;  // a JSON file to write; empty: none
@@ -40,7 +41,7 @@ struct Context {
   bool json = false;
   TimingOptions timing;
   std::string progress = "auto";  // --progress
-  bool verbose = false;           // -v: print the details, too
+  bool verbose = false;           // -v: print all that is known
   bool quiet = false;             // -q: print errors and warnings only
   int exit_code = 0;
   int failed_code = 1;  // what fail() makes of exit_code
@@ -49,7 +50,7 @@ struct Context {
 // Adds -v, --verbose.
 inline void add_verbose_option(CLI::App& verb, Context& context) {
   verb.add_flag("-v,--verbose", context.verbose,
-                "Print CRIU's statistics and the time of each step, too");
+                "Print all that is known: the phases, CRIU's statistics, the time of each step");
 }
 
 // Adds -q, --quiet.

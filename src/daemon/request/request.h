@@ -144,6 +144,7 @@ void fill_response(Response& response, const Request& request, const Outcome& ou
   const std::vector<diagnosis::Phase> phases = request.phases();
   for (const diagnosis::Phase& phase : phases) *response.add_phases() = to_api(phase);
   for (const std::string& line : request.verdict.lines) response.add_verdict(line);
+  response.set_verdict_causes_from(static_cast<std::uint32_t>(request.verdict.causes_from));
   response.set_duration_ns(phases.empty() ? request.duration_ns() : phases.back().end_ns);
 }
 
