@@ -31,30 +31,32 @@ std::string fault_of_record(const std::string& directory, const criu::ImageSet& 
          kymo::text_of(*record, "state") + "'";
 }
 
-// The list of the images in this folder. `faults`: what is wrong with it.
-std::optional<criu::ImageList> list_of(const std::string& folder,
-                                       std::vector<std::string>& faults) {
+// The list of the images in this folder, if there is one. `faults`: what is wrong with it.
+// Errors: it cannot be read now.
+Result<std::optional<criu::ImageList>> list_of(const std::string& folder,
+                                               std::vector<std::string>& faults) {
   std::error_code error;
   const std::filesystem::path images = std::filesystem::canonical(folder, error);
-  if (error) return std::nullopt;
-  // The record of a folder with another name is that of something else.
+  if (error) return system_error("read " + folder, error.value());
+  // The record beside a folder with another name is that of something else.
   if (images.filename() == "images" || images.filename() == "images.partial") {
     const Result<nlohmann::json> record = read_checkpoint_record(images.parent_path());
-    if (!record && record.error().code != Code::not_found) {
-      faults.push_back(record.error().message);
-      return std::nullopt;
-    }
     if (record) {
       std::string fault;
       std::optional<criu::ImageList> list = image_list_of(*record, fault);
       if (!fault.empty()) faults.push_back(std::move(fault));
       if (list) return list;
+    } else if (record.error().code == Code::data_loss ||
+               record.error().code == Code::unimplemented) {
+      faults.push_back(record.error().message);
+    } else if (record.error().code != Code::not_found) {
+      return record.error();
     }
   }
   Result<criu::ImageList> list = criu::read_checksums_file(images, faults);
-  if (list) return *std::move(list);
-  if (list.error().code != Code::not_found) faults.push_back(list.error().message);
-  return std::nullopt;
+  if (list) return std::optional(*std::move(list));
+  if (list.error().code != Code::not_found) return list.error();
+  return std::optional<criu::ImageList>();
 }
 
 }  // namespace
@@ -65,7 +67,11 @@ Result<VerifiedCheckpoint> verify_checkpoint(const std::string& path, Depth dept
   VerifiedCheckpoint seen{*std::move(images)};
   const bool archive = seen.images.from_archive();
   std::optional<criu::ImageList> list;
-  if (!archive) list = list_of(seen.images.folder(), seen.faults);
+  if (!archive) {
+    Result<std::optional<criu::ImageList>> found = list_of(seen.images.folder(), seen.faults);
+    if (!found) return found.error();
+    list = *std::move(found);
+  }
   if (depth == Depth::contents) seen.contents = criu::read_contents(seen.images);
   Result<criu::Verified> verified = criu::verify_images(
       seen.images, {depth == Depth::contents ? &seen.contents : nullptr, list ? &*list : nullptr,
