@@ -41,8 +41,10 @@ bool is_work_file(std::string_view name) {
 bool is_read(std::string_view name) {
   return is_work_file(name) || name == kInventory || name == "pstree.img" || name == "files.img" ||
          name == "reg-files.img" || name == "inetsk.img" || name == "remap-fpath.img" ||
+         name == "memfd.img" ||
          (name.ends_with(".img") &&
-          (name.starts_with("pagemap-") || name.starts_with("mm-") || name.starts_with("core-")));
+          (name.starts_with("pagemap-") || name.starts_with("mm-") || name.starts_with("core-") ||
+           name.starts_with("ids-") || name.starts_with("fs-") || name.starts_with("fdinfo-")));
 }
 
 bool is_any(std::string_view) {
@@ -128,6 +130,8 @@ Result<void> ImageSet::open_folder() {
       add_folder(folder / other, is_work_file);
     }
   }
+  if (folder_.empty())
+    folder_ = fs::is_directory(folder / "images", error) ? folder / "images" : folder;
   return {};
 }
 
@@ -150,6 +154,7 @@ void ImageSet::add_folder(const std::string& folder, bool (*wanted)(std::string_
         leave_out(path, "no regular file");
       }
     } else if (files_.try_emplace(name, File{path, {}, false, size}).second) {
+      if (name.ends_with(".img")) folder_ = folder;
       count(name, size);
     }
   }

@@ -37,6 +37,8 @@ class ImageSet {
   [[nodiscard]] std::vector<std::string> names() const;
   // Whether the files are in an archive. There is then no folder in which other files could be beside them.
   [[nodiscard]] bool from_archive() const { return from_archive_; }
+  // The folder of the images, or in which they should be. Empty if they are in an archive.
+  [[nodiscard]] const std::string& folder() const { return folder_; }
   // The number of CRIU's images (*.img), and the sum of their sizes on disk.
   [[nodiscard]] std::uint64_t image_files() const { return image_files_; }
   [[nodiscard]] std::uint64_t image_bytes() const { return image_bytes_; }
@@ -79,6 +81,7 @@ class ImageSet {
   [[nodiscard]] bool has_work_file() const;
 
   std::string path_;
+  std::string folder_;
   bool from_archive_ = false;
   std::map<std::string, File> files_;
   std::uint64_t image_files_ = 0;

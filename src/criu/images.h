@@ -28,6 +28,8 @@ inline constexpr ImageKind kRegularFilesImage{0x54564319, 0x50363636, "regular f
 inline constexpr ImageKind kInetSocketsImage{0x54564319, 0x56443851, "internet sockets"};
 inline constexpr ImageKind kIdsImage{0x54564319, 0x54432030, "ids"};
 inline constexpr ImageKind kFdinfoImage{0x54564319, 0x56213732, "file descriptors"};
+inline constexpr ImageKind kFsImage{0x54564319, 0x51403912, "directories"};
+inline constexpr ImageKind kMemoryFilesImage{0x54564319, 0x48453499, "files in memory"};
 inline constexpr ImageKind kFileLocksImage{0x54564319, 0x54323616, "file locks"};
 inline constexpr ImageKind kRemapImage{0x54564319, 0x59133954, "deleted files"};
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "criu/faults.h"
+#include "criu/image_references.h"
 #include "criu/images.h"
 #include "criu/images.pb.h"
 #include "criu/memory.h"
@@ -85,11 +86,8 @@ class Look {
     return *std::move(bytes);
   }
 
-  // The folder of the images. Empty if they are in an archive, or there is no inventory.
-  [[nodiscard]] std::filesystem::path folder() const {
-    if (images_.from_archive()) return {};
-    return std::filesystem::path(images_.where("inventory.img")).parent_path();
-  }
+  // Empty if the images are in an archive.
+  [[nodiscard]] std::filesystem::path folder() const { return images_.folder(); }
 
   // CRIU waits for ever if an image is a pipe, also in the parents of these images.
   void look_for_other_files(const std::filesystem::path& images, const std::string& within) {
@@ -252,8 +250,19 @@ class Look {
 
 }  // namespace
 
-Verified verify_images(const ImageSet& images, const Contents* contents) {
-  return Look(images, contents).verified();
+Result<Verified> verify_images(const ImageSet& images, const KnownOfImages& known) {
+  Verified found = Look(images, known.contents).verified();
+  if (known.list == nullptr) {
+    References references = check_references(images, found.tree);
+    for (std::string& fault : references.faults) add_fault(found.faults, std::move(fault));
+    found.unknown = std::move(references.unknown);
+    return found;
+  }
+  Result<Compared> compared = compare_images(images.folder(), *known.list, known.sums);
+  if (!compared) return compared.error();
+  if (!compared->faults.empty()) found.faults = compared->faults;
+  found.compared = *std::move(compared);
+  return found;
 }
 
 }  // namespace kymo::criu

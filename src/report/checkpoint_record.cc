@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "base/beneath.h"
 #include "base/json_object.h"
@@ -41,6 +42,35 @@ bool is_complete(const nlohmann::json& record, const std::string& directory) {
   std::error_code error;
   return std::filesystem::symlink_status(directory + "/images", error).type() ==
          std::filesystem::file_type::directory;
+}
+
+nlohmann::json json_of(const criu::ImageList& list) {
+  nlohmann::json images = nlohmann::json::array();
+  for (const criu::ListedImage& image : list) {
+    nlohmann::json entry{{"name", image.name}};
+    if (image.bytes) entry["bytes"] = *image.bytes;
+    if (!image.xxh128.empty()) entry["xxh128"] = image.xxh128;
+    images.push_back(std::move(entry));
+  }
+  return images;
+}
+
+std::optional<criu::ImageList> image_list_of(const nlohmann::json& record, std::string& fault) {
+  if (!record.is_object() || !record.contains(kImages)) return std::nullopt;
+  const nlohmann::json& images = record[kImages];
+  criu::ImageList list;
+  bool damaged = !images.is_array();
+  for (const nlohmann::json& entry : images) {
+    const nlohmann::json& bytes = member(entry, "bytes");
+    std::string name = kymo::text_of(entry, "name");
+    if (name.empty() || !bytes.is_number_unsigned()) {
+      damaged = true;
+      continue;
+    }
+    list.push_back({std::move(name), bytes.get<std::uint64_t>(), kymo::text_of(entry, "xxh128")});
+  }
+  if (damaged) fault = "checkpoint.json: its list of images is damaged";
+  return list;
 }
 
 std::string output_file_at(const nlohmann::json& record, const std::string& path) {

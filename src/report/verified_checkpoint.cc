@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -18,13 +19,11 @@ namespace {
 std::string fault_of_record(const std::string& directory, const criu::ImageSet& images) {
   const Result<nlohmann::json> record = read_checkpoint_record(directory);
   if (!record && record.error().code == Code::not_found) {
-    const std::filesystem::path in =
-        std::filesystem::path(images.where("inventory.img")).parent_path();
     std::error_code error;
-    if (in.empty() || std::filesystem::equivalent(in, directory, error)) return "";
+    if (std::filesystem::equivalent(images.folder(), directory, error)) return "";
     return "checkpoint.json is missing, so kymo restore refuses this folder; its images alone are "
            "in " +
-           in.string();
+           images.folder();
   }
   if (!record) return record.error().message;
   if (is_complete(*record, directory)) return "";
@@ -32,11 +31,32 @@ std::string fault_of_record(const std::string& directory, const criu::ImageSet& 
          kymo::text_of(*record, "state") + "'";
 }
 
-Result<criu::Compared> compare_contents(const criu::ImageSet& images, Depth depth) {
-  if (depth == Depth::structure) return Error{Code::not_found, "contents are not compared"};
-  if (images.from_archive()) return Error{Code::not_found, "an archive has no checksums"};
-  return criu::compare_checksums(
-      std::filesystem::path(images.where("inventory.img")).parent_path());
+// The list of the images in this folder, if there is one. `faults`: what is wrong with it.
+// Errors: it cannot be read now.
+Result<std::optional<criu::ImageList>> list_of(const std::string& folder,
+                                               std::vector<std::string>& faults) {
+  std::error_code error;
+  const std::filesystem::path images = std::filesystem::canonical(folder, error);
+  if (error) return system_error("read " + folder, error.value());
+  // The record beside a folder with another name is that of something else.
+  if (images.filename() == "images" || images.filename() == "images.partial") {
+    const Result<nlohmann::json> record = read_checkpoint_record(images.parent_path());
+    if (record) {
+      std::string fault;
+      std::optional<criu::ImageList> list = image_list_of(*record, fault);
+      if (!fault.empty()) faults.push_back(std::move(fault));
+      if (list) return list;
+    } else if (record.error().code == Code::data_loss ||
+               record.error().code == Code::unimplemented) {
+      faults.push_back(record.error().message);
+    } else if (record.error().code != Code::not_found) {
+      return record.error();
+    }
+  }
+  Result<criu::ImageList> list = criu::read_checksums_file(images, faults);
+  if (list) return std::optional(*std::move(list));
+  if (list.error().code != Code::not_found) return list.error();
+  return std::optional<criu::ImageList>();
 }
 
 }  // namespace
@@ -45,19 +65,23 @@ Result<VerifiedCheckpoint> verify_checkpoint(const std::string& path, Depth dept
   Result<criu::ImageSet> images = criu::ImageSet::open(path);
   if (!images) return images.error();
   VerifiedCheckpoint seen{*std::move(images)};
-  if (depth == Depth::contents) seen.contents = criu::read_contents(seen.images);
-  seen.verified =
-      criu::verify_images(seen.images, depth == Depth::contents ? &seen.contents : nullptr);
-  seen.compared = compare_contents(seen.images, depth);
-  seen.faults = seen.verified.faults;
-  if (seen.compared) {
-    const std::vector<std::string>& changed = seen.compared->faults;
-    seen.faults.insert(seen.faults.end(), changed.begin(), changed.end());
-  } else if (seen.compared.error().code != Code::not_found) {
-    seen.faults.push_back(seen.compared.error().message);
+  const bool archive = seen.images.from_archive();
+  std::optional<criu::ImageList> list;
+  if (!archive) {
+    Result<std::optional<criu::ImageList>> found = list_of(seen.images.folder(), seen.faults);
+    if (!found) return found.error();
+    list = *std::move(found);
   }
-  if (seen.images.from_archive()) return seen;
-  if (std::string fault = fault_of_record(path, seen.images); !fault.empty()) {
+  if (depth == Depth::contents) seen.contents = criu::read_contents(seen.images);
+  Result<criu::Verified> verified = criu::verify_images(
+      seen.images, {depth == Depth::contents ? &seen.contents : nullptr, list ? &*list : nullptr,
+                    depth == Depth::small ? criu::Sums::small : criu::Sums::all});
+  if (!verified) return verified.error();
+  seen.verified = *std::move(verified);
+  seen.faults.insert(seen.faults.begin(), seen.verified.faults.begin(), seen.verified.faults.end());
+  if (archive) return seen;
+  if (std::string fault = fault_of_record(path, seen.images);
+      !fault.empty() && (seen.faults.empty() || seen.faults.back() != fault)) {
     seen.faults.push_back(std::move(fault));
   }
   if (std::string fault = criu::fault_of_shared_memory(path); !fault.empty()) {
@@ -67,7 +91,7 @@ Result<VerifiedCheckpoint> verify_checkpoint(const std::string& path, Depth dept
 }
 
 Result<runtime::PlannedRestore> planned_restore(const std::string& path) {
-  Result<VerifiedCheckpoint> seen = verify_checkpoint(path, Depth::structure);
+  Result<VerifiedCheckpoint> seen = verify_checkpoint(path, Depth::small);
   if (!seen) return seen.error();
   runtime::PlannedRestore planned;
   planned.processes = seen->verified.tree.size();
@@ -78,6 +102,8 @@ Result<runtime::PlannedRestore> planned_restore(const std::string& path) {
     }
   }
   planned.needs = criu::read_needs(seen->images);
+  const std::vector<std::string>& unknown = seen->verified.unknown;
+  planned.needs.notes.insert(planned.needs.notes.end(), unknown.begin(), unknown.end());
   planned.faults = std::move(seen->faults);
   planned.image_bytes = seen->images.image_bytes();
   planned.container = seen->images.from_archive();  // podman exports such archives

@@ -4,7 +4,6 @@
 #include <string>
 #include <vector>
 
-#include "criu/checksums.h"
 #include "criu/contents.h"
 #include "criu/image_set.h"
 #include "criu/verify.h"
@@ -16,22 +15,25 @@ namespace kymo::report {
 // A checkpoint, and whether it is whole.
 struct VerifiedCheckpoint {
   criu::ImageSet images;
-  criu::Contents contents{};  // of the compressed files; empty if only the structure was verified
+  criu::Contents contents{};  // of the compressed files; empty if they were not decompressed
   criu::Verified verified{};
-  Result<criu::Compared> compared = criu::Compared();  // not_found if there are no checksums
-  std::vector<std::string> faults{};                   // all of them, one line each
+  std::vector<std::string> faults{};  // all of them, one line each
 };
 
-// Which parts are verified.
+// Which parts are verified, beside all that verify_images() looks at.
 enum class Depth : std::uint8_t {
-  structure,  // CRIU's images belong together and are complete
-  contents,  // the same, compressed files are decompressed, and files are compared with their checksums
+  small,     // the small images are compared with their checksums
+  sums,      // all images that have one in the list are
+  contents,  // the same, and compressed files are decompressed
 };
 
-// Verifies CRIU's images, and checkpoint.json if there is one. Reads what anybody may have written:
-// call it in a confined process (confine/run.h).
-// Errors: those of criu::ImageSet::open().
-// Cost:   a pass over the small images, or with `contents` over all files.
+// Verifies CRIU's images by the list of their dump, and checkpoint.json if there is one. Reads what anybody may have
+// written: call it in a confined process (confine/run.h).
+//
+// `path`: of a checkpoint, of its folder of images, of images that another tool made, or of an archive. The list of an
+// archive is not read.
+// Errors: those of criu::ImageSet::open() and criu::verify_images().
+// Cost:   a pass over the small images, or over all files.
 Result<VerifiedCheckpoint> verify_checkpoint(const std::string& path, Depth depth);
 
 // What a restore of the checkpoint needs. Call it in a confined process as well.

@@ -9,6 +9,7 @@
 #include <regex>
 #include <set>
 
+#include "forget_images.h"
 #include "kymo/version.h"
 #include "programs.h"
 #include "support/real_criu.h"
@@ -229,9 +230,10 @@ TEST(PrometheusTest, ARequestThatIsWrongPagesNobodyAndAFailureDoes) {
   const std::string refused = metrics();
   EXPECT_EQ(results_of(refused, "kymo_restores_total")["refused"], "1") << refused;
   EXPECT_FALSE(fires(kymod, "KymoRestoresFail", before, refused));
-  // Damaged images are refused as well, and have an alert of their own. This image CRIU finds damaged when it reads it.
-  const std::string pid = std::to_string(kymod.job("work")["pid"].get<int>());
-  std::filesystem::resize_file(dir + "/images/fs-" + pid + ".img", 9);
+  // Damaged images are refused as well, and have an alert of their own. Without the list of the images, only CRIU finds
+  // this one damaged, when it reads it.
+  forget_images(dir);
+  std::filesystem::resize_file(dir + "/images/timens-0.img", 20);
   EXPECT_EQ(kymod.kymo({"restore", dir}).exit_code, 1);
   const std::string failed = metrics();
   EXPECT_EQ(results_of(failed, "kymo_restores_total")["error"], "1") << failed;

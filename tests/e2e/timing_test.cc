@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/sanitizers.h"
+#include "forget_images.h"
 #include "programs.h"
 #include "support/real_criu.h"
 
@@ -230,7 +231,8 @@ TEST(TimingTest, AFailedRestoreSaysSoInCriusOwnScope) {
   static_cast<void>(kymod.churn(8, "work"));
   const json dump = kymod.kymo_json({"dump", "process", "work"});
   const std::string images = dump["images_directory"];
-  std::filesystem::resize_file(images + "/files.img", 20);
+  forget_images(dump["directory"]);
+  std::filesystem::resize_file(images + "/timens-0.img", 20);
   const std::string path = kymod.path("failed.json");
   expect_accounted([&] {
     const Outcome outcome =

@@ -2,10 +2,11 @@
 
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "base/file.h"
-#include "criu/checksums.h"
 #include "criu/faults.h"
+#include "criu/image_list.h"
 #include "targets.h"
 
 namespace kymo::fuzz {
@@ -38,19 +39,23 @@ class ListedFolder {
 
 void checksums(Bytes data) {
   static const ListedFolder kFolder;
-  const std::string list = text_of(data);
-  require(replace_file(kFolder.path() + "/" + criu::kChecksumsFile, list).ok(),
-          "it can be written");
-  const auto compared = criu::compare_checksums(kFolder.path());
+  const std::string text = text_of(data);
+  require(replace_file(kFolder.path() + "/checksums.xxh128", text).ok(), "it can be written");
+  std::vector<std::string> faults;
+  const auto list = criu::read_checksums_file(kFolder.path(), faults);
+  const auto compared =
+      list ? criu::compare_images(kFolder.path(), *list, criu::Sums::all) : list.error();
   if (!compared) {
     require(!compared.error().message.empty(), "an error says something");
     return;
   }
-  require(compared->files <= 2, "nothing but the folder's own files is read");
-  for (const std::string& fault : compared->faults) {
-    require(!fault.empty() && fault.find('\n') == std::string::npos, "a fault is a line");
+  require(compared->files <= 3, "nothing but the folder's own files is read");
+  for (const std::vector<std::string>& all : {faults, compared->faults}) {
+    for (const std::string& fault : all) {
+      require(!fault.empty() && fault.find('\n') == std::string::npos, "a fault is a line");
+    }
+    require(all.size() <= criu::kMaxFaults + 1, "the list of faults is bounded");
   }
-  require(compared->faults.size() <= criu::kMaxFaults + 1, "the list of faults is bounded");
 }
 
 }  // namespace kymo::fuzz

@@ -182,7 +182,8 @@ void add_kind(CLI::App& dump_verb, Context& context, const TargetKind& kind) {
                  "Sync the images to their disk before the process ends, so that they survive a "
                  "power failure; if that fails, the process runs on");
   verb->add_flag("--checksums", flags->checksums,
-                 "Write a checksum of each image; each restore and kymo verify compare them");
+                 "Write checksums of the memory pages, too (of all other images they are always "
+                 "written); each restore and kymo verify compare them");
   add_checkpoint_options(*verb, flags->options);
   add_dump_only_options(*verb, flags->options);
   verb->add_flag("--print-stats", flags->print_stats,

@@ -1,6 +1,7 @@
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "checkpoint_named.h"
 #include "confined.h"
@@ -17,37 +18,70 @@ std::string images_text(std::uint64_t count) {
          (count == 1 ? " compressed image was" : " compressed images were");
 }
 
-// What "whole" covers: which contents were compared with checksums.
+// Whether an image of pages has neither a checksum of its own nor one in the list.
+bool has_unseen_pages(const report::VerifiedCheckpoint& verdict) {
+  if (verdict.verified.compared && verdict.verified.compared->pages) return false;
+  for (const std::string& name : verdict.images.names()) {
+    if (name.starts_with("pages-") && !verdict.images.packed(name)) return true;
+  }
+  return false;
+}
+
+// What "whole" covers, and what it does not.
 std::vector<std::string> covered(const report::VerifiedCheckpoint& verdict) {
   const criu::Contents& contents = verdict.contents;
+  const std::optional<criu::Compared>& compared = verdict.verified.compared;
   std::vector<std::string> lines;
-  if (verdict.compared) {
-    lines.push_back(report::with_commas(verdict.compared->files) +
-                    " files compared with their checksums");
+  if (compared) {
+    lines.push_back(report::with_commas(compared->images) +
+                    " images are in the list of the dump, " + report::with_commas(compared->files) +
+                    " of them were compared with their checksums");
+  } else {
+    lines.emplace_back(
+        verdict.images.from_archive()
+            ? "an archive has no list of its images: only what they say of each "
+              "other was checked"
+            : "this checkpoint has no list of its images: only what they say of each "
+              "other was checked");
   }
+  lines.insert(lines.end(), verdict.verified.unknown.begin(), verdict.verified.unknown.end());
   if (contents.compared != 0) {
     lines.push_back(images_text(contents.compared) +
                     " decompressed and compared with the checksums in them");
   }
   if (contents.archive_compared == true) {
     lines.emplace_back("the archive was decompressed and compared with the checksum in it");
+    return lines;
   }
-  if (contents.without_sums != 0 && !verdict.compared) {
+  if (contents.without_sums != 0 && !(compared && compared->pages)) {
     lines.push_back(images_text(contents.without_sums) +
                     " decompressed, but have no checksums, so not every changed byte is found");
   }
   if (contents.archive_compared == false) {
     lines.emplace_back(
         "the archive was decompressed, but has no checksum, so not every changed byte is found");
+  } else if (has_unseen_pages(verdict)) {
+    lines.emplace_back(verdict.images.from_archive()
+                           ? "no checksums, so contents were not compared (compress the archive: "
+                             "zstd adds one)"
+                           : "the memory pages have no checksums, so their contents were not "
+                             "compared (kymo dump --checksums adds them)");
   }
-  if (!lines.empty()) return lines;
-  return {verdict.images.from_archive()
-              ? "no checksums, so contents were not compared (compress the archive: zstd adds one)"
-              : "no checksums, so contents were not compared (kymo dump --checksums writes them)"};
+  return lines;
+}
+
+// Whether it is whole. Nothing if that cannot be known.
+std::optional<bool> is_whole(const report::VerifiedCheckpoint& verdict) {
+  if (!verdict.faults.empty()) return false;
+  return verdict.verified.unknown.empty() ? std::optional(true) : std::nullopt;
 }
 
 void print(const std::string& path, const report::VerifiedCheckpoint& verdict) {
-  std::cout << report::printable(path) << ": " << (verdict.faults.empty() ? "whole" : "damaged")
+  const std::optional<bool> whole = is_whole(verdict);
+  std::cout << report::printable(path) << ": "
+            << (!whole   ? "an image may be missing"
+                : *whole ? "whole"
+                         : "damaged")
             << '\n';
   std::vector<std::vector<std::string>> rows;
   for (const std::string& fault : verdict.faults) rows.push_back({"  " + fault});
@@ -60,12 +94,14 @@ void print(const std::string& path, const report::VerifiedCheckpoint& verdict) {
 
 nlohmann::json json_of(const std::string& path, const report::VerifiedCheckpoint& verdict) {
   nlohmann::json json{{"path", path},
-                      {"whole", verdict.faults.empty()},
+                      {"whole", nullptr},
                       {"faults", verdict.faults},
                       {"processes", verdict.verified.tree.size()},
                       {"pages", verdict.verified.pages},
                       {"image_bytes", verdict.images.image_bytes()},
+                      {"listed_images", nullptr},
                       {"checksums", nullptr},
+                      {"unknown", verdict.verified.unknown},
                       {"compressed_images",
                        {{"compared", verdict.contents.compared},
                         {"without_checksum", verdict.contents.without_sums}}},
@@ -73,8 +109,11 @@ nlohmann::json json_of(const std::string& path, const report::VerifiedCheckpoint
   if (verdict.contents.archive_compared) {
     json["archive_compared"] = *verdict.contents.archive_compared;
   }
-  if (verdict.compared) {
-    json["checksums"] = {{"files", verdict.compared->files}, {"bytes", verdict.compared->bytes}};
+  if (const std::optional<bool> whole = is_whole(verdict)) json["whole"] = *whole;
+  if (const std::optional<criu::Compared>& compared = verdict.verified.compared) {
+    json["listed_images"] = compared->images;
+    json["checksums"] = {
+        {"files", compared->files}, {"bytes", compared->bytes}, {"pages", compared->pages}};
   }
   return json;
 }
@@ -89,7 +128,8 @@ void verify_path(Context& context, const std::string& path) {
   } else {
     print(path, *verdict);
   }
-  context.exit_code = verdict->faults.empty() ? 0 : 1;
+  const std::optional<bool> whole = is_whole(*verdict);
+  context.exit_code = !whole ? kCannotTell : *whole ? 0 : 1;
 }
 
 void verify(Context& context, const std::string& target) {
@@ -100,8 +140,9 @@ void verify(Context& context, const std::string& target) {
 }  // namespace
 
 void add_verify(CLI::App& app, Context& context) {
-  CLI::App* verb =
-      app.add_subcommand("verify", "Check that a checkpoint is not damaged; exit with 1 if it is");
+  CLI::App* verb = app.add_subcommand("verify",
+                                      "Check that a checkpoint is not damaged; exit with 1 if it "
+                                      "is, and with 3 if that cannot be known");
   auto target = std::make_shared<std::string>();
   verb->fallthrough();
   verb->add_option("checkpoint", *target,

@@ -11,7 +11,7 @@
 
 #include "base/inodes.h"
 #include "base/mounts.h"
-#include "criu/checksums.h"
+#include "criu/image_list.h"
 #include "daemon/config/allowed_path.h"
 #include "daemon/request/check.h"
 #include "daemon/request/deadline.h"
@@ -29,6 +29,7 @@
 #include "failures/explain.h"
 #include "probe/boot.h"
 #include "probe/memory_to_dump.h"
+#include "report/checkpoint_record.h"
 #include "report/human.h"
 #include "runtime/memory_images.h"
 #include "runtime/process_checks.h"
@@ -416,16 +417,26 @@ Error images_come_later(DumpContext& c, const DiskWait& wait) {
                "as complete when it does"});
 }
 
-// The images are complete by now, so missing checksums are only a warning.
-Result<void> add_checksums(DumpContext& c) {
-  if (!c.asked.checksums()) return {};
+// Writes the list of the images into the record, before the images get the name that makes them a checkpoint. They are
+// complete by now, so a missing list is only a warning.
+Result<void> list_images(DumpContext& c) {
   const DiskWait wait(&c.progress.cancellation(), c.deadline_ns);
-  const auto write = [held = c.held] { return criu::write_checksums(held->own_path()); };
-  const auto written = work_until(write, c.directory_claim, wait);
-  if (!written) return images_come_later(c, wait);
-  if (!*written) {
-    c.warnings.push_back("the checkpoint has no checksums: " + written->error().message);
-  }
+  const auto listed = std::make_shared<json>();
+  const auto list = [dir = *c.dir, held = c.held, listed, entry = entry_of(c, "started"),
+                     sums = c.asked.checksums() ? criu::Sums::all
+                                                : criu::Sums::small]() -> Result<void> {
+    const Result<criu::ImageList> images = criu::list_images(held->own_path(), sums);
+    if (!images) return images.error();
+    *listed = report::json_of(*images);
+    json record = entry;
+    record[report::kImages] = *listed;
+    return write_record(dir, std::move(record));
+  };
+  const auto done = work_until(list, c.directory_claim, wait);
+  if (!done) return images_come_later(c, wait);
+  c.images = std::move(*listed);
+  if (!*done)
+    c.warnings.push_back("the list of the images was not written: " + done->error().message);
   return {};
 }
 
@@ -478,7 +489,7 @@ constexpr std::array<Step<DumpContext>, 16> kDumpSteps{{
     {"choose place", choose_place, "files"},
     {"dump", call_runtime, "runtime"},
     {"count statistics", count_statistics},
-    {"write checksums", add_checksums, "files"},
+    {"list images", list_images, "files"},
     {"publish images", publish, "files"},
 }};
 

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <utility>
@@ -41,6 +42,7 @@ struct DumpContext : Request {
   std::string forecast;
   std::vector<preflight::Finding> seen_before;  // what may make the dump fail
   std::uint64_t streamed_bytes = 0;             // before compression
+  nlohmann::json images;  // the list of the images (report::kImages); null: there is none yet
   bool dumped = false;
   bool unconfirmed = false;  // DumpOutcome::unconfirmed, or its images could not be verified
   std::uint64_t stood_still_ns = 0;  // until the outcome was known; 0: not known, or it did not

@@ -16,6 +16,7 @@
 #include "daemon/request/stream_choice.h"
 #include "daemon/state/jobs.h"
 #include "failures/explain.h"
+#include "report/checkpoint_record.h"
 #include "runtime/aftermath.h"
 #include "runtime/memory_images.h"
 
@@ -38,6 +39,7 @@ json record_of(const DumpContext& c, const Result<void>& result, std::uint64_t d
   if (c.dumped) {
     if (c.outcome.stats) record["stats"] = to_json(*c.outcome.stats);
     record["image_bytes"] = c.outcome.image_bytes;
+    if (!c.images.is_null()) record[report::kImages] = c.images;
     if (c.stream) {
       record["stream"] = {{"compression", criu::name_of(c.stream->compression)},
                           {"streamed_bytes", c.streamed_bytes}};

@@ -325,6 +325,7 @@ Result<void> verify(RestoreContext& c) {
   c.paths = std::move(seen->paths);
   c.sizes = std::move(seen->sizes);
   c.outputs_then = std::move(seen->outputs);
+  c.warnings.insert(c.warnings.end(), seen->unknown.begin(), seen->unknown.end());
   return refuse_damaged(c, seen->faults);
 }
 

@@ -248,9 +248,16 @@ bool is_gone(const std::string& path) {
 
 Result<void> write_record(const CheckpointDir& dir, nlohmann::json record) {
   record["format_version"] = report::kRecordVersion;
+  nlohmann::json images;
+  if (const auto found = record.find(report::kImages); found != record.end()) {
+    images = std::move(*found);
+    record.erase(found);
+  }
+  if (json_text(record, 2).size() >= report::kMaxRecordWithoutImages) shorten_command(record);
+  if (!images.is_null()) record[report::kImages] = std::move(images);
   std::string text = json_text(record, 2) + '\n';
   if (text.size() > report::kMaxRecordBytes) {
-    shorten_command(record);
+    record.erase(report::kImages);
     text = json_text(record, 2) + '\n';
   }
   return replace_file(dir.record(), text);

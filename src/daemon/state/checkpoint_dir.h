@@ -74,7 +74,8 @@ void clear_unused(const CheckpointDir& dir);
 bool is_gone(const std::string& path);
 
 // Replaces checkpoint.json as a whole, and adds `format_version` to it. ForeignFiles::record()
-// reads it. A command that is too long for a record (report::kMaxRecordBytes) is shortened there.
+// reads it. A command that is too long for a record (report::kMaxRecordWithoutImages) is shortened there, and a list of
+// images that is too long (report::kMaxRecordBytes) is left out.
 Result<void> write_record(const CheckpointDir& dir, nlohmann::json record);
 // Makes checkpoint.json, and the names of all that is in the directory, durable, so that a power failure does not lose
 // them. Blocks for as long as the disk takes.

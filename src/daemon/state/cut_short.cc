@@ -15,6 +15,7 @@
 #include "base/json_text.h"
 #include "base/own_folder.h"
 #include "base/patience.h"
+#include "criu/image_list.h"
 #include "criu/stats.h"
 #include "criu/whole_tar.h"
 #include "daemon/state/checkpoint_dir.h"
@@ -26,6 +27,7 @@
 #include "probe/boot.h"
 #include "probe/directory_bytes.h"
 #include "probe/process.h"
+#include "report/checkpoint_record.h"
 #include "runtime/aftermath.h"
 #include "runtime/dump_lock.h"
 #include "runtime/memory_images.h"
@@ -93,7 +95,7 @@ CutShortDump listed(store::Store& store, const store::Checkpoint& checkpoint) {
 //         descriptor is free. A record that is damaged is left out.
 Result<void> add_record(const ForeignFiles& foreign, CutShortDump& dump) {
   // The directory may contain another dump by now.
-  Result<json> record = foreign.record(dump.dir);
+  Result<json> record = foreign.whole_record(dump.dir);
   if (!record) {
     const Code why = record.error().code;
     if (why == Code::unavailable || why == Code::resource_exhausted) return record.error();
@@ -226,6 +228,10 @@ Result<void> conclude(store::Store& store, CutShortDump dump, Fate fate) {
   if (stats) {
     record["stats"] = to_json(*stats);
     checkpoint.stats_json = json_text(record["stats"]);
+  }
+  if (!record.contains(report::kImages)) {  // kymod stopped before it had listed them
+    const auto images = criu::list_images(dump.dir.images(), criu::Sums::small);
+    if (images) record[report::kImages] = report::json_of(*images);
   }
   // The images are whole and published: it can be restored without.
   if (Result<void> ok = write_record(dump.dir, std::move(record)); !ok) {

@@ -9,16 +9,15 @@
 #include "analysis/summary.h"
 #include "base/json_object.h"
 #include "base/json_text.h"
-#include "criu/checksums.h"
 #include "criu/faults.h"
 #include "criu/image_set.h"
-#include "criu/verify.h"
 #include "daemon/state/pieces.h"
 #include "report/checkpoint_diff.h"
 #include "report/checkpoint_record.h"
 #include "report/checkpoint_stats.h"
 #include "report/html_report.h"
 #include "report/stack_summary.h"
+#include "report/verified_checkpoint.h"
 #include "runtime/restore_checks.h"
 #include "stacks/profile_text.h"
 
@@ -42,21 +41,15 @@ json json_of(const criu::ImageProcess& process) {
 }
 
 Result<std::string> look(const std::string& images_dir) {
-  const Result<criu::ImageSet> images = criu::ImageSet::open(images_dir);
-  if (!images) return images.error();
-  criu::Verified seen = criu::verify_images(*images);
-  if (seen.faults.empty()) {
-    Result<criu::Compared> compared = criu::compare_checksums(images_dir);
-    if (!compared && compared.error().code != Code::not_found) return compared.error();
-    if (compared) seen.faults = std::move(compared->faults);
-  }
+  const auto seen = report::verify_checkpoint(images_dir, report::Depth::sums);
+  if (!seen) return seen.error();
   json tree = json::array();
-  for (const criu::ImageProcess& process : seen.tree) tree.push_back(json_of(process));
+  for (const criu::ImageProcess& process : seen->verified.tree) tree.push_back(json_of(process));
   json locks = json::array();
   json paths = json::array();
   json sizes = json::array();
   json outputs = json::array();
-  const criu::Needs needs = criu::read_needs(*images);
+  const criu::Needs needs = criu::read_needs(seen->images);
   for (const criu::NeededFile& file : needs.files) {
     const bool may_be = file.path.ends_with("/stdout") || file.path.ends_with("/stderr");
     if (may_be) outputs.push_back(file.path);
@@ -69,7 +62,8 @@ Result<std::string> look(const std::string& images_dir) {
     }
   }
   return json_text(json{{"tree", std::move(tree)},
-                        {"faults", seen.faults},
+                        {"faults", seen->faults},
+                        {"unknown", seen->verified.unknown},
                         {"locks", std::move(locks)},
                         {"paths", std::move(paths)},
                         {"sizes", std::move(sizes)},
@@ -89,9 +83,17 @@ Result<std::string> look_at_shape(const std::string& images_dir) {
                         {"sockets", shape->sockets}});
 }
 
-Result<std::string> read_a_record(const std::string& directory) {
+Result<std::string> read_a_whole_record(const std::string& directory) {
   const Result<json> record = report::read_checkpoint_record(directory);
   return record ? Result<std::string>(json_text(*record)) : record.error();
+}
+
+// kymod parses the answer, and needs the list of images in few cases.
+Result<std::string> read_a_record(const std::string& directory) {
+  Result<json> record = report::read_checkpoint_record(directory);
+  if (!record) return record.error();
+  record->erase(report::kImages);
+  return json_text(*record);
 }
 
 Result<std::string> look_at_recording(const std::string& path) {
@@ -197,6 +199,7 @@ confine::WorkByName foreign_readers() {
   confine::WorkByName readers{{"look at images", look},
                               {"look at the shape of memory", look_at_shape},
                               {"read a record", read_a_record},
+                              {"read a whole record", read_a_whole_record},
                               {"look at a recording", look_at_recording},
                               {"read statistics", read_statistics},
                               {"compare statistics", compare_statistics},
@@ -209,7 +212,10 @@ confine::WorkByName foreign_readers() {
 
 Result<ImagesSeen> ForeignFiles::look_at_images(const std::string& images_dir,
                                                 const Cancellation* cancel) const {
-  confine::Bounds bounds = reading({images_dir});
+  std::error_code error;
+  const fs::path images = fs::canonical(images_dir, error);
+  confine::Bounds bounds =
+      reading({images_dir, CheckpointDir(error ? "" : images.parent_path()).record()});
   bounds.cpu_time = kChecksumsTime;
   bounds.time = kDiskTime;  // `cancel` may end it before
   const Result<json> answer = object_in(helper_.ask("look at images", images_dir, bounds, cancel));
@@ -222,6 +228,9 @@ Result<ImagesSeen> ForeignFiles::look_at_images(const std::string& images_dir,
   }
   for (const json& said : member(*answer, "faults")) {
     if (said.is_string()) criu::add_fault(seen.faults, said.get<std::string>());
+  }
+  for (const json& said : member(*answer, "unknown")) {
+    if (said.is_string()) criu::add_fault(seen.unknown, said.get<std::string>());
   }
   seen.locks = runtime::locks_of(member(*answer, "locks"));
   for (const json& path : member(*answer, "paths")) {
@@ -252,12 +261,21 @@ std::optional<criu::MemoryShape> ForeignFiles::memory_shape(const std::string& i
                            number_of(*said, "files"),     number_of(*said, "sockets")};
 }
 
-Result<json> ForeignFiles::record(const CheckpointDir& dir) const {
+Result<json> ForeignFiles::read_record(const CheckpointDir& dir, const char* reader,
+                                       std::uint64_t most) const {
   constexpr std::chrono::seconds kTime{10};  // kymod reads it also before it serves its API
   confine::Bounds bounds = reading({dir.record()});
   bounds.time = kTime;
-  bounds.answer_bytes = 2 * report::kMaxRecordBytes;  // written anew, it may be a little longer
-  return object_in(helper_.ask("read a record", dir.path(), bounds));
+  bounds.answer_bytes = 2 * most;  // written anew, it may be a little longer
+  return object_in(helper_.ask(reader, dir.path(), bounds));
+}
+
+Result<json> ForeignFiles::record(const CheckpointDir& dir) const {
+  return read_record(dir, "read a record", report::kMaxRecordWithoutImages);
+}
+
+Result<json> ForeignFiles::whole_record(const CheckpointDir& dir) const {
+  return read_record(dir, "read a whole record", report::kMaxRecordBytes);
 }
 
 Result<json> ForeignFiles::recording(const std::string& path) const {

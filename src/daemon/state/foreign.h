@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
@@ -23,7 +24,8 @@ confine::WorkByName foreign_readers();
 // What was found in the images of a checkpoint.
 struct ImagesSeen {
   std::vector<criu::ImageProcess> tree;  // the root first
-  std::vector<std::string> faults;       // those of criu::Verified and criu::Compared
+  std::vector<std::string> faults;       // those of report::VerifiedCheckpoint
+  std::vector<std::string> unknown;      // that of criu::Verified
   // The file locks that the restore takes, of paths of this machine.
   std::vector<criu::NeededLock> locks;
   // The files of this machine that were open or mapped.
@@ -45,13 +47,15 @@ class ForeignFiles {
  public:
   explicit ForeignFiles(const confine::Helper& helper) : helper_(helper) {}
 
-  // Verifies images, and compares them with their checksums if there are any.
+  // Verifies a folder of images with report::verify_checkpoint(), to the depth `sums`.
   [[nodiscard]] Result<ImagesSeen> look_at_images(const std::string& images_dir,
                                                   const Cancellation* cancel) const;
   // Nothing if it cannot be told, or not in two seconds.
   [[nodiscard]] std::optional<criu::MemoryShape> memory_shape(const std::string& images_dir) const;
-  // The checkpoint.json of a checkpoint, read by report::read_checkpoint_record().
+  // The checkpoint.json of a checkpoint, read by report::read_checkpoint_record(), without the list of images.
   [[nodiscard]] Result<nlohmann::json> record(const CheckpointDir& dir) const;
+  // The same with the list, to write it again.
+  [[nodiscard]] Result<nlohmann::json> whole_record(const CheckpointDir& dir) const;
   // The entries state, about and marks of a recording's metadata. Empty if it has no metadata.
   [[nodiscard]] Result<nlohmann::json> recording(const std::string& path) const;
   // The statistics of a checkpoint, and the comparison of two, as report::json_of() gives them.
@@ -76,6 +80,9 @@ class ForeignFiles {
   [[nodiscard]] const confine::Helper& helper() const { return helper_; }
 
  private:
+  [[nodiscard]] Result<nlohmann::json> read_record(const CheckpointDir& dir, const char* reader,
+                                                   std::uint64_t most) const;
+
   const confine::Helper& helper_;
 };
 

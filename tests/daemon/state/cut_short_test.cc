@@ -121,7 +121,7 @@ TEST_F(CutShort, TheRecordIsReadByAProcessWithoutRights) {
   begin_dump({"pages-1.img"});
   ASSERT_TRUE(write_record(dir_, {{"created_unix_ns", 0}}).ok());
   helper_ = confine::Helper::start(
-                {{"read a record",
+                {{"read a whole record",
                   [](const std::string&) {
                     return Result<std::string>(
                         R"({"created_unix_ns":0,"container":{"runtime":"runc","id":"other"}})");
@@ -233,6 +233,30 @@ TEST_F(CutShort, PublishedImagesAreACheckpointAlsoWhereTheProcessRuns) {
   ASSERT_TRUE(publish_images(dir_).ok());
   EXPECT_EQ(close().state, store::CheckpointState::complete);
   EXPECT_EQ(store_->job("work")->state, store::JobState::running);
+}
+
+// kymod stopped before it had listed the images, or after.
+TEST_F(CutShort, TheImagesOfACompleteCheckpointAreListed) {
+  start_job(true);
+  begin_dump({"pages-1.img", "inventory.img"});
+  end_process();
+  EXPECT_EQ(close().state, store::CheckpointState::complete);
+  json record = report::read_checkpoint_record(dir_.path()).value();
+  ASSERT_EQ(record["images"].size(), 2U) << record;
+  EXPECT_EQ(record["images"][0]["name"], "inventory.img");
+  EXPECT_EQ(record["images"][0]["bytes"], 8);
+  EXPECT_FALSE(record["images"][0]["xxh128"].get<std::string>().empty());
+  EXPECT_EQ(record["images"][1]["name"], "pages-1.img");
+}
+
+TEST_F(CutShort, TheListThatWasWrittenBeforeTheImagesGotTheirNameIsKept) {
+  start_job(true);
+  begin_dump({"pages-1.img", "inventory.img"});
+  const json images = json::parse(R"([{"name":"core-7.img","bytes":1}])");
+  ASSERT_TRUE(write_record(dir_, {{"created_unix_ns", 0}, {"images", images}}).ok());
+  ASSERT_TRUE(publish_images(dir_).ok());
+  EXPECT_EQ(close().state, store::CheckpointState::complete);
+  EXPECT_EQ(report::read_checkpoint_record(dir_.path())->at("images"), images);
 }
 
 TEST_F(CutShort, ImagesAreKeptWhileTheProcessIsStillHeld) {

@@ -44,6 +44,9 @@ TEST(ForeignFilesTest, ARecordIsReadByTheReader) {
   const auto record = files.record(dir);
   ASSERT_TRUE(record.ok()) << record.error().message;
   EXPECT_EQ(record->at("state"), "complete");
+  static_cast<void>(folder.file("checkpoint.json", R"({"format_version":1,"images":[7]})"));
+  EXPECT_FALSE(files.record(dir)->contains("images")) << "it may be long";
+  EXPECT_EQ(files.whole_record(dir)->at("images"), nlohmann::json::array({7}));
   static_cast<void>(folder.file("checkpoint.json", "["));
   EXPECT_EQ(files.record(dir).error().code, Code::data_loss);
 
