@@ -54,8 +54,8 @@ Result<void> FileEnd::finish() {
   if (::fsync(fd_.get()) != 0) {
     return system_error("write " + path_ + " to its disk", errno);
   }
-  if (written_to_ < old_size_ && (::ftruncate(fd_.get(), static_cast<off_t>(written_to_)) != 0 ||
-                                  ::fsync(fd_.get()) != 0)) {
+  if (written_to_ < old_size_ &&
+      (::ftruncate(fd_.get(), static_cast<off_t>(written_to_)) != 0 || ::fsync(fd_.get()) != 0)) {
     return system_error("cannot cut the partial end off " + path_, errno);
   }
   return {};

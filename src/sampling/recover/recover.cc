@@ -291,8 +291,9 @@ Result<std::string> part_after(const OpenedRing& left, const std::string& accept
     }
     if (!*ours) {
       return Error{Code::failed_precondition,
-                   tsv + " has rows that are not in the ring; nothing was changed; recover the "
-                         "ring into another file with --output",
+                   tsv +
+                       " has rows that are not in the ring; nothing was changed; recover the "
+                       "ring into another file with --output",
                    0};
     }
     return tsv;

@@ -8,9 +8,8 @@ namespace kymo {
 namespace {
 
 Error damaged(const std::string& path, const std::string& what) {
-  return {Code::invalid_argument,
-          path + " is not a ring that can be read: " + what +
-              " is damaged; the ring and the recording were not changed"};
+  return {Code::invalid_argument, path + " is not a ring that can be read: " + what +
+                                      " is damaged; the ring and the recording were not changed"};
 }
 
 // If the recorder was killed between its two stores, or one copy is damaged, the other one is valid.
