@@ -1,29 +1,14 @@
 #include "criu/sync_images.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <filesystem>
 
-#include "base/file.h"
 #include "base/patience.h"
+#include "base/sync.h"
 
 namespace kymo::criu {
-namespace {
 
 namespace fs = std::filesystem;
-
-Result<void> sync_one(const fs::path& path) {
-  const FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | kOpenForeign));
-  if (!fd.valid() || ::fsync(fd.get()) != 0) {
-    return system_error("write " + path.string() + " to its disk", errno);
-  }
-  return {};
-}
-
-}  // namespace
 
 Result<void> sync_images(const std::string& images_dir) {
   std::error_code error;
@@ -32,12 +17,12 @@ Result<void> sync_images(const std::string& images_dir) {
     std::error_code unknown;
     const fs::file_type type = entry->symlink_status(unknown).type();
     if (type != fs::file_type::regular && type != fs::file_type::directory) continue;
-    if (Result<void> synced = sync_one(entry->path()); !synced) return synced;
+    if (Result<void> synced = sync_path(entry->path()); !synced) return synced;
   }
   if (error) return system_error("list " + images_dir, error.value());
   const fs::path folder(images_dir);
   for (const fs::path& above : {folder, folder.parent_path(), folder.parent_path().parent_path()}) {
-    if (Result<void> synced = sync_one(above); !synced) return synced;
+    if (Result<void> synced = sync_path(above); !synced) return synced;
   }
   return {};
 }

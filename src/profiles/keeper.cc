@@ -34,6 +34,13 @@ std::int64_t minute_now() {
   return unix_ns() / kNanosPerMinute;
 }
 
+// Nobody sets this clock. It goes on while the machine sleeps.
+std::int64_t minutes_since_boot() {
+  timespec now{};
+  ::clock_gettime(CLOCK_BOOTTIME, &now);
+  return static_cast<std::int64_t>(to_nanos(now)) / kNanosPerMinute;
+}
+
 // Makes the folder, takes its lock and tries the file. Returns the folder, which holds the lock.
 Result<FileDescriptor> open_folder(const std::string& path) {
   Result<FileDescriptor> folder = make_own_folder(path);
@@ -91,8 +98,9 @@ class Keeper {
   int answers_;
   int folder_;
   std::int64_t minute_ = minute_now();
-  std::vector<TakenMinute> closed_;  // of the last minute, until the jobs in it are known
-  std::uint64_t closed_ns_ = 0;      // when it was over
+  std::int64_t began_ = minutes_since_boot();  // when the minute began
+  std::vector<TakenMinute> closed_;            // of the last minute, until the jobs in it are known
+  std::uint64_t closed_ns_ = 0;                // when it was over
 };
 
 void Keeper::take_orders() {
@@ -119,10 +127,12 @@ void Keeper::close_minute() {
   closed_ns_ = monotonic_ns();
   services_.close_minute();
   const std::int64_t now = minute_now();
-  if (const std::string note = clock_note(minute_, now); !note.empty()) {
+  const std::int64_t passed = minutes_since_boot() - began_;
+  if (const std::string note = clock_note(minute_, now, passed); !note.empty()) {
     write_line(answers_, kNote + note);
   }
   minute_ = now;
+  began_ += passed;
 }
 
 void Keeper::run() {

@@ -24,6 +24,7 @@
 //   whenever they change                 ->
 //                                        <-   each minute "kept SAMPLES LOST", or "failed LOST WHY" if it
 //                                             could not be written, which is tried again
+//                                        <-   "removed COUNTS" (removed_text()), if minutes were removed
 //                                        <-   "pulled COUNTS" (pulled_text()), after a target was asked
 //                                        <-   "note TEXT", for the log; nothing needs to be done
 //
@@ -78,9 +79,12 @@ std::string containers_text(const std::vector<std::string>& cgroups);
 std::optional<KeeperOrder> order_in(std::string_view line);
 std::optional<JobSessions> jobs_in(std::string_view line);
 std::optional<std::vector<std::string>> containers_in(std::string_view line);
-// A note that the clock of the machine went back since the minute `before`. Empty if it did not, or
-// by so little that this is a usual correction of the clock.
-std::string clock_note(std::int64_t before, std::int64_t now);
+// A note that the clock of the machine was set since the minute `before`: it is `now`, and `passed` whole
+// minutes have passed. Empty if it was not, or by so little that this is a usual correction of the clock.
+std::string clock_note(std::int64_t before, std::int64_t now, std::int64_t passed);
+// What stands behind kRemoved.
+std::string removed_text(const Removed& removed);
+std::optional<Removed> removed_in(std::string_view text);
 // The counts behind kPulled.
 std::string pulled_text(const PullCounts& counts);
 std::optional<PullCounts> pulled_counts_in(std::string_view text);
@@ -92,6 +96,7 @@ inline constexpr const char* kFailed = "failed ";
 inline constexpr const char* kNoStacks = "no stacks ";
 inline constexpr const char* kTrouble = "trouble ";
 inline constexpr const char* kPulled = "pulled ";
+inline constexpr const char* kRemoved = "removed ";
 inline constexpr const char* kNote = "note ";
 
 // The first argument with which a program starts itself as a keeper.

@@ -40,11 +40,31 @@ std::optional<std::vector<std::string>> containers_in(std::string_view line) {
   }
 }
 
-std::string clock_note(std::int64_t before, std::int64_t now) {
+std::string clock_note(std::int64_t before, std::int64_t now, std::int64_t passed) {
   constexpr std::int64_t kUsual = 1;
-  if (now >= before - kUsual) return {};
-  return "the clock of the machine went back by " + std::to_string(before - now) +
-         " minutes: new profiles are added to those that are kept of the same minutes";
+  constexpr std::int64_t kPartial = 1;  // the minute `before` may have been almost over
+  const std::string what = "the clock of the machine went ";
+  if (now < before - kUsual) {
+    return what + "back by " + std::to_string(before - now) +
+           " minutes: new profiles are added to those that are kept of the same minutes";
+  }
+  const std::int64_t ahead = now - before - passed;
+  if (ahead <= kUsual + kPartial) return {};
+  return what + "forward by " + std::to_string(ahead) +
+         " minutes: new profiles have the new time, and none is removed because of that";
+}
+
+std::string removed_text(const Removed& removed) {
+  return json_text(json{removed.too_old, removed.too_many, removed.oldest, removed.newest});
+}
+
+std::optional<Removed> removed_in(std::string_view text) {
+  const json list = parse_json(text);
+  try {
+    return Removed{list.at(0), list.at(1), list.at(2), list.at(3)};
+  } catch (const json::exception&) {
+    return std::nullopt;
+  }
 }
 
 std::string pulled_text(const PullCounts& counts) {

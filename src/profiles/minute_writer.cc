@@ -158,7 +158,10 @@ Result<void> MinuteWriter::keep(std::size_t& kept) const {
     if (Result<void> added = (*store)->add(*minute); !added) return added;
     ++kept;
   }
-  return (*store)->keep_within(order_.limits, unix_ns() / kNanosPerMinute);
+  const Result<Removed> removed = (*store)->keep_within(order_.limits);
+  if (!removed) return removed.error();
+  if (removed->minutes() != 0) write_line(answers_, kRemoved + removed_text(*removed));
+  return {};
 }
 
 void MinuteWriter::fail(std::uint64_t lost, const std::string& why) const {

@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <map>
+#include <set>
 #include <unordered_map>
 #include <utility>
 
 #include "profiles/bodies.h"
+#include "profiles/sqlite_tables.h"
 
 namespace kymo::profiles {
 namespace {
@@ -20,57 +22,9 @@ using store::Database;
 using store::Row;
 using store::Value;
 
-constexpr std::int64_t kApplication = 0x6b796d70;  // "kymp": the file is one of these
-constexpr std::int64_t kVersion = 2;
 // Minutes. A stack or function that is seen again is marked as used for this long at once, so that
 // it is not written in every minute.
 constexpr std::int64_t kMarkedFor = 60;
-
-constexpr std::string_view kSetUp[] = {
-    // So that the file gets smaller when old minutes are removed. It has no effect on one that has
-    // tables.
-    "PRAGMA auto_vacuum = INCREMENTAL", "PRAGMA journal_mode = WAL",
-    // A power failure can lose the newest minutes, but does no damage.
-    "PRAGMA synchronous = NORMAL", "PRAGMA journal_size_limit = 1048576",
-    "PRAGMA cache_size = -16384",  // KiB: the indexes by hash
-};
-
-// A minute has more than one row if it was taken in parts, as when kymod was started again.
-constexpr std::string_view kMinutes = R"(CREATE TABLE minutes (
-  minute INTEGER, type INTEGER, begin_unix_ns INTEGER, covered_ns INTEGER NOT NULL,
-  period_ns INTEGER NOT NULL, lost INTEGER NOT NULL, rows INTEGER NOT NULL,
-  samples INTEGER NOT NULL, PRIMARY KEY (minute, type, begin_unix_ns)) WITHOUT ROWID)";
-
-constexpr std::string_view kTables[] = {
-    // `last`: no minute after this one has it.
-    R"(CREATE TABLE functions (
-         id INTEGER PRIMARY KEY, hash INTEGER NOT NULL, body BLOB NOT NULL, last INTEGER NOT NULL))",
-    "CREATE INDEX functions_by_hash ON functions (hash)",
-    R"(CREATE TABLE stacks (
-         id INTEGER PRIMARY KEY, hash INTEGER NOT NULL, body BLOB NOT NULL, last INTEGER NOT NULL))",
-    "CREATE INDEX stacks_by_hash ON stacks (hash)",
-    "CREATE TABLE services (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE)",
-    R"(CREATE TABLE rows (
-         service INTEGER, type INTEGER, minute INTEGER, stack INTEGER, samples INTEGER NOT NULL,
-         ns INTEGER NOT NULL, PRIMARY KEY (service, type, minute, stack)) WITHOUT ROWID)",
-    R"(CREATE TABLE totals (
-         service INTEGER, type INTEGER, minute INTEGER, samples INTEGER NOT NULL,
-         ns INTEGER NOT NULL, PRIMARY KEY (service, type, minute)) WITHOUT ROWID)",
-    kMinutes,
-    "PRAGMA application_id = 1803119984",
-    "PRAGMA user_version = 2",
-};
-static_assert(kApplication == 1803119984);
-
-// Version 1 had one row for a minute and type.
-constexpr std::string_view kFromVersion1[] = {
-    "ALTER TABLE minutes RENAME TO minutes_before",
-    kMinutes,
-    R"(INSERT INTO minutes
-         SELECT minute, type, 0, covered_ns, period_ns, lost, rows, samples FROM minutes_before)",
-    "DROP TABLE minutes_before",
-    "PRAGMA user_version = 2",
-};
 
 std::int64_t signed_of(std::uint64_t number) {
   return static_cast<std::int64_t>(number);
@@ -143,7 +97,10 @@ Result<void> SqliteStore::update(std::int64_t tables) {
   if (Result<void> ours = check_version(tables); !ours) return ours;
   const Result<std::uint64_t> version = number("PRAGMA user_version");
   if (!version) return version.error();
-  return *version == 1 ? run_all(kFromVersion1) : Result<void>();
+  Result<void> done;
+  if (*version < 2) done = run_all(kFromVersion1);
+  if (done && *version < 3) done = run_all(kFromVersion2);
+  return done;
 }
 
 Result<void> SqliteStore::check_version(std::int64_t tables) {
@@ -173,7 +130,7 @@ Result<std::uint64_t> SqliteStore::number(std::string_view sql, const std::vecto
 }
 
 // The id of something that is stored once. It is stored now if it is not there.
-Result<std::int64_t> SqliteStore::intern(Table table, std::string_view body, std::int64_t minute) {
+Result<std::int64_t> SqliteStore::intern(Table table, std::string_view body, std::int64_t taken) {
   const bool stacks = table == Table::stacks;
   const std::int64_t hash = hash_of(body);
   std::int64_t id = 0;
@@ -192,12 +149,12 @@ Result<std::int64_t> SqliteStore::intern(Table table, std::string_view body, std
         db_->run("add a stack",
                  stacks ? "INSERT INTO stacks (hash, body, last) VALUES (?, ?, ?) RETURNING id"
                         : "INSERT INTO functions (hash, body, last) VALUES (?, ?, ?) RETURNING id",
-                 {hash, Blob{body}, minute}, [&](const Row& row) { id = row.integer(0); });
-  } else if (done && last < minute) {
+                 {hash, Blob{body}, taken}, [&](const Row& row) { id = row.integer(0); });
+  } else if (done && last < taken) {
     done = db_->run("mark a stack",
                     stacks ? "UPDATE stacks SET last = ? WHERE id = ?"
                            : "UPDATE functions SET last = ? WHERE id = ?",
-                    {minute + kMarkedFor, id});
+                    {taken + kMarkedFor, id});
   }
   return done ? Result<std::int64_t>(id) : done.error();
 }
@@ -224,10 +181,22 @@ Result<void> SqliteStore::add(const Minute& minute) {
   });
 }
 
+// The place of a minute that is added now. The parts and types of a minute have one place if they come one
+// after the other.
+Result<std::int64_t> SqliteStore::place_in_order(std::int64_t minute) {
+  std::int64_t place = 1;
+  Result<void> read = db_->run(
+      "find the newest minute", "SELECT taken, minute FROM minutes ORDER BY taken DESC LIMIT 1", {},
+      [&](const Row& row) { place = row.integer(0) + (row.integer(1) == minute ? 0 : 1); });
+  return read ? Result<std::int64_t>(place) : read.error();
+}
+
 Result<void> SqliteStore::add_stacks(const Minute& minute) {
+  const Result<std::int64_t> taken = place_in_order(minute.minute);
+  if (!taken) return taken.error();
   std::vector<std::uint64_t> functions;
   for (const NamedProfile::Function& function : minute.profile.functions) {
-    const Result<std::int64_t> id = intern(Table::functions, body_of(function), minute.minute);
+    const Result<std::int64_t> id = intern(Table::functions, body_of(function), *taken);
     if (!id) return id.error();
     functions.push_back(static_cast<std::uint64_t>(*id));
   }
@@ -237,7 +206,7 @@ Result<void> SqliteStore::add_stacks(const Minute& minute) {
     for (const std::uint32_t function : stack.functions) {
       stored.functions.push_back(functions[function]);
     }
-    const Result<std::int64_t> id = intern(Table::stacks, body_of(stored), minute.minute);
+    const Result<std::int64_t> id = intern(Table::stacks, body_of(stored), *taken);
     if (!id) return id.error();
     const Result<std::int64_t> service = service_id(stack.service);
     if (!service) return service.error();
@@ -245,10 +214,10 @@ Result<void> SqliteStore::add_stacks(const Minute& minute) {
     sums.services[*service] += stack.weight;
     sums.all += stack.weight;
   }
-  return add_rows(minute, sums);
+  return add_rows(minute, sums, *taken);
 }
 
-Result<void> SqliteStore::add_rows(const Minute& minute, const Sums& sums) {
+Result<void> SqliteStore::add_rows(const Minute& minute, const Sums& sums, std::int64_t taken) {
   const std::int64_t type = number_of(minute.type);
   for (const auto& [key, weight] : sums.rows) {
     Result<void> added =
@@ -268,10 +237,10 @@ Result<void> SqliteStore::add_rows(const Minute& minute, const Sums& sums) {
     if (!added) return added;
   }
   const NamedProfile& profile = minute.profile;
-  return db_->run("add a minute", "INSERT INTO minutes VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+  return db_->run("add a minute", "INSERT INTO minutes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
                   {minute.minute, type, minute.begin_unix_ns, signed_of(profile.duration_ns),
                    signed_of(profile.period_ns), signed_of(profile.lost),
-                   signed_of(sums.rows.size()), signed_of(sums.all.samples)});
+                   signed_of(sums.rows.size()), signed_of(sums.all.samples), taken});
 }
 
 Result<std::uint64_t> SqliteStore::used_bytes() {
@@ -281,54 +250,104 @@ Result<std::uint64_t> SqliteStore::used_bytes() {
   return size ? Result<std::uint64_t>((*pages - *unused) * *size) : size;
 }
 
-Result<void> SqliteStore::keep_within(const Limits& limits, std::int64_t now_minute) {
-  constexpr std::uint64_t kPart = 16;  // how much is removed at once if there is no more room
-  for (;;) {
+Result<Removed> SqliteStore::keep_within(const Limits& limits) {
+  constexpr std::uint64_t kPart = 16;
+  Removed removed;
+  for (bool first = true;; first = false) {
     const Result<Extent> kept = extent();
     if (!kept) return kept.error();
-    if (kept->minutes == 0) return {};
-    std::int64_t first = kept->oldest;
-    if (limits.minutes != 0) first = std::max(first, now_minute - limits.minutes);
-    if (limits.bytes != 0 && kept->bytes > limits.bytes && kept->newest > kept->oldest) {
-      // Of the minutes that there are, which may lie far apart: the machine was off, or its clock
-      // was wrong.
-      const Result<std::uint64_t> after = number(
-          "SELECT minute FROM (SELECT DISTINCT minute FROM minutes) ORDER BY minute "
-          "LIMIT 1 OFFSET ?",
-          {signed_of(std::max<std::uint64_t>(1, kept->minutes / kPart))});
-      if (!after) return after.error();
-      first = std::max({first, kept->oldest + 1, signed_of(*after)});
+    const bool no_room = limits.bytes != 0 && kept->bytes > limits.bytes && kept->minutes > 1;
+    const bool by_age = first && limits.minutes != 0;
+    if (!no_room && !by_age) return removed;
+    Result<std::vector<Taken>> minutes = oldest(std::max<std::uint64_t>(1, kept->minutes / kPart));
+    const Result<std::uint64_t> newest =
+        minutes ? number("SELECT max(taken) FROM minutes") : minutes.error();
+    if (!newest) return newest.error();
+    const std::int64_t kept_from = signed_of(*newest) - limits.minutes;
+    if (!no_room) {
+      std::erase_if(*minutes, [&](const Taken& one) { return one.taken >= kept_from; });
+      if (minutes->empty()) return removed;
     }
-    if (first == kept->oldest) return {};
-    if (Result<void> removed = remove_before(first); !removed) return removed;
+    if (Result<void> done = remove(*minutes); !done) return done.error();
+    const auto [begin, end] =
+        std::minmax_element(minutes->begin(), minutes->end(),
+                            [](const Taken& a, const Taken& b) { return a.minute < b.minute; });
+    removed.add(
+        {no_room ? 0 : minutes->size(), no_room ? minutes->size() : 0, begin->minute, end->minute});
   }
 }
 
-Result<void> SqliteStore::remove_before(std::int64_t minute) {
-  // There may be very many services: whoever runs on the machine chooses the names of processes.
-  std::vector<std::pair<std::int64_t, std::int64_t>> old;
+// The minutes that were taken first, the oldest first. A minute to which more was added later, because the clock
+// went back, is as new as its newest part.
+Result<std::vector<SqliteStore::Taken>> SqliteStore::oldest(std::uint64_t most) {
+  std::vector<Taken> minutes;
+  Result<void> read = db_->run(
+      "list the oldest minutes",
+      "SELECT minute, max(taken) AS newest FROM minutes GROUP BY minute ORDER BY newest LIMIT ?",
+      {signed_of(most)}, [&](const Row& row) {
+        minutes.push_back({row.integer(0), row.integer(1)});
+      });
+  return read ? Result<std::vector<Taken>>(std::move(minutes)) : read.error();
+}
+
+Result<void> SqliteStore::remove(const std::vector<Taken>& minutes) {
+  std::set<std::int64_t> old;
+  for (const Taken& one : minutes) old.insert(one.minute);
+  // As few ranges as possible: none has a minute that stays.
+  std::vector<Range> ranges;
+  bool follows = false;
   Result<void> done =
-      db_->run("list the services", "SELECT DISTINCT service, type FROM totals WHERE minute < ?",
-               {minute}, [&](const Row& row) { old.emplace_back(row.integer(0), row.integer(1)); });
+      db_->run("list the minutes", "SELECT DISTINCT minute FROM minutes ORDER BY minute", {},
+               [&](const Row& row) {
+                 const std::int64_t minute = row.integer(0);
+                 if (!old.contains(minute)) {
+                   follows = false;
+                 } else if (std::exchange(follows, true)) {
+                   ranges.back().end = minute + 1;
+                 } else {
+                   ranges.push_back({minute, minute + 1});
+                 }
+               });
   if (!done) return done;
   done = db_->transaction([&] {
     Result<void> removed;
-    for (const auto& [service, type] : old) {
-      if (!removed) return removed;
-      removed = db_->run("remove old rows",
-                         "DELETE FROM rows WHERE service = ? AND type = ? AND minute < ?",
-                         {service, type, minute});
+    for (const Range& range : ranges) {
+      if (removed) removed = remove_range(range);
     }
     for (const std::string_view statement :
-         {"DELETE FROM totals WHERE minute < ?", "DELETE FROM minutes WHERE minute < ?",
-          "DELETE FROM stacks WHERE last < ?", "DELETE FROM functions WHERE last < ?"}) {
-      if (removed) removed = db_->run("remove what is old", statement, {minute});
+         {"DELETE FROM stacks WHERE last < "
+          "(SELECT coalesce(min(taken), 9223372036854775807) FROM minutes)",
+          "DELETE FROM functions WHERE last < "
+          "(SELECT coalesce(min(taken), 9223372036854775807) FROM minutes)",
+          "DELETE FROM services WHERE id NOT IN (SELECT service FROM totals)"}) {
+      if (removed) removed = db_->run("remove what is old", statement);
     }
-    if (!removed) return removed;
-    return db_->run("remove old services",
-                    "DELETE FROM services WHERE id NOT IN (SELECT service FROM totals)");
+    return removed;
   });
   return done ? db_->run("give back space", "PRAGMA incremental_vacuum") : done;
+}
+
+Result<void> SqliteStore::remove_range(const Range& range) {
+  // There may be very many services: whoever runs on the machine chooses the names of processes.
+  std::vector<std::pair<std::int64_t, std::int64_t>> old;
+  Result<void> removed =
+      db_->run("list the services",
+               "SELECT DISTINCT service, type FROM totals WHERE minute >= ? AND minute < ?",
+               {range.begin, range.end},
+               [&](const Row& row) { old.emplace_back(row.integer(0), row.integer(1)); });
+  for (const auto& [service, type] : old) {
+    if (!removed) return removed;
+    removed =
+        db_->run("remove old rows",
+                 "DELETE FROM rows WHERE service = ? AND type = ? AND minute >= ? AND minute < ?",
+                 {service, type, range.begin, range.end});
+  }
+  for (const std::string_view statement :
+       {"DELETE FROM totals WHERE minute >= ? AND minute < ?",
+        "DELETE FROM minutes WHERE minute >= ? AND minute < ?"}) {
+    if (removed) removed = db_->run("remove what is old", statement, {range.begin, range.end});
+  }
+  return removed;
 }
 
 Result<std::vector<ServiceTotal>> SqliteStore::services(const Range& range) {

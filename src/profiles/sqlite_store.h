@@ -34,7 +34,7 @@ class SqliteStore : public Store {
   static Result<std::unique_ptr<SqliteStore>> open_to_read(const std::string& path);
 
   Result<void> add(const Minute& minute) override;
-  Result<void> keep_within(const Limits& limits, std::int64_t now_minute) override;
+  Result<Removed> keep_within(const Limits& limits) override;
   Result<std::vector<ServiceTotal>> services(const Range& range) override;
   Result<std::vector<MinuteTotal>> totals(const Query& query) override;
   Result<std::vector<CoveredMinute>> covered(Type type, const Range& range) override;
@@ -52,12 +52,20 @@ class SqliteStore : public Store {
   Result<void> run_all(std::span<const std::string_view> statements);
   Result<void> update(std::int64_t tables);
   Result<void> check_version(std::int64_t tables);
-  Result<std::int64_t> intern(Table table, std::string_view body, std::int64_t minute);
+  Result<std::int64_t> intern(Table table, std::string_view body, std::int64_t taken);
   Result<std::int64_t> service_id(const std::string& text);
   Result<std::vector<std::int64_t>> service_ids(const Query& query);
+  Result<std::int64_t> place_in_order(std::int64_t minute);
   Result<void> add_stacks(const Minute& minute);
-  Result<void> add_rows(const Minute& minute, const Sums& sums);
-  Result<void> remove_before(std::int64_t minute);
+  Result<void> add_rows(const Minute& minute, const Sums& sums, std::int64_t taken);
+  // A minute, and its place in the order in which minutes were taken.
+  struct Taken {
+    std::int64_t minute = 0;
+    std::int64_t taken = 0;
+  };
+  Result<std::vector<Taken>> oldest(std::uint64_t most);
+  Result<void> remove(const std::vector<Taken>& minutes);
+  Result<void> remove_range(const Range& range);
   Result<std::uint64_t> number(std::string_view sql, const std::vector<store::Value>& values = {});
   Result<std::uint64_t> used_bytes();
   Result<std::vector<std::pair<std::int64_t, stacks::Weight>>> sums_of(const Query& query);

@@ -49,6 +49,14 @@ std::optional<Type> type_named(std::string_view name) {
   return std::nullopt;
 }
 
+void Removed::add(const Removed& other) {
+  if (other.minutes() == 0) return;
+  oldest = minutes() == 0 ? other.oldest : std::min(oldest, other.oldest);
+  newest = minutes() == 0 ? other.newest : std::max(newest, other.newest);
+  too_old += other.too_old;
+  too_many += other.too_many;
+}
+
 Range minutes_of(std::int64_t begin_unix_ns, std::int64_t end_unix_ns) {
   const std::int64_t begin = begin_unix_ns / kNanosPerMinute;
   const std::int64_t end = (end_unix_ns + kNanosPerMinute - 1) / kNanosPerMinute;

@@ -107,10 +107,23 @@ struct Extent {
   std::uint64_t bytes = 0;  // on disk, without a journal
 };
 
-// The oldest minutes beyond these are removed.
+// The oldest minutes beyond these are removed. A minute is as old as the number of minutes that were taken after
+// it. The clock of the machine does not count: it may be set at any time, and by years.
 struct Limits {
   std::int64_t minutes = 0;  // age; 0: no limit
   std::uint64_t bytes = 0;   // 0: no limit
+};
+
+// What was removed because of the limits.
+struct Removed {
+  std::uint64_t too_old = 0;   // minutes beyond Limits::minutes
+  std::uint64_t too_many = 0;  // minutes beyond Limits::bytes
+  std::int64_t oldest = 0;     // the first and the last of these minutes, by the clock of that time
+  std::int64_t newest = 0;
+
+  [[nodiscard]] std::uint64_t minutes() const { return too_old + too_many; }
+  void add(const Removed& other);
+  bool operator==(const Removed&) const = default;
 };
 
 // Where profiles are kept.
@@ -129,7 +142,10 @@ class Store {
   // clock went back, gets more. A part that was added before is known by its beginning and is not added
   // again: its writer may have been killed before it could report that it had written it.
   virtual Result<void> add(const Minute& minute) = 0;
-  virtual Result<void> keep_within(const Limits& limits, std::int64_t now_minute) = 0;
+  // Removes minutes that are too old, but of all that are kept at most the sixteenth part, or one. So a
+  // limit that was made smaller takes effect in several calls. Then removes the oldest minutes until the
+  // rest has room.
+  virtual Result<Removed> keep_within(const Limits& limits) = 0;
 
   // The services that were seen in the range, the hottest first. A level is the average over the minutes in which
   // the service has it.

@@ -224,7 +224,7 @@ Result<void> add(Database& db, const Run& run) {
   Result<void> bounded = db.run(
       "forget the oldest runs",
       "DELETE FROM runs WHERE rowid IN (SELECT rowid FROM runs WHERE owner = ?1 AND kind = ?2 AND"
-      " refused = ?3 ORDER BY created_unix_ns DESC, rowid DESC LIMIT -1 OFFSET ?4)",
+      " refused = ?3 ORDER BY rowid DESC LIMIT -1 OFFSET ?4)",  // the clock may have been set
       {run.owner, name_in(kRunKinds, run.kind), refused, run.refused ? kMaxRefusals : kMaxRuns});
   std::int64_t runs_of_owner = 0;
   if (bounded) {
@@ -235,7 +235,7 @@ Result<void> add(Database& db, const Run& run) {
   // min(refused) is 1 if all runs of an owner were refused.
   return db.run("forget the oldest histories",
                 "DELETE FROM runs WHERE owner IN (SELECT owner FROM runs GROUP BY owner"
-                " HAVING min(refused) = ?1 ORDER BY max(created_unix_ns) DESC LIMIT -1 OFFSET ?2)",
+                " HAVING min(refused) = ?1 ORDER BY max(rowid) DESC LIMIT -1 OFFSET ?2)",
                 {refused, run.refused ? kMaxRefusedOwners : kMaxOwners});
 }
 

@@ -86,9 +86,12 @@ void recover_in_place(const std::string& ring) {
   if (!stays_here()) {
     return;
   }
+  const std::string before = content_of("run.tsv");
   const auto recovery = recover_ring("ring");
+  require(content_of("run.tsv").starts_with(before), "a recording is never cut");
   if (!recovery) {
     require(!recovery.error().message.empty(), "an error says something");
+    require(content_of("ring") == ring, "a ring that is refused stays");
     return;
   }
   check(*recovery);

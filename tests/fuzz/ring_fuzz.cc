@@ -19,10 +19,13 @@ void read_ring_rows(const RingMemory& memory) {
           "as many rows as were asked for at most");
   std::uint64_t last = 0;
   std::uint64_t sum = 0;
-  for (const LeftSlot& slot : left_slots(memory)) {
+  const auto left = left_rows(memory, "ring");
+  require(left.ok() || !left.error().message.empty(), "an error says something");
+  for (const LeftSlot& slot : left ? left->slots : std::vector<LeftSlot>()) {
     require(slot.sequence >= last, "slots are in the order of their rows");
     last = slot.sequence;
-    require(slot.rows.count <= memory.header().rows_per_slot, "a slot has its rows at most");
+    require(slot.rows.count != 0 && slot.rows.count <= memory.header().rows_per_slot,
+            "a slot has its rows at most");
     for (std::size_t row = 0; row < slot.rows.count; ++row) {
       for (std::size_t i = 0; i < stride; ++i) {
         sum += slot.rows.row(row)[i];

@@ -126,6 +126,22 @@ TEST_F(MinuteWriterTest, AMinuteIsWrittenAndSaid) {
   EXPECT_EQ(extent().minutes, 2U);
 }
 
+// Before the fix, a clock that was wrong removed all of them, and nobody said so.
+TEST_F(MinuteWriterTest, MinutesWereRemovedSilently) {
+  std::filesystem::create_directory(order_.directory);
+  order_.limits.minutes = 2;
+  for (std::int64_t minute = 10; minute < 13; ++minute) {
+    writer_.add(taken(minute, 1));
+    write();
+    EXPECT_EQ(answer(), "kept 1 0");
+  }
+  writer_.add(taken(500'000, 1));
+  write();
+  EXPECT_EQ(answer(), "removed [1,0,10,10]");
+  EXPECT_EQ(answer(), "kept 1 0");
+  EXPECT_EQ(extent().minutes, 3U);
+}
+
 TEST_F(MinuteWriterTest, OneThatCouldNotBeWrittenIsTriedAgainWithTheNext) {
   writer_.add(taken(10, 3));
   write();
@@ -239,6 +255,9 @@ TEST(KeeperTextTest, AnOrderIsReadAgain) {
   const PullCounts counts{4, 3, 2, 1};
   EXPECT_EQ(pulled_counts_in(pulled_text(counts)), counts);
   EXPECT_FALSE(pulled_counts_in("[1]"));
+  const Removed removed{4, 3, 2, 1};
+  EXPECT_EQ(removed_in(removed_text(removed)), removed);
+  EXPECT_FALSE(removed_in("[1]"));
   const JobSessions jobs{{12, "web"}, {13, "a\"b"}};
   EXPECT_EQ(jobs_in(jobs_text(jobs)), jobs);
   const std::vector<std::string> cgroups{"/a b/\"c\"", "/d"};
@@ -247,10 +266,16 @@ TEST(KeeperTextTest, AnOrderIsReadAgain) {
   EXPECT_FALSE(containers_in(jobs_text(jobs)));
 }
 
-TEST(KeeperTextTest, AClockThatGoesBackIsSaid) {
-  EXPECT_EQ(clock_note(100, 101), "");
-  EXPECT_EQ(clock_note(100, 99), "") << "a correction by a few seconds gets no note";
-  EXPECT_TRUE(clock_note(100, 40).starts_with("the clock of the machine went back by 60 minutes"));
+TEST(KeeperTextTest, AClockThatIsSetIsSaid) {
+  EXPECT_EQ(clock_note(100, 101, 0), "");
+  EXPECT_EQ(clock_note(100, 101, 1), "");
+  EXPECT_EQ(clock_note(100, 99, 0), "") << "a correction by a few seconds gets no note";
+  EXPECT_TRUE(
+      clock_note(100, 40, 1).starts_with("the clock of the machine went back by 60 minutes"));
+  EXPECT_EQ(clock_note(100, 160, 60), "") << "no minute was begun for an hour";
+  EXPECT_EQ(clock_note(100, 102, 0), "");
+  EXPECT_TRUE(
+      clock_note(100, 161, 1).starts_with("the clock of the machine went forward by 60 minutes"));
 }
 
 TEST(KeeperTextTest, LinesOfOtherFormsAreRefused) {

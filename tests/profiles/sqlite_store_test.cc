@@ -35,9 +35,29 @@ class SqliteStoreTest : public ::testing::Test {
     const Result<void> added = store_->add(minute);
     ASSERT_TRUE(added) << added.error().message;
   }
-  void keep(const Limits& limits, std::int64_t now_minute) {
-    const Result<void> kept = store_->keep_within(limits, now_minute);
-    ASSERT_TRUE(kept) << kept.error().message;
+  Removed keep(const Limits& limits) {
+    const Result<Removed> kept = store_->keep_within(limits);
+    EXPECT_TRUE(kept) << kept.error().message;
+    return kept ? *kept : Removed();
+  }
+  // Removes all that is beyond the limits.
+  void keep_only(const Limits& limits) {
+    while (keep(limits).minutes() != 0) {
+    }
+  }
+  void add_minutes(std::int64_t begin, std::int64_t end) {
+    for (std::int64_t minute = begin; minute < end; ++minute) {
+      add(SomeMinute(minute).stack("process:a", {"f"}, 1));
+    }
+  }
+  // Large minutes, each with stacks of its own.
+  void add_large(std::int64_t minute) {
+    SomeMinute filled(minute);
+    for (int i = 0; i < 50; ++i) {
+      const std::string own = std::to_string(minute) + "-" + std::to_string(i);
+      filled.stack("process:a", {"f", own, std::string(100, 'x') + own}, 1);
+    }
+    add(filled);
   }
   [[nodiscard]] Extent extent() { return store_->extent().value(); }
   // The samples of each stack. "f<g" means that g calls f.
@@ -199,6 +219,28 @@ TEST_F(SqliteStoreTest, AFileOfVersionOneIsUpdated) {
   EXPECT_EQ(store_->profile({Type::cpu, {}, kAll})->lost, 2U);
 }
 
+TEST_F(SqliteStoreTest, AFileOfVersionTwoIsUpdated) {
+  for (std::int64_t minute = 100; minute < 1000; minute += 100) {
+    const std::string own = "only" + std::to_string(minute);
+    add(SomeMinute(minute).stack("process:a", {"f"}, 1).stack("process:" + own, {own}, 1));
+  }
+  store_.reset();
+  // There, stacks and functions had the time at which they were seen last, or up to an hour later.
+  change(
+      "UPDATE stacks SET last = 100 * last + 50; UPDATE functions SET last = 100 * last + 50; "
+      "DROP INDEX minutes_by_taken; ALTER TABLE minutes DROP COLUMN taken; "
+      "PRAGMA user_version = 2");
+  const auto reader = SqliteStore::open_to_read(path_);
+  ASSERT_TRUE(reader) << "a reader must be able to open it before a kymod has updated it";
+  EXPECT_EQ((*reader)->extent()->rows, 18U);
+  open();
+  keep_only({3, 0});
+  EXPECT_EQ(extent().oldest, 600);
+  EXPECT_EQ(extent().stacks, 5U) << "f and one stack for each of the four minutes";
+  add_minutes(1000, 1001);
+  EXPECT_EQ(extent().samples, 9U);
+}
+
 // Memory in use cannot be added over time. So the store returns the average.
 TEST_F(SqliteStoreTest, OfALevelTheAverageIsFound) {
   add(SomeMinute(10, Type::go_heap).stack("target:a", {"f"}, 30).stack("target:b", {"f"}, 7));
@@ -220,24 +262,80 @@ TEST_F(SqliteStoreTest, WhatIsTooOldIsRemoved) {
     const std::string own = "only" + std::to_string(minute);
     add(SomeMinute(minute).stack("process:a", {"f"}, 1).stack("process:" + own, {own}, 1));
   }
-  keep({400, 0}, 1000);
+  keep_only({3, 0});
   EXPECT_EQ(extent().oldest, 600);
   EXPECT_EQ(extent().newest, 900);
   EXPECT_EQ(extent().rows, 8U);
   EXPECT_EQ(extent().stacks, 5U) << "f and one stack for each of the four minutes";
   EXPECT_EQ(store_->services(kAll)->size(), 5U);
   EXPECT_EQ(stacks({Type::cpu, {}, kAll}).at("f"), 4U);
-  keep({4, 0}, 10'000);
-  EXPECT_EQ(extent().minutes, 0U);
+  for (std::int64_t minute = 10'000; minute < 10'080; ++minute) add(SomeMinute(minute));
+  keep_only({4, 0});
+  EXPECT_EQ(extent().minutes, 5U);
   EXPECT_EQ(extent().stacks, 0U);
   EXPECT_EQ(stacks({Type::cpu, {}, kAll}), Stacks());
+}
+
+TEST_F(SqliteStoreTest, NeverMoreThanItsShareIsRemovedAtOnce) {
+  add_minutes(0, 320);
+  const Removed removed = keep({10, 0});
+  EXPECT_EQ(removed, (Removed{20, 0, 0, 19})) << "a sixteenth";
+  EXPECT_EQ(extent().minutes, 300U);
+  keep_only({10, 0});
+  EXPECT_EQ(extent().oldest, 309);
+}
+
+// Before the fix, the age of a minute was the distance of its time from the clock of the machine.
+TEST_F(SqliteStoreTest, AClockAYearAheadDeletedEveryMinute) {
+  constexpr std::int64_t kYear = 365 * 24 * 60;
+  add_minutes(0, 100);
+  for (std::int64_t minute = kYear; minute < kYear + 10; ++minute) {
+    add_minutes(minute, minute + 1);
+    EXPECT_EQ(keep({200, 0}).minutes(), 0U);
+  }
+  // The clock is right again.
+  add_minutes(110, 300);
+  keep_only({200, 0});
+  EXPECT_EQ(extent().minutes, 201U);
+  EXPECT_EQ(extent().oldest, 99) << "the minutes that were taken first are removed";
+  add_minutes(300, 301);
+  add_minutes(301, 302);
+  EXPECT_EQ(keep({200, 0}), (Removed{2, 0, 99, kYear}));
+}
+
+// Before the fix, the minutes with the earliest times were removed first.
+TEST_F(SqliteStoreTest, MinutesOfAWrongClockOutlivedTheOthersUnderALimitOfBytes) {
+  constexpr std::int64_t kFar = 50'000'000;
+  constexpr std::uint64_t kLimit = 256 * 1024;
+  for (std::int64_t minute = kFar; minute < kFar + 10; ++minute) add_large(minute);
+  Removed removed;
+  for (std::int64_t minute = 0; minute < 100; ++minute) {
+    add_large(minute);
+    removed.add(keep({0, kLimit}));
+    ASSERT_LE(extent().bytes, kLimit) << minute;
+  }
+  EXPECT_EQ(removed.newest, kFar + 9);
+  EXPECT_EQ(removed.too_old, 0U);
+  EXPECT_EQ(removed.too_many + extent().minutes, 110U);
+  EXPECT_EQ(extent().newest, 99);
+  EXPECT_GT(extent().minutes, 5U);
+}
+
+TEST_F(SqliteStoreTest, AMinuteToWhichMoreWasAddedIsAsNewAsThat) {
+  add_minutes(0, 10);
+  add(SomeMinute(0).stack("process:a", {"f"}, 5).later());
+  add_minutes(20, 22);
+  keep_only({3, 0});
+  EXPECT_EQ(extent().oldest, 0);
+  EXPECT_EQ(extent().minutes, 4U) << "9, 0, 20 and 21";
+  EXPECT_EQ(stacks({Type::cpu, {}, {0, 1}}).at("f"), 6U);
 }
 
 // The store notes only now and then that a stack was seen again.
 TEST_F(SqliteStoreTest, WhatIsStillSeenStays) {
   for (std::int64_t minute = 0; minute < 150; ++minute) {
     add(SomeMinute(minute).stack("process:a", {"f"}, 1));
-    keep({5, 0}, minute);
+    keep({5, 0});
     ASSERT_EQ(extent().stacks, 1U) << minute;
   }
   EXPECT_EQ(stacks({Type::cpu, {}, kAll}), (Stacks{{"f", 6}}));
@@ -246,38 +344,14 @@ TEST_F(SqliteStoreTest, WhatIsStillSeenStays) {
 TEST_F(SqliteStoreTest, TheStoreStaysWithinItsSpace) {
   constexpr std::uint64_t kLimit = 256 * 1024;
   for (std::int64_t minute = 0; minute < 300; ++minute) {
-    SomeMinute filled(minute);
-    for (int i = 0; i < 50; ++i) {
-      const std::string own = std::to_string(minute) + "-" + std::to_string(i);
-      filled.stack("process:a", {"f", own, std::string(100, 'x') + own}, 1);
-    }
-    add(filled);
-    keep({0, kLimit}, minute);
+    add_large(minute);
+    keep({0, kLimit});
     ASSERT_LE(extent().bytes, kLimit) << minute;
   }
   EXPECT_EQ(extent().newest, 299);
   EXPECT_GT(extent().minutes, 3U);
   store_.reset();
   EXPECT_LE(fs::file_size(path_), kLimit) << "the limit holds for the size of the file";
-}
-
-// The clock was wrong for a minute, or the machine was off for years.
-TEST_F(SqliteStoreTest, AMinuteFarAwayDoesNotCostTheOthers) {
-  constexpr std::int64_t kFar = 50'000'000;
-  constexpr std::uint64_t kLimit = 256 * 1024;
-  add(SomeMinute(kFar).stack("process:a", {"f"}, 1));
-  for (std::int64_t minute = 0; minute < 100; ++minute) {
-    SomeMinute filled(minute);
-    for (int i = 0; i < 50; ++i) {
-      filled.stack("process:a",
-                   {"f", std::to_string(minute) + "-" + std::to_string(i), std::string(100, 'x')},
-                   1);
-    }
-    add(filled);
-    keep({0, kLimit}, minute);
-  }
-  EXPECT_GT(extent().minutes, 10U);
-  EXPECT_EQ(extent().newest, kFar);
 }
 
 // A minute must be in the store completely or not at all.
@@ -320,7 +394,7 @@ TEST_F(SqliteStoreTest, OtherFilesAreRefused) {
 }
 
 TEST_F(SqliteStoreTest, ALaterVersionIsRefused) {
-  change("PRAGMA user_version = 3");
+  change("PRAGMA user_version = 4");
   EXPECT_EQ(SqliteStore::open(path_).error().code, Code::failed_precondition);
   EXPECT_EQ(SqliteStore::open_to_read(path_).error().code, Code::failed_precondition);
 }

@@ -239,6 +239,18 @@ TEST_F(StoreTest, TheThousandNewestRunsOfAJobStay) {
   EXPECT_EQ(store_->runs("b", RunKind::dump)->size(), 1U);
 }
 
+// Before the fix, the run with the earliest time was removed, which was the newest one.
+TEST_F(StoreTest, RunsOfAClockAYearAheadOutlivedTheNewestRuns) {
+  sql("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000) INSERT INTO"
+      " runs SELECT 'r' || i, 'dump', 'a', '', 5000 + i, '', 1, 1, '', '', '', '', 0, 0, '', 0, ''"
+      " FROM n");
+  ASSERT_TRUE(store_->add_run(make_run("newest", "a", 2000)).ok());
+  const Result<std::vector<store::Run>> runs = store_->runs("a", RunKind::dump);
+  ASSERT_EQ(runs->size(), 1000U);
+  EXPECT_EQ(runs->front().id, "newest");
+  EXPECT_EQ(runs->at(1).id, "r2");
+}
+
 TEST_F(StoreTest, ACheckpointAndItsRunAppearTogetherOrNotAtAll) {
   Checkpoint c = make_checkpoint("c", "a");
   ASSERT_TRUE(store_->add_checkpoint(c).ok());

@@ -147,7 +147,7 @@ std::vector<Flag> all_flags() {
        .seconds = true},
       {.name = "profiles-keep-days",
        .target = &Config::profiles_keep_days,
-       .help = "Remove profiles that are older than this many days (0: no limit)",
+       .help = "Keep this many days of profiles: remove those that were taken first (0: no limit)",
        .range = {0, 3650}},
       {"profiles-keep-bytes", Flag::Bytes{&Config::profiles_keep_bytes},
        "Remove the oldest profiles if all together have more than this many bytes (0: no limit)"},

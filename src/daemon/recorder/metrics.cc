@@ -18,7 +18,7 @@ struct TotalRow {
 };
 
 // In the order of Metrics::Total.
-constexpr std::array<TotalRow, 10> kTotals{{
+constexpr std::array<TotalRow, 11> kTotals{{
     {"image_written_bytes", Unit::bytes, "Bytes of images, counted while they are being written"},
     {"otlp_spans_sent", Unit::count, "Spans of requests that the OpenTelemetry collector took"},
     {"otlp_spans_dropped", Unit::count, "Spans of requests that did not reach the collector"},
@@ -26,6 +26,8 @@ constexpr std::array<TotalRow, 10> kTotals{{
     {"profile_samples_lost", Unit::count,
      "Samples that are missing from the stack profiles that are kept"},
     {"profile_failures", Unit::count, "Failures to take or keep stack profiles (--profiles)"},
+    {"profile_minutes_removed", Unit::count,
+     "Minutes of stack profiles that were removed because of --profiles-keep-days or -bytes"},
     {"profile_pulls", Unit::count,
      "Attempts to pull the profiles of a Go program (--profiles-pull)"},
     {"profile_pulls_failed", Unit::count,
@@ -257,6 +259,10 @@ void Metrics::profiles_kept(std::uint64_t samples, std::uint64_t lost) {
 void Metrics::profiles_failed(std::uint64_t lost) {
   add(Total::profile_samples_lost, lost, nullptr);
   add(Total::profile_failures, 1, nullptr);
+}
+
+void Metrics::profiles_removed(std::uint64_t minutes) {
+  add(Total::profile_minutes_removed, minutes, nullptr);
 }
 
 void Metrics::profiles_pulled(const profiles::PullCounts& counts) {

@@ -79,6 +79,7 @@ class Metrics {
   void image_bytes_written(std::uint64_t bytes, OwnColumns* own = nullptr);
   void profiles_kept(std::uint64_t samples, std::uint64_t lost);
   void profiles_failed(std::uint64_t lost);
+  void profiles_removed(std::uint64_t minutes);
   void profiles_pulled(const profiles::PullCounts& counts);
   void spans_exported(std::uint64_t sent, std::uint64_t dropped);
   void dump_ended(RequestResult result, OwnColumns* own = nullptr);
@@ -107,6 +108,7 @@ class Metrics {
     profile_samples,
     profile_samples_lost,
     profile_failures,
+    profile_minutes_removed,
     profile_pulls,
     profile_pulls_failed,
     profile_pulls_timed_out,

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/reap.h"
 #include "probe/process.h"
+#include "report/human.h"
 
 namespace kymo::daemon {
 namespace {
@@ -22,6 +23,8 @@ constexpr std::uint64_t kFirstPauseNs = 10 * kNanosPerSecond;
 constexpr std::uint64_t kMaxPauseNs = 600 * kNanosPerSecond;
 constexpr std::uint64_t kReadyWithinNs = 10 * kNanosPerSecond;
 constexpr int kWaitAtEndMs = 10'000;
+constexpr std::uint64_t kNoteShownNs = 3600 * kNanosPerSecond;
+constexpr std::uint64_t kSayRemovedEveryNs = 3600 * kNanosPerSecond;
 
 // The number at the beginning of a text; moves the text behind it and the space that follows.
 std::uint64_t take_number(std::string_view& text) {
@@ -42,6 +45,7 @@ ProfileKeeper::~ProfileKeeper() {
   pollfd ended{process.get(), POLLIN, 0};
   static_cast<void>(::poll(&ended, 1, kWaitAtEndMs));
   read_answers();
+  say_removed();
   if (::waitpid(keeper_.pid, nullptr, WNOHANG) == 0) {
     spdlog::warn(
         "stack profiles: the process that keeps them did not end within 10 s, because no CPU was "
@@ -104,6 +108,7 @@ void ProfileKeeper::take(const std::string& line) {
   constexpr std::string_view kTrouble = profiles::kTrouble;
   constexpr std::string_view kPulled = profiles::kPulled;
   constexpr std::string_view kNote = profiles::kNote;
+  constexpr std::string_view kRemoved = profiles::kRemoved;
   std::string_view text = line;
   if (text == profiles::kReady) {
     ready_ = true;
@@ -136,8 +141,10 @@ void ProfileKeeper::take(const std::string& line) {
     spdlog::warn("stack profiles (--profiles): {}; kymod tries again", text);
   } else if (text.starts_with(kNote)) {
     text.remove_prefix(kNote.size());
-    metrics_.profiles_failed(0);
-    spdlog::warn("stack profiles (--profiles): {}", text);
+    note(text);
+  } else if (text.starts_with(kRemoved)) {
+    text.remove_prefix(kRemoved.size());
+    if (const auto gone = profiles::removed_in(text)) removed(*gone);
   } else if (text.starts_with(kError)) {
     text.remove_prefix(kError.size());
     metrics_.profiles_failed(0);
@@ -171,6 +178,40 @@ void ProfileKeeper::reap() {
     metrics_.profiles_failed(0);
     trouble("the process that takes them " + how_it_ended(status));
   }
+}
+
+void ProfileKeeper::note(std::string_view text) {
+  metrics_.profiles_failed(0);
+  spdlog::warn("stack profiles (--profiles): {}", text);
+  const std::lock_guard lock(mutex_);
+  clock_note_ = text;
+  clock_note_ns_ = monotonic_ns();
+}
+
+std::string ProfileKeeper::clock_note() const {
+  const std::lock_guard lock(mutex_);
+  return monotonic_ns() - clock_note_ns_ < kNoteShownNs ? clock_note_ : std::string();
+}
+
+// With --profiles-keep-days, a minute is removed each minute. So the log says what was removed once an hour.
+void ProfileKeeper::removed(const profiles::Removed& removed) {
+  metrics_.profiles_removed(removed.minutes());
+  unsaid_.add(removed);
+  if (monotonic_ns() >= say_removed_ns_) say_removed();
+}
+
+void ProfileKeeper::say_removed() {
+  if (unsaid_.minutes() == 0) return;
+  say_removed_ns_ = monotonic_ns() + kSayRemovedEveryNs;
+  const auto time = [](std::int64_t minute) {
+    return report::wall_clock(minute * profiles::kNanosPerMinute);
+  };
+  spdlog::info(
+      "stack profiles: removed {} minutes, taken from {} to {}: {} are more than "
+      "--profiles-keep-days allows, {} more than --profiles-keep-bytes",
+      unsaid_.minutes(), time(unsaid_.oldest), time(unsaid_.newest), unsaid_.too_old,
+      unsaid_.too_many);
+  unsaid_ = {};
 }
 
 void ProfileKeeper::trouble(const std::string& why) {

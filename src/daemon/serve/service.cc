@@ -101,6 +101,9 @@ std::vector<std::string> troubles_of(const Parts& parts) {
     if (const std::string why = parts.profile_keeper->not_kept(); !why.empty()) {
       troubles.push_back("stack profiles are not kept: " + why);
     }
+    if (std::string note = parts.profile_keeper->clock_note(); !note.empty()) {
+      troubles.push_back("stack profiles: " + std::move(note));
+    }
   }
   return troubles;
 }

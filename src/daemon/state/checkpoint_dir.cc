@@ -18,6 +18,7 @@
 #include "base/own_folder.h"
 #include "base/patience.h"
 #include "base/recording_name.h"
+#include "base/sync.h"
 #include "report/checkpoint_record.h"
 #include "runtime/aftermath.h"
 
@@ -265,10 +266,7 @@ Result<void> write_record(const CheckpointDir& dir, nlohmann::json record) {
 
 Result<void> sync_record(const CheckpointDir& dir) {
   for (const std::string& path : {dir.record(), dir.path()}) {
-    const FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | kOpenForeign));
-    if (!fd.valid() || ::fsync(fd.get()) != 0) {
-      return system_error("write " + path + " to its disk", errno);
-    }
+    if (Result<void> synced = sync_path(path); !synced) return synced;
   }
   return {};
 }

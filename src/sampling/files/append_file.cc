@@ -86,43 +86,6 @@ Result<AppendFile> AppendFile::create(const std::string& path) {
   return AppendFile(*std::move(fd), path);
 }
 
-Result<FileDescriptor> AppendFile::open_own(const std::string& path) {
-  FileDescriptor fd(::open(path.c_str(), O_RDWR | O_APPEND | O_NOFOLLOW | kOpenForeign));
-  struct stat status {};
-  if (!fd.valid() || ::fstat(fd.get(), &status) != 0) {
-    return errno == ELOOP
-               ? Error{Code::permission_denied, path + " is a link, which is not followed"}
-               : system_error("cannot continue " + path, errno);
-  }
-  if (!S_ISREG(status.st_mode) || status.st_uid != ::geteuid()) {
-    return Error{Code::permission_denied,
-                 "cannot continue " + path + ": it belongs to uid " +
-                     std::to_string(status.st_uid) +
-                     " or is no regular file; give a regular file of your own"};
-  }
-  return fd;
-}
-
-Result<AppendFile> AppendFile::resume(FileDescriptor fd, const std::string& path,
-                                      std::uint64_t size) {
-  struct stat status {};
-  if (::fstat(fd.get(), &status) != 0) {
-    return system_error("cannot continue " + path, errno);
-  }
-  if (const auto there = static_cast<std::uint64_t>(status.st_size); there < size) {
-    return Error{Code::data_loss,
-                 path + " has " + std::to_string(there) + " bytes where the recorder left " +
-                     std::to_string(size) + "; it was changed since",
-                 0};
-  }
-  if (::ftruncate(fd.get(), static_cast<off_t>(size)) != 0) {
-    return system_error("cannot cut the partial end off " + path, errno);
-  }
-  AppendFile file(std::move(fd), path);
-  file.size_ = size;
-  return file;
-}
-
 int AppendFile::append(std::string_view text) {
   if (torn_) {
     cut_back_to(size_);

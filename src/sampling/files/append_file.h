@@ -38,13 +38,6 @@ class AppendFile {
  public:
   // Creates the file, which must not exist.
   static Result<AppendFile> create(const std::string& path);
-  // Opens an existing file for reading and appending. Never blocks. Errors: not_found;
-  // permission_denied if it is a link, not a regular file, or owned by another user.
-  static Result<FileDescriptor> open_own(const std::string& path);
-  // Continues the file behind `fd`, truncated to its first `size` bytes. It works on the descriptor
-  // and not on the path, because another file may have this name by now. Errors: data_loss if the
-  // file is shorter than `size`.
-  static Result<AppendFile> resume(FileDescriptor fd, const std::string& path, std::uint64_t size);
 
   AppendFile(AppendFile&& other) noexcept = default;
   AppendFile& operator=(AppendFile&& other) noexcept;

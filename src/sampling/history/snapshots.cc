@@ -287,7 +287,15 @@ void Snapshots::Folder::remove_oldest() {
   // In this order: whatever was found and is not in here is whole.
   const std::set<std::string> own = names_in_writing();
   std::erase_if(whole, [&](const fs::path& path) { return own.contains(path.filename()); });
-  std::sort(whole.begin(), whole.end());
+  // One with a later time than now is of a clock that was wrong. It must not outlive the others.
+  const std::string now = std::string(kNamePrefix) + utc_now();
+  std::sort(whole.begin(), whole.end(), [&](const fs::path& a, const fs::path& b) {
+    const auto age = [&](const fs::path& path) {
+      const std::string name = path.filename();
+      return std::pair(name.compare(0, now.size(), now) <= 0, name);
+    };
+    return age(a) < age(b);
+  });
   const std::size_t most = limit() - std::min(limit(), own.size());
   for (std::size_t i = 0; i + most < whole.size(); ++i) {
     const std::string stem = (whole[i].parent_path() / whole[i].stem()).string();

@@ -7,23 +7,21 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
 #include <filesystem>
 #include <functional>
-#include <map>
 #include <nlohmann/json.hpp>
-#include <sstream>
+#include <optional>
+#include <string>
 #include <string_view>
-#include <system_error>
 #include <utility>
 #include <vector>
 
 #include "base/file.h"
 #include "base/json_object.h"
-#include "base/json_text.h"
 #include "base/process_identity.h"
 #include "base/quiet_thread.h"
 #include "base/recording_name.h"
+#include "base/sync.h"
 #include "base/text_file.h"
 #include "base/zstd_frames.h"
 #include "sampling/files/append_file.h"
@@ -31,8 +29,9 @@
 #include "sampling/files/output_file.h"
 #include "sampling/files/recording_files.h"
 #include "sampling/files/recording_parts.h"
-#include "sampling/files/stats_members.h"
 #include "sampling/files/tsv_format.h"
+#include "sampling/recover/file_end.h"
+#include "sampling/recover/marked.h"
 #include "sampling/ring/ring_description.h"
 #include "sampling/ring/ring_memory.h"
 #include "sampling/ring/ring_reader.h"
@@ -41,15 +40,11 @@ namespace kymo {
 namespace {
 
 constexpr std::size_t kRowsAtOnce = 1000;
-constexpr std::size_t kPieceBytes = 256 * 1024;
-constexpr std::size_t kMaxBeside = std::size_t{1} << 30U;
-constexpr auto kCauses = {MissCause::late, MissCause::ring_full, MissCause::sink_error,
-                          MissCause::frozen};
 
 struct OpenedRing {
   std::unique_ptr<RingMemory> ring;
   RingDescription description;
-  std::vector<LeftSlot> slots;
+  LeftRows rows;
 };
 
 // Holds the lock of a ring. The destructor unlocks it. To close the descriptor would not be enough:
@@ -113,9 +108,11 @@ Result<OpenedRing> open_left(const std::string& ring_path) {
   if (!description) {
     return description.error();
   }
-  OpenedRing left{*std::move(ring), *std::move(description), {}};
-  left.slots = left_slots(*left.ring);
-  return left;
+  Result<LeftRows> rows = left_rows(**ring, ring_path);
+  if (!rows) {
+    return rows.error();
+  }
+  return OpenedRing{*std::move(ring), *std::move(description), *std::move(rows)};
 }
 
 // The size of the longest text that is appended at once.
@@ -131,7 +128,7 @@ Result<std::uint64_t> append_rows(const OpenedRing& left, const Append& append,
                                   const std::string& path) {
   TsvFormatter formatter(left.ring->header().stride, kRowsAtOnce);
   std::uint64_t rows = 0;
-  for (const LeftSlot& slot : left.slots) {
+  for (const LeftSlot& slot : left.rows.slots) {
     for (std::size_t first = 0; first < slot.rows.count; first += kRowsAtOnce) {
       const std::size_t count = std::min(kRowsAtOnce, slot.rows.count - first);
       const Rows part{slot.rows.data + first * slot.rows.stride, count, slot.rows.stride};
@@ -187,235 +184,65 @@ Result<void> check_header(const FileDescriptor& recording, const std::string& pa
           "is another recording, or the ring is damaged; the file was not changed"};
 }
 
-std::string metadata_path(const std::string& tsv) {
-  return recording_stem(tsv) + ".meta.json";
+// Reads the next bytes of a text. Returns fewer only at its end.
+using ReadNext = std::function<Result<std::string>(std::size_t)>;
+
+// Whether this text, to its end, is the beginning of what append_rows() appends.
+Result<bool> begins_rows(const OpenedRing& left, const ReadNext& read) {
+  bool same = true;
+  bool ended = false;
+  Result<void> outcome;
+  const auto compare = [&](std::string_view text) {
+    if (!outcome || !same || ended) return 0;
+    const Result<std::string> there = read(text.size());
+    if (!there) {
+      outcome = there.error();
+      return 0;
+    }
+    same = text.starts_with(*there);
+    ended = there->size() < text.size();
+    return 0;
+  };
+  if (const Result<std::uint64_t> compared = append_rows(left, compare, {}); !compared) {
+    return compared.error();
+  }
+  if (outcome && same && !ended) {
+    const Result<std::string> more = read(1);
+    return more ? Result<bool>(more->empty()) : more.error();
+  }
+  return outcome ? Result<bool>(same) : outcome.error();
 }
 
-// The contents of the whole file: the number of rows, and the time of the last.
-struct Contents {
-  std::uint64_t rows = 0;
-  std::uint64_t last_ns = 0;
-};
-
-// `take` is called with the time of each row.
-Result<Contents> contents_of(const std::string& tsv,
-                             const std::function<void(std::uint64_t)>& take = nullptr) {
-  Result<TextFile> file = TextFile::open_regular(tsv);
-  if (!file) {
-    return file.error();
-  }
-  Contents contents;
-  std::vector<char> piece(kPieceBytes);
-  std::string line;  // the beginning of a line whose end is in the next piece
-  for (std::uint64_t lines = 0;;) {
-    const Result<std::size_t> size = file->read(piece.data(), piece.size());
-    if (!size) {
-      return size.error();
+// Checks that the bytes behind the accepted position are what the recorder, or an earlier recovery,
+// wrote of the rows of the ring. Nothing else may be written over.
+Result<void> check_end(const OpenedRing& left, const FileEnd& end, const std::string& path) {
+  Result<bool> ours = true;
+  if (is_compressed_name(path)) {
+    // A frame that is only partly there cannot be compared.
+    std::uint64_t most = 0;
+    for (const LeftSlot& slot : left.rows.slots) {
+      most += slot.rows.count * slot.rows.stride * kMaxNumberChars;
     }
-    std::string_view text(piece.data(), *size);
-    for (std::size_t end = 0; (end = text.find('\n')) != text.npos; text.remove_prefix(end + 1)) {
-      line.append(text.substr(0, end));
-      if (lines++ != 0) {  // the first is the header
-        contents.last_ns = std::strtoull(line.c_str(), nullptr, 10);
-        ++contents.rows;
-        if (take) take(contents.last_ns);
-      }
-      line.clear();
-    }
-    line.append(text);
-    if (*size == 0) {
-      return contents;
-    }
+    ours = end.old_bytes() <= most;
+  } else {
+    std::uint64_t offset = 0;
+    ours = begins_rows(left, [&](std::size_t bytes) {
+      Result<std::string> there = end.read_old(offset, bytes);
+      offset += bytes;
+      return there;
+    });
   }
-}
-
-// The text of a file beside the recording; empty if there is none, or if it is not a regular file.
-std::string text_beside(const std::string& path) {
-  Result<TextFile> file = TextFile::open_regular(path);
-  std::string text;
-  std::vector<char> piece(kPieceBytes);
-  while (file && text.size() < kMaxBeside) {
-    const Result<std::size_t> size = file->read(piece.data(), piece.size());
-    if (!size || *size == 0) {
-      break;
-    }
-    text.append(piece.data(), *size);
+  if (!ours) {
+    return ours.error();
   }
-  return text;
-}
-
-std::string gaps_path(const std::string& tsv) {
-  return recording_stem(tsv) + ".gaps.tsv";
-}
-
-// The gaps in the gaps file, by their beginning. The last gaps may be missing, because the recorder
-// was killed.
-std::vector<Gap> listed_gaps(const std::string& tsv) {
-  std::istringstream file(text_beside(gaps_path(tsv)));
-  std::string line;
-  std::getline(file, line);
-  std::vector<Gap> gaps;
-  for (Gap gap; file >> gap.start_ns >> gap.end_ns >> gap.ticks >> line;) {
-    for (const MissCause cause : kCauses) {
-      if (line == name_of(cause) && gap.start_ns < gap.end_ns) {
-        gap.cause = cause;
-        gaps.push_back(gap);
-      }
-    }
-  }
-  std::stable_sort(gaps.begin(), gaps.end(),
-                   [](const Gap& a, const Gap& b) { return a.start_ns < b.start_ns; });
-  return gaps;
-}
-
-// Finds the ticks that are neither a row nor in a listed gap, from the times of the rows.
-class UnlistedGaps {
- public:
-  // `listed`: by their beginning; must outlive this.
-  UnlistedGaps(const std::vector<Gap>& listed, std::uint64_t interval_ns)
-      : listed_(listed), interval_ns_(interval_ns) {}
-
-  void add_row(std::uint64_t time_ns) {
-    const std::uint64_t tick = time_ns / interval_ns_;
-    if (!begun_) {
-      begun_ = true;
-      next_ = listed_.empty() ? tick : std::min(tick, listed_.front().start_ns / interval_ns_);
-    }
-    while (next_ < tick) {
-      while (at_ < listed_.size() && listed_[at_].end_ns / interval_ns_ <= next_) ++at_;
-      if (at_ == listed_.size() || listed_[at_].start_ns / interval_ns_ >= tick) {
-        add(tick);
-        break;
-      }
-      add(listed_[at_].start_ns / interval_ns_);
-      next_ = listed_[at_].end_ns / interval_ns_;
-    }
-    next_ = std::max(next_, tick + 1);
-  }
-  [[nodiscard]] const std::vector<Gap>& found() const { return found_; }
-
- private:
-  // The ticks from next_ to before `end`.
-  void add(std::uint64_t end) {
-    if (end <= next_) return;
-    found_.push_back({next_ * interval_ns_, end * interval_ns_, end - next_, MissCause::late});
-  }
-
-  const std::vector<Gap>& listed_;
-  const std::uint64_t interval_ns_;
-  std::size_t at_ = 0;      // the first listed gap that may have ticks from next_ on
-  std::uint64_t next_ = 0;  // the tick after the last row or gap
-  bool begun_ = false;
-  std::vector<Gap> found_;
-};
-
-// Appends gaps to the gaps file, or makes one. A gap that was half written is cut off before. Does
-// nothing if the file is a link or belongs to somebody else: the ticks are counted all the same.
-Result<void> list_gaps(const std::vector<Gap>& gaps, const std::string& tsv) {
-  const std::string path = gaps_path(tsv);
-  const std::string there = text_beside(path);
-  const std::size_t whole = there.rfind('\n') + 1;  // 0 if there is no line
-  std::string lines;
-  if (whole == 0) lines = kGapsHeader;
-  for (const Gap& gap : gaps) {
-    lines += gap_line(gap);
-  }
-  if (lines.empty()) {
+  if (*ours) {
     return {};
   }
-  if (Result<AppendFile> made = AppendFile::create(path)) {
-    const int error = made->append(lines);
-    return error == 0 ? Result<void>() : system_error("cannot write " + path, error);
-  }
-  Result<FileDescriptor> own = AppendFile::open_own(path);
-  if (!own) {
-    return {};
-  }
-  Result<AppendFile> file = AppendFile::resume(*std::move(own), path, whole);
-  if (!file) {
-    return file.error();
-  }
-  const int error = file->append(lines);
-  return error == 0 ? Result<void>() : system_error("cannot write " + path, error);
-}
-
-// The metadata of the recording; null if there are none.
-nlohmann::json metadata_of(const std::string& tsv) {
-  const std::string text = text_beside(metadata_path(tsv));
-  return text.empty() ? nlohmann::json() : parse_object(text);
-}
-
-// The counts of a recovered recording, as far as the files tell them. The others are erased.
-void count_anew(const Contents& contents, const std::vector<Gap>& gaps, nlohmann::json& stats) {
-  std::map<MissCause, std::uint64_t> missed;
-  for (const Gap& gap : gaps) {
-    missed[gap.cause] += gap.ticks;
-  }
-  // Rows that were lost with a file that somebody removed are in no gap.
-  missed.try_emplace(MissCause::sink_error, number_of(stats, "missed_sink_error"));
-  if (number_of(stats, "missed_late") != missed[MissCause::late]) {
-    for (const char* why : {"late_waited", "late_sample", "late_stolen", "late_page_fault"}) {
-      stats.erase(why);
-    }
-  }
-  std::uint64_t due = contents.rows;
-  for (const MissCause cause : kCauses) {
-    stats["missed_" + std::string(name_of(cause))] = missed[cause];
-    due += missed[cause];
-  }
-  stats["ticks_due"] = due;
-  stats["rows_written"] = contents.rows;
-  const std::uint64_t captured = contents.rows + missed[MissCause::sink_error];
-  if (number_of(stats, "rows_captured") != captured) {
-    for (const StatsMember& figure : kStatsMembers) {
-      if (figure.of_rows) stats.erase(figure.name);
-    }
-  }
-  stats["rows_captured"] = captured;
-  stats["duration_ns"] = contents.last_ns;
-}
-
-// Marks the recording as recovered, with counts taken from the files. Ticks between the first row
-// or gap and the last row that are neither a row nor in a gap become gaps, as late: the recorder
-// was killed before it could list them.
-Result<void> mark_recovered(const OpenedRing& left, const std::string& tsv) {
-  nlohmann::json metadata = metadata_of(tsv);
-  if (!metadata.is_object()) {
-    metadata = *left.description.recording;
-  }
-  std::vector<Gap> gaps = listed_gaps(tsv);
-  UnlistedGaps unlisted(gaps, std::max<std::uint64_t>(1, number_of(metadata, "interval_ns")));
-  const Result<Contents> contents =
-      contents_of(tsv, [&](std::uint64_t time_ns) { unlisted.add_row(time_ns); });
-  if (!contents) {
-    return contents.error();
-  }
-  const std::vector<Gap> found = unlisted.found();
-  if (Result<void> listed = list_gaps(found, tsv); !listed) {
-    return listed;
-  }
-  gaps.insert(gaps.end(), found.begin(), found.end());
-  nlohmann::json& stats = metadata["stats"];
-  if (!stats.is_object()) {
-    stats = nlohmann::json::object();
-  }
-  count_anew(*contents, gaps, stats);
-  std::error_code unknown;
-  if (const auto bytes = std::filesystem::file_size(tsv, unknown); !unknown) {
-    stats["bytes_written"] = bytes;
-  }
-  std::stable_sort(gaps.begin(), gaps.end(),
-                   [](const Gap& a, const Gap& b) { return a.ticks > b.ticks; });
-  gaps.resize(std::min(gaps.size(), kMaxLongestGaps));
-  nlohmann::json& longest = metadata["longest_gaps"] = nlohmann::json::array();
-  for (const Gap& gap : gaps) {
-    longest.push_back(describe_gap(gap));
-  }
-  if (member(metadata, "part").is_object()) {
-    metadata["part"].erase("next");
-  }
-  metadata["state"] = "recovered";
-  return replace_file(metadata_path(tsv), json_text(metadata, 1) + '\n');
+  return Error{Code::failed_precondition,
+               "cannot recover into " + path + ": its last " + std::to_string(end.old_bytes()) +
+                   " bytes are not rows of the ring: another program has written them; the file "
+                   "was not changed; choose another file with --output",
+               0};
 }
 
 // Whether the recorder had begun, or was just beginning, `tsv` as the part after the accepted one.
@@ -430,64 +257,123 @@ bool is_part_after(const OpenedRing& left, const std::string& tsv, const std::st
          member(metadata, "start_unix_ns") == member(*left.description.recording, "start_unix_ns");
 }
 
-// Removes the next part if the recorder was killed just after it had begun it. The rows of this
-// part are in the ring, too.
-void remove_part_after(const OpenedRing& left, std::uint64_t number, const std::string& accepted) {
-  for (std::string tsv;
-       std::filesystem::exists(tsv = part_path(left.description.output, ++number));) {
-    if (is_part_after(left, tsv, accepted)) {
-      const std::string stem = recording_stem(tsv);
-      ::unlink(tsv.c_str());
-      ::unlink((stem + ".gaps.tsv").c_str());
-      ::unlink((stem + ".meta.json").c_str());
-      return;
+// The next part, if the recorder was killed just after it had begun it; empty if there is none. Its
+// rows are in the ring, too. Errors: those of reading; failed_precondition if they are not.
+Result<std::string> part_after(const OpenedRing& left, const std::string& accepted) {
+  std::string tsv;
+  for (std::uint64_t number = left.rows.accepted.file() + 1;
+       std::filesystem::exists(tsv = part_path(left.description.output, number)); ++number) {
+    if (!is_part_after(left, tsv, accepted)) {
+      continue;
     }
+    Result<TextFile> file = TextFile::open_regular(tsv);
+    if (!file) {
+      return file.error();
+    }
+    const auto read = [&](std::size_t bytes) -> Result<std::string> {
+      std::string text(bytes, '\0');
+      const Result<std::size_t> size = file->read(text.data(), bytes);
+      if (!size) return size.error();
+      text.resize(*size);
+      return text;
+    };
+    const std::string header = header_of(left.description);
+    const Result<std::string> begin = read(header.size());
+    if (!begin) {
+      return begin.error();
+    }
+    if (!header.starts_with(*begin)) {
+      continue;
+    }
+    const Result<bool> ours = begins_rows(left, read);
+    if (!ours) {
+      return ours.error();
+    }
+    if (!*ours) {
+      return Error{Code::failed_precondition,
+                   tsv +
+                       " has rows that are not in the ring; nothing was changed; recover the "
+                       "ring into another file with --output",
+                   0};
+    }
+    return tsv;
   }
+  return std::string();
 }
 
-Result<Recovery> recover_into_recording(const OpenedRing& left) {
-  const OutputPosition accepted(left.ring->header().accepted.load(std::memory_order_acquire));
-  const std::string output = part_path(left.description.output, accepted.file());
+// The part of the recording that the recorder wrote last, checked. Nothing has changed yet.
+struct LastPart {
+  std::string path;
+  FileEnd end;
+  std::string part_after;  // part_after()
+};
+
+Result<LastPart> check_recording(const OpenedRing& left) {
+  const OutputPosition accepted = left.rows.accepted;
+  const std::string path = part_path(left.description.output, accepted.file());
   const auto choose_another = [](Error error) {
     error.message += "; choose another file with --output";
     return error;
   };
-  Result<FileDescriptor> recording = AppendFile::open_own(output);
-  struct stat status {};
-  if (!recording || ::fstat(recording->get(), &status) != 0) {
-    return choose_another(recording ? system_error("cannot continue " + output, errno)
-                                    : recording.error());
+  Result<FileDescriptor> recording = FileEnd::open_own(path);
+  if (!recording) {
+    return choose_another(recording.error());
   }
   if (Result<void> ours =
-          check_header(*recording, output, header_of(left.description), accepted.bytes());
+          check_header(*recording, path, header_of(left.description), accepted.bytes());
       !ours) {
     return ours.error();
   }
+  Result<FileEnd> end = FileEnd::from(*std::move(recording), path, accepted.bytes());
+  if (!end) {
+    return choose_another(end.error());
+  }
+  if (Result<void> ours = check_end(left, *end, path); !ours) {
+    return ours.error();
+  }
+  Result<std::string> after = part_after(left, path);
+  if (!after) {
+    return after.error();
+  }
+  return LastPart{path, *std::move(end), *std::move(after)};
+}
+
+// The ring holds every row until all of them are on the disk. So a recovery that is killed at any
+// instant can be done again.
+Result<Recovery> recover_into_recording(const OpenedRing& left) {
+  Result<LastPart> last = check_recording(left);
+  if (!last) {
+    return last.error();
+  }
   std::optional<FrameCompressor> compressor;
-  if (is_compressed_name(output)) {
+  if (is_compressed_name(last->path)) {
     Result<FrameCompressor> made = FrameCompressor::make(longest_append(left));
     if (!made) {
       return made.error();
     }
     compressor.emplace(*std::move(made));
   }
-  Result<AppendFile> file = AppendFile::resume(*std::move(recording), output, accepted.bytes());
-  if (!file) {
-    return choose_another(file.error());
-  }
   const auto append = [&](std::string_view text) {
     const std::string_view bytes = compressor ? compressor->compress(text) : text;
-    return bytes.empty() && !text.empty() ? ENOMEM : file->append(bytes);
+    return bytes.empty() && !text.empty() ? ENOMEM : last->end.append(bytes);
   };
-  Result<std::uint64_t> rows = append_rows(left, append, output);
+  Result<std::uint64_t> rows = append_rows(left, append, last->path);
   if (!rows) {
     return rows.error();
   }
-  remove_part_after(left, accepted.file(), output);
-  if (Result<void> marked = mark_recovered(left, output); !marked) {
+  if (Result<void> finished = last->end.finish(); !finished) {
+    return finished.error();
+  }
+  if (!last->part_after.empty()) {
+    const std::string stem = recording_stem(last->part_after);
+    ::unlink(last->part_after.c_str());
+    ::unlink((stem + ".gaps.tsv").c_str());
+    ::unlink((stem + ".meta.json").c_str());
+  }
+  if (Result<void> marked = mark_recovered(last->path, *left.description.recording); !marked) {
     return marked.error();
   }
-  return Recovery{output, *rows, static_cast<std::uint64_t>(status.st_size) - accepted.bytes()};
+  return Recovery{last->path, *rows, last->end.old_bytes()};
 }
 
 Result<Recovery> recover_into_new(const OpenedRing& left, const std::string& output) {
@@ -508,7 +394,10 @@ Result<Recovery> recover_into_new(const OpenedRing& left, const std::string& out
   if (!rows) {
     return rows.error();
   }
-  if (Result<void> marked = mark_recovered(left, output); !marked) {
+  if (Result<void> synced = sync_path(output); !synced) {
+    return synced.error();
+  }
+  if (Result<void> marked = mark_recovered(output, *left.description.recording); !marked) {
     return marked.error();
   }
   return Recovery{output, *rows, 0};
@@ -529,9 +418,15 @@ Result<Recovery> recover_ring(const std::string& ring_path,
   }
   Result<Recovery> recovery =
       output ? recover_into_new(*left, *output) : recover_into_recording(*left);
-  if (recovery) {
-    left->ring->remove_file();
+  if (!recovery) {
+    return recovery;
   }
+  // The names of new files must be on the disk, too, before the ring goes.
+  const auto folder = std::filesystem::absolute(recovery->output).parent_path();
+  if (Result<void> synced = sync_path(folder / "."); !synced) {  // the folder may be a link
+    return synced.error();
+  }
+  left->ring->remove_file();
   return recovery;
 }
 

@@ -35,8 +35,10 @@ bool Ring::try_take_free(Slot* slot) noexcept {
   held_[index].sequence = next_sequence_;
   // `rows` first, and each store with release: a reader that sees the new `sequence` or the new
   // `output_begin` does not see the old `rows`.
-  header.rows.store(0, std::memory_order_release);
+  header.rows.store(SlotHeader::kNoRows, std::memory_order_release);
   header.output_begin.store(SlotHeader::kNotBegun, std::memory_order_release);
+  header.output_begin_check.store(ring_check(SlotHeader::kNotBegun, next_sequence_),
+                                  std::memory_order_release);
   // An exchange, because it also acquires: no store to the rows may come before the new `sequence`.
   // A live view sees by this number that what it copied is being replaced (peek_rows).
   header.sequence.exchange(next_sequence_++, std::memory_order_acq_rel);
@@ -50,12 +52,14 @@ void Ring::put_row(const Slot& slot, std::size_t i, const std::uint64_t* words) 
     // exchange in try_take_free() orders it after the slot's new `sequence`.
     std::atomic_ref(row[word]).store(words[word], std::memory_order_relaxed);
   }
-  headers_[slot.index].rows.store(i + 1, std::memory_order_release);  // invariant 4
+  headers_[slot.index].rows.store(SlotHeader::rows_word(held_[slot.index].sequence, i + 1),
+                                  std::memory_order_release);  // invariant 4
 }
 
 void Ring::hand_over(const Slot& slot) noexcept {
   // Relaxed: the collector stored it itself.
-  hand_over(slot, headers_[slot.index].rows.load(std::memory_order_relaxed));
+  hand_over(slot,
+            headers_[slot.index].rows.load(std::memory_order_relaxed) & SlotHeader::kCountMask);
 }
 
 void Ring::hand_over(const Slot& slot, std::size_t rows) noexcept {
@@ -80,19 +84,27 @@ bool Ring::is_intact(const Slot& slot) const noexcept {
   const SlotHeader& header = headers_[slot.index];
   const Held& held = held_[slot.index];
   return header.sequence.load(std::memory_order_relaxed) == held.sequence &&
-         header.rows.load(std::memory_order_relaxed) == held.rows;
+         header.rows.load(std::memory_order_relaxed) ==
+             SlotHeader::rows_word(held.sequence, held.rows);
 }
 
 void Ring::begin_output(const Slot& slot, OutputPosition position) noexcept {
-  headers_[slot.index].output_begin.store(position.word(), std::memory_order_release);
+  SlotHeader& header = headers_[slot.index];
+  header.output_begin.store(position.word(), std::memory_order_release);
+  header.output_begin_check.store(ring_check(position.word(), held_[slot.index].sequence),
+                                  std::memory_order_release);
 }
 
 void Ring::accept_output(OutputPosition position) noexcept {
-  memory_->header().accepted.store(position.word(), std::memory_order_release);
+  for (RingHeader::Accepted& copy : memory_->header().accepted) {
+    copy.position.store(position.word(), std::memory_order_release);
+    copy.check.store(ring_check(position.word(), RingHeader::Accepted::kPurpose),
+                     std::memory_order_release);
+  }
 }
 
 void Ring::forget_rows(const Slot& slot) noexcept {
-  headers_[slot.index].rows.store(0, std::memory_order_release);
+  headers_[slot.index].rows.store(SlotHeader::kNoRows, std::memory_order_release);
 }
 
 void Ring::give_back(const Slot& slot) noexcept {

@@ -24,9 +24,9 @@ namespace kymo {
 //  3. Both queues have one producer and one consumer. The release of a push and the acquire of the
 //     pop order the rows and the header that were written before.
 //  4. The words of a row are stored as relaxed atomics, because a live view (peek_rows) may load
-//     them at the same time. In a slot's header, `rows` is stored with release after each row. A
-//     thread that loads it with acquire sees that many whole rows, also in another process that
-//     maps the memory.
+//     them at the same time. In a slot's header, `rows` and its check are one word, which is stored
+//     with release after each row. A thread that loads it with acquire sees that many whole rows,
+//     also in another process that maps the memory.
 //  5. `sequence` numbers the uses of the slots 1, 2, 3, ... in the order of their rows; 0 is a slot
 //     that was never used. A slot has its number from the moment when the collector takes it.
 //  6. Fields that different threads write are on different cache lines. Of a queue, the producer

@@ -20,6 +20,9 @@ bool is_column_name(const std::string& name) {
 Result<RingDescription> describe(const RingMemory& ring, const std::string& path) {
   const Error damaged{Code::invalid_argument,
                       path + " is not a ring that can be read: its description is damaged", 0};
+  if (ring.header().description_check != ring_check(ring.description())) {
+    return damaged;
+  }
   const nlohmann::json json = parse_object(ring.description());
   if (!member(json, "recording").is_object() || !member(json, "output").is_string()) {
     return damaged;

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -42,6 +43,10 @@ std::size_t total_bytes(const RingMemory::Shape& shape, std::size_t description_
   return bytes;
 }
 
+std::string_view fixed_part(const RingHeader& header) {
+  return {reinterpret_cast<const char*>(&header), kFixedRingBytes};
+}
+
 std::string shape_text(const RingMemory::Shape& shape) {
   return "a ring of " + std::to_string(shape.slots) + " slots x " +
          std::to_string(shape.rows_per_slot) + " rows x " + std::to_string(shape.stride - 1) +
@@ -68,6 +73,16 @@ Error exists(const std::string& path, const FileDescriptor& there) {
 }
 
 }  // namespace
+
+std::uint64_t ring_check(std::string_view bytes) {
+  std::uint64_t check = 0;
+  for (; !bytes.empty(); bytes.remove_prefix(std::min(bytes.size(), sizeof check))) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, bytes.data(), std::min(bytes.size(), sizeof word));
+    check = ring_check(check, word);
+  }
+  return check;
+}
 
 Result<std::unique_ptr<RingMemory>> RingMemory::create_private(const Shape& shape) {
   const std::size_t bytes = total_bytes(shape, 0);
@@ -150,10 +165,12 @@ Result<RingFile> RingFile::open(const std::string& path) {
   }
   if (header.format_version != kRingFormatVersion) {
     return foreign("its format_version is " + std::to_string(header.format_version) +
-                   ", this program reads " + std::to_string(kRingFormatVersion));
+                   ", this program reads " + std::to_string(kRingFormatVersion) +
+                   "; recover it with the version that wrote it");
   }
   const RingMemory::Shape shape{header.slots, header.rows_per_slot, header.stride};
-  if (shape.stride < 1 || header.description_bytes > bytes ||
+  if (header.fixed_check != ring_check(fixed_part(header)) || shape.stride < 1 ||
+      shape.rows_per_slot > SlotHeader::kCountMask || header.description_bytes > bytes ||
       header.slots_offset != slots_offset(header.description_bytes) ||
       header.total_bytes != total_bytes(shape, header.description_bytes)) {
     return foreign("its header contradicts itself");
@@ -262,9 +279,15 @@ void RingMemory::format(const Shape& shape, std::string_view description) {
   if (!description.empty()) {
     std::memcpy(static_cast<void*>(header + 1), description.data(), description.size());
   }
+  header->description_check = ring_check(description);
   for (std::size_t i = 0; i < shape.slots; ++i) {
     new (slot_headers() + i) SlotHeader;
   }
+  // The check is of a complete ring, and the magic is stored last.
+  RingHeader complete;
+  std::memcpy(static_cast<void*>(&complete), memory_, kFixedRingBytes);
+  complete.magic = kRingMagic;
+  header->fixed_check = ring_check(fixed_part(complete));
   header->magic = kRingMagic;
 }
 

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
+#include "kymo/result.h"
 #include "kymo/sink.h"
 #include "sampling/ring/ring_memory.h"
 
@@ -14,9 +16,17 @@ struct LeftSlot {
   Rows rows;
 };
 
-// The slots whose rows the output lacks, in a ring that a killed recorder left behind. They are in
-// the order of their rows (invariant 5 of sampling/ring/ring.h). The rows point into `memory`.
-std::vector<LeftSlot> left_slots(const RingMemory& memory);
+// What a killed recorder left behind: the position before which the output is complete, and the
+// slots whose rows it lacks, in the order of their rows (invariant 5 of sampling/ring/ring.h). The
+// rows point into the ring.
+struct LeftRows {
+  OutputPosition accepted;
+  std::vector<LeftSlot> slots;
+};
+
+// Reads what is left in a ring. Errors: invalid_argument if a word of the headers is damaged, so that
+// it is not known which rows are left; the message names `path`.
+Result<LeftRows> left_rows(const RingMemory& memory, const std::string& path);
 
 // The newest committed rows of a ring, oldest first, one after the other (`stride` words each), at
 // most `most` rows. Rows that the output has accepted are included, as long as their slots were not

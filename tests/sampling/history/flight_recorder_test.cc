@@ -166,6 +166,24 @@ TEST_F(FlightRecorderTest, TheOldestSnapshotsMakeRoom) {
   EXPECT_TRUE(std::filesystem::exists(options_.directory + "/notes.tsv"));
 }
 
+// Before the fix, they outlived all others, because their names sort as the newest.
+TEST_F(FlightRecorderTest, SnapshotsOfAClockThatWasAheadAreTheFirstToMakeRoom) {
+  options_.rules = {"steps > 0"};
+  options_.max_snapshots = 3;
+  FlightRecorder recorder(options_);
+  ASSERT_TRUE(recorder.open(info_));
+  std::filesystem::create_directory(options_.directory);
+  const std::string ahead = options_.directory + "/snapshot-29990101T000000Z-1-000001.tsv";
+  std::ofstream{ahead};
+  for (std::uint64_t peak = 500; peak < 2000; peak += 500) {
+    play(recorder, peak + 400, peak);
+    await(peak / 500);
+  }
+  ASSERT_EQ(paths_.size(), 3U);
+  EXPECT_FALSE(std::filesystem::exists(ahead));
+  for (const std::string& path : paths_) EXPECT_TRUE(std::filesystem::exists(path));
+}
+
 // Before the fix, the newest snapshots removed the files of those that were being written: these
 // failed, and left metadata and gaps without rows.
 TEST_F(FlightRecorderTest, OfAStormTheFirstSnapshotsAreKeptAndNoneIsRemovedWhileItIsWritten) {

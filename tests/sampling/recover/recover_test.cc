@@ -510,7 +510,7 @@ TEST_F(RecoverTest, RefusesATruncatedRingAndOneOfAnotherVersion) {
   file.seekp(8);
   file.write(reinterpret_cast<const char*>(&newer), sizeof newer);
   file.flush();
-  EXPECT_NE(refusal().find("format_version is 99, this program reads 1"), std::string::npos);
+  EXPECT_NE(refusal().find("format_version is 99, this program reads 2"), std::string::npos);
   file.seekp(8);
   file.write(reinterpret_cast<const char*>(&kRingFormatVersion), sizeof newer);
   file.close();

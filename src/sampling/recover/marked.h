@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "kymo/result.h"
+
+namespace kymo {
+
+// The contents of the whole file: the number of rows, and the time of the last.
+struct Contents {
+  std::uint64_t rows = 0;
+  std::uint64_t last_ns = 0;
+};
+// `take` is called with the time of each row. Errors: those of reading.
+Result<Contents> contents_of(const std::string& tsv,
+                             const std::function<void(std::uint64_t)>& take = nullptr);
+
+// The metadata of the recording; null if there are none.
+nlohmann::json metadata_of(const std::string& tsv);
+
+// Marks the recording as recovered, with counts taken from the files. Ticks between the first row
+// or gap and the last row that are neither a row nor in a gap become gaps, as late: the recorder
+// was killed before it could list them. `recording`: how the ring describes it, for a recording
+// without metadata. The gaps and the metadata are on the disk afterwards.
+Result<void> mark_recovered(const std::string& tsv, const nlohmann::json& recording);
+
+}  // namespace kymo
