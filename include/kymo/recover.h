@@ -16,8 +16,8 @@ namespace kymo {
 struct Recovery {
   std::string output;      // the recording that now holds the rows
   std::uint64_t rows = 0;  // rows taken from the ring
-  // At the end of the output. The recorder was killed while it wrote them, so the ring has their rows,
-  // too. They were written again.
+  // At the end of the output. The recorder was killed while it wrote them, so the ring has their
+  // rows, too. They were written again.
   std::uint64_t cut_bytes = 0;
 };
 

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <memory>
+#include <string>
 
 #include "probe/process.h"
 #include "programs.h"
@@ -29,6 +30,29 @@ TEST(ClientTest, ItsThreadsCanBeEnded) {
   }
   client::end_threads();
   EXPECT_EQ(probe::threads_of(getpid()).size(), before);
+}
+
+// Before the fix, the job ran "sleep 1" and was listed with a name that no command could name.
+TEST(ClientTest, ANulInANameOrACommandIsRefused) {
+  using std::string_literals::operator""s;
+  KYMO_NEEDS_CRIU();
+  Kymod kymod;
+  kymod.start();
+  Result<client::Client> client = client::Client::connect(kymod.socket());
+  ASSERT_TRUE(client.ok()) << client.error().message;
+  v1::RunRequest run;
+  run.set_name("work");
+  run.add_command("sleep");
+  run.add_command("1\0000"s);
+  const auto cut = client->run(run);
+  ASSERT_FALSE(cut.ok());
+  EXPECT_EQ(cut.error().code, Code::invalid_argument);
+  EXPECT_NE(cut.error().message.find("command has a NUL byte in it"), std::string::npos)
+      << cut.error().message;
+  run.set_command(1, "1000");
+  run.set_name("work\0other"s);
+  EXPECT_EQ(client->run(run).error().code, Code::invalid_argument);
+  EXPECT_EQ(client->list()->jobs_size(), 0);
 }
 
 // What gRPC answers to a call that comes while its server stops.

@@ -139,12 +139,14 @@ bool Service::drain(std::chrono::steady_clock::time_point until) {
 }
 
 template <class Response, class Work>
-grpc::Status Service::serve(const char* verb, Response* response, Work&& work) {
+grpc::Status Service::serve(const char* verb, const google::protobuf::Message& request,
+                            Response* response, Work&& work) {
   if (!enter())
     return status_of({Code::unavailable, "kymod is stopping: try again when it is back"});
   Result<Response> result = Error{Code::internal, std::string(verb) + ": not done"};
   try {
-    result = work();
+    const Result<void> valid = check_texts(verb, request);
+    result = valid ? work() : valid.error();
   } catch (const std::exception& error) {  // no exception may reach gRPC
     result = Error{Code::internal, std::string(verb) + ": " + error.what()};
   }
@@ -160,14 +162,15 @@ grpc::Status Service::serve(const char* verb, Response* response, Work&& work) {
 
 template <class Response, class Work>
 grpc::Status Service::serve_timed(const char* verb, grpc::ServerContext* context,
-                                  Response* response, Work&& work) {
+                                  const google::protobuf::Message& request, Response* response,
+                                  Work&& work) {
   if (!parts_.config.timing) {
-    return serve(verb, response, [&] { return work(nullptr); });
+    return serve(verb, request, response, [&] { return work(nullptr); });
   }
   // Shared: a request may go on after its answer.
   const auto tree = std::make_shared<ScopeTree>(ScopeName{std::string_view{verb}});
   const EnterScope here(*tree);
-  grpc::Status status = serve(verb, response, [&] { return work(tree); });
+  grpc::Status status = serve(verb, request, response, [&] { return work(tree); });
   if (!status.ok()) tree->fail(status.error_message());
   tree->end();
   if (spans_ != nullptr) spans_->offer(*tree);
@@ -179,27 +182,27 @@ grpc::Status Service::serve_timed(const char* verb, grpc::ServerContext* context
 
 grpc::Status Service::Run(grpc::ServerContext* context, const v1::RunRequest* request,
                           v1::RunResponse* response) {
-  return serve_timed(
-      "run", context, response, [&](const std::shared_ptr<ScopeTree>&) -> Result<v1::RunResponse> {
-        v1::RunRequest asked = *request;
-        if (!asked.bundle().empty()) {
-          Result<std::string> bundle =
-              allowed_path(parts_.config, "start a container of the bundle", asked.bundle());
-          if (!bundle) return bundle.error();
-          asked.set_bundle(*std::move(bundle));
-        }
-        Result<store::Job> job = parts_.jobs.run(parts_.runtimes, asked);
-        if (!job) return job.error();
-        spdlog::info("run: job {} is pid {}", job->name, job->pid);
-        v1::RunResponse out;
-        *out.mutable_job() = parts_.jobs.view(*job);
-        return out;
-      });
+  return serve_timed("run", context, *request, response,
+                     [&](const std::shared_ptr<ScopeTree>&) -> Result<v1::RunResponse> {
+                       v1::RunRequest asked = *request;
+                       if (!asked.bundle().empty()) {
+                         Result<std::string> bundle = allowed_path(
+                             parts_.config, "start a container of the bundle", asked.bundle());
+                         if (!bundle) return bundle.error();
+                         asked.set_bundle(*std::move(bundle));
+                       }
+                       Result<store::Job> job = parts_.jobs.run(parts_.runtimes, asked);
+                       if (!job) return job.error();
+                       spdlog::info("run: job {} is pid {}", job->name, job->pid);
+                       v1::RunResponse out;
+                       *out.mutable_job() = parts_.jobs.view(*job);
+                       return out;
+                     });
 }
 
 grpc::Status Service::Adopt(grpc::ServerContext*, const v1::AdoptRequest* request,
                             v1::RunResponse* response) {
-  return serve("adopt", response, [&]() -> Result<v1::RunResponse> {
+  return serve("adopt", *request, response, [&]() -> Result<v1::RunResponse> {
     const Result<store::Job> job = adopt(parts_, *request);
     if (!job) return job.error();
     spdlog::info("adopt: pid {} is job {}", job->pid, job->name);
@@ -211,69 +214,73 @@ grpc::Status Service::Adopt(grpc::ServerContext*, const v1::AdoptRequest* reques
 
 grpc::Status Service::Dump(grpc::ServerContext* context, const v1::DumpRequest* request,
                            v1::DumpResponse* response) {
-  return serve_timed("dump", context, response, [&](const std::shared_ptr<ScopeTree>& timing) {
-    Result<v1::DumpResponse> out = dump(parts_, *request, timing);
-    if (!out) {
-      add_failure(*context, out.error());
-    } else {
-      spdlog::info("dump: pid {} is in {}", out->pid(), out->directory());
-    }
-    return out;
-  });
+  return serve_timed("dump", context, *request, response,
+                     [&](const std::shared_ptr<ScopeTree>& timing) {
+                       Result<v1::DumpResponse> out = dump(parts_, *request, timing);
+                       if (!out) {
+                         add_failure(*context, out.error());
+                       } else {
+                         spdlog::info("dump: pid {} is in {}", out->pid(), out->directory());
+                       }
+                       return out;
+                     });
 }
 
 grpc::Status Service::Check(grpc::ServerContext*, const v1::CheckRequest* request,
                             v1::CheckResponse* response) {
-  return serve("check", response, [&] { return check_target(parts_, *request); });
+  return serve("check", *request, response, [&] { return check_target(parts_, *request); });
 }
 
 grpc::Status Service::Restore(grpc::ServerContext* context, const v1::RestoreRequest* request,
                               v1::RestoreResponse* response) {
-  return serve_timed("restore", context, response, [&](const std::shared_ptr<ScopeTree>& timing) {
-    const Result<void> may =
-        callers_ == Callers::group ? refuse_for_group(*request) : Result<void>();
-    Result<v1::RestoreResponse> out = may ? restore(parts_, *request, timing) : may.error();
-    if (!out) {
-      add_failure(*context, out.error());
-    } else {
-      spdlog::info("restore: pid {} runs from {}", out->pid(), out->directory());
-    }
-    return out;
-  });
+  return serve_timed(
+      "restore", context, *request, response, [&](const std::shared_ptr<ScopeTree>& timing) {
+        const Result<void> may =
+            callers_ == Callers::group ? refuse_for_group(*request) : Result<void>();
+        Result<v1::RestoreResponse> out = may ? restore(parts_, *request, timing) : may.error();
+        if (!out) {
+          add_failure(*context, out.error());
+        } else {
+          spdlog::info("restore: pid {} runs from {}", out->pid(), out->directory());
+        }
+        return out;
+      });
 }
 
 grpc::Status Service::Cancel(grpc::ServerContext*, const v1::CancelRequest* request,
                              v1::CancelResponse* response) {
-  return serve("cancel", response, [&] { return cancel(parts_, *request); });
+  return serve("cancel", *request, response, [&] { return cancel(parts_, *request); });
 }
 
 grpc::Status Service::Release(grpc::ServerContext*, const v1::ReleaseRequest* request,
                               v1::ReleaseResponse* response) {
-  return serve("release", response, [&] { return release_job(parts_, *request); });
+  return serve("release", *request, response, [&] { return release_job(parts_, *request); });
 }
 
 grpc::Status Service::Freeze(grpc::ServerContext*, const v1::FreezeRequest* request,
                              v1::FreezeResponse* response) {
-  return serve("freeze", response, [&] { return set_frozen(parts_, request->target(), true); });
+  return serve("freeze", *request, response,
+               [&] { return set_frozen(parts_, request->target(), true); });
 }
 
 grpc::Status Service::Unfreeze(grpc::ServerContext*, const v1::FreezeRequest* request,
                                v1::FreezeResponse* response) {
-  return serve("unfreeze", response, [&] { return set_frozen(parts_, request->target(), false); });
+  return serve("unfreeze", *request, response,
+               [&] { return set_frozen(parts_, request->target(), false); });
 }
 
-grpc::Status Service::List(grpc::ServerContext*, const v1::ListRequest*,
+grpc::Status Service::List(grpc::ServerContext*, const v1::ListRequest* request,
                            v1::ListResponse* response) {
-  return serve("list", response, [&]() -> Result<v1::ListResponse> {
+  return serve("list", *request, response, [&]() -> Result<v1::ListResponse> {
     v1::ListResponse out;
     for (const v1::Job& job : parts_.jobs.list()) *out.add_jobs() = job;
     return out;
   });
 }
 
-grpc::Status Service::Health(grpc::ServerContext*, const v1::HealthRequest*,
+grpc::Status Service::Health(grpc::ServerContext*, const v1::HealthRequest* request,
                              v1::HealthResponse* response) {
-  return serve("health", response, [&]() -> Result<v1::HealthResponse> {
+  return serve("health", *request, response, [&]() -> Result<v1::HealthResponse> {
     v1::HealthResponse out;
     out.set_version(KYMO_VERSION);
     out.set_pid(getpid());
@@ -295,8 +302,9 @@ grpc::Status Service::Health(grpc::ServerContext*, const v1::HealthRequest*,
 }
 
 // Gives the token to every caller: callers of the API may do more than users of the page.
-grpc::Status Service::Web(grpc::ServerContext*, const v1::WebRequest*, v1::WebResponse* response) {
-  return serve("web", response, [&]() -> Result<v1::WebResponse> {
+grpc::Status Service::Web(grpc::ServerContext*, const v1::WebRequest* request,
+                          v1::WebResponse* response) {
+  return serve("web", *request, response, [&]() -> Result<v1::WebResponse> {
     v1::WebResponse out;
     out.set_url(http_.url("/"));
     out.set_url_once(http_.url_once("/"));
@@ -306,7 +314,7 @@ grpc::Status Service::Web(grpc::ServerContext*, const v1::WebRequest*, v1::WebRe
 
 grpc::Status Service::Snapshot(grpc::ServerContext*, const v1::SnapshotRequest* request,
                                v1::SnapshotResponse* response) {
-  return serve("snapshot", response, [&]() -> Result<v1::SnapshotResponse> {
+  return serve("snapshot", *request, response, [&]() -> Result<v1::SnapshotResponse> {
     kymo::SnapshotRequest wanted;
     constexpr std::uint64_t kMax = 24 * 3600 * kNanosPerSecond;
     wanted.before = std::chrono::nanoseconds(std::min(request->before_ns(), kMax));
@@ -335,13 +343,16 @@ grpc::Status Service::Snapshot(grpc::ServerContext*, const v1::SnapshotRequest* 
 grpc::Status Service::ControlRecorder(grpc::ServerContext*,
                                       const v1::ControlRecorderRequest* request,
                                       v1::Recorder* response) {
-  return serve("recorder", response, [&] { return control_recorder(parts_, *request, "kymo"); });
+  return serve("recorder", *request, response,
+               [&] { return control_recorder(parts_, *request, "kymo"); });
 }
 
 // Watch does not use serve(), because drain() must not wait for watchers.
 grpc::Status Service::Watch(grpc::ServerContext* context, const v1::WatchRequest* request,
                             grpc::ServerWriter<v1::Progress>* writer) {
   try {
+    const Result<void> valid = check_texts("watch", *request);
+    if (!valid) return status_of(valid.error());
     const Result<void> done = watch(parts_.progress, *request,
                                     {[&](v1::Progress progress) {
                                        make_valid_utf8(progress);
@@ -357,42 +368,45 @@ grpc::Status Service::Watch(grpc::ServerContext* context, const v1::WatchRequest
 
 grpc::Status Service::Checkpoints(grpc::ServerContext*, const v1::CheckpointsRequest* request,
                                   v1::CheckpointsResponse* response) {
-  return serve("checkpoints", response, [&] { return list_checkpoints(parts_, *request); });
+  return serve("checkpoints", *request, response,
+               [&] { return list_checkpoints(parts_, *request); });
 }
 
 grpc::Status Service::History(grpc::ServerContext*, const v1::HistoryRequest* request,
                               v1::HistoryResponse* response) {
-  return serve("history", response, [&] { return history_of(parts_, *request); });
+  return serve("history", *request, response, [&] { return history_of(parts_, *request); });
 }
 
 grpc::Status Service::Inspect(grpc::ServerContext*, const v1::InspectRequest* request,
                               v1::InspectResponse* response) {
-  return serve("inspect", response, [&] { return inspect(parts_, *request); });
+  return serve("inspect", *request, response, [&] { return inspect(parts_, *request); });
 }
 
 grpc::Status Service::ReadCheckpoint(grpc::ServerContext*, const v1::ReadCheckpointRequest* request,
                                      v1::ReadCheckpointResponse* response) {
-  return serve("read checkpoint", response, [&] { return read_checkpoint(parts_, *request); });
+  return serve("read checkpoint", *request, response,
+               [&] { return read_checkpoint(parts_, *request); });
 }
 
 grpc::Status Service::ReadOutput(grpc::ServerContext*, const v1::ReadOutputRequest* request,
                                  v1::ReadOutputResponse* response) {
-  return serve("read output", response, [&] { return read_output(parts_, *request); });
+  return serve("read output", *request, response, [&] { return read_output(parts_, *request); });
 }
 
 grpc::Status Service::Kill(grpc::ServerContext*, const v1::KillRequest* request,
                            v1::KillResponse* response) {
-  return serve("kill", response, [&] { return kill_job(parts_, *request); });
+  return serve("kill", *request, response, [&] { return kill_job(parts_, *request); });
 }
 
 grpc::Status Service::Delete(grpc::ServerContext*, const v1::DeleteRequest* request,
                              v1::DeleteResponse* response) {
-  return serve("delete", response, [&] { return delete_target(parts_, *request); });
+  return serve("delete", *request, response, [&] { return delete_target(parts_, *request); });
 }
 
-grpc::Status Service::Metrics(grpc::ServerContext*, const v1::MetricsRequest*,
+grpc::Status Service::Metrics(grpc::ServerContext*, const v1::MetricsRequest* request,
                               v1::MetricsResponse* response) {
-  return serve("metrics", response, [&] { return read_metrics(parts_.metrics.registry()); });
+  return serve("metrics", *request, response,
+               [&] { return read_metrics(parts_.metrics.registry()); });
 }
 
 }  // namespace kymo::daemon

@@ -86,13 +86,15 @@ class Service final : public v1::Kymo::Service {
   bool drain(std::chrono::steady_clock::time_point until);
 
  private:
-  // Runs one request unless the daemon is stopping.
+  // Runs one request unless the daemon is stopping or the request is not valid (check_texts()).
   template <class Response, class Work>
-  grpc::Status serve(const char* verb, Response* response, Work&& work);
+  grpc::Status serve(const char* verb, const google::protobuf::Message& request, Response* response,
+                     Work&& work);
   // Like serve(), with a timing tree from here to the reply. `work` gets the tree (null if timing
   // is off), and the caller gets it as a trailer.
   template <class Response, class Work>
-  grpc::Status serve_timed(const char* verb, grpc::ServerContext* context, Response* response,
+  grpc::Status serve_timed(const char* verb, grpc::ServerContext* context,
+                           const google::protobuf::Message& request, Response* response,
                            Work&& work);
   bool enter();
   void leave();

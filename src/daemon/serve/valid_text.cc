@@ -36,7 +36,49 @@ void make_messages_valid(Message& message, const Reflection& fields, const Field
   }
 }
 
+// The texts of a field; none if it holds no texts.
+std::vector<std::string> texts_of(const Message& message, const FieldDescriptor* field) {
+  if (field->type() != FieldDescriptor::TYPE_STRING) return {};
+  const Reflection& fields = *message.GetReflection();
+  if (!field->is_repeated()) return {fields.GetString(message, field)};
+  std::vector<std::string> texts;
+  for (int i = 0; i < fields.FieldSize(message, field); ++i) {
+    texts.push_back(fields.GetRepeatedString(message, field, i));
+  }
+  return texts;
+}
+
+// The messages in a field; none if it holds no messages.
+std::vector<const Message*> messages_in(const Message& message, const FieldDescriptor* field) {
+  if (field->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE) return {};
+  const Reflection& fields = *message.GetReflection();
+  if (!field->is_repeated()) return {&fields.GetMessage(message, field)};
+  std::vector<const Message*> messages;
+  for (int i = 0; i < fields.FieldSize(message, field); ++i) {
+    messages.push_back(&fields.GetRepeatedMessage(message, field, i));
+  }
+  return messages;
+}
+
 }  // namespace
+
+// NOLINTNEXTLINE(misc-no-recursion): as deep as kymo.proto
+Result<void> check_texts(std::string_view verb, const Message& request) {
+  std::vector<const FieldDescriptor*> present;
+  request.GetReflection()->ListFields(request, &present);
+  for (const FieldDescriptor* field : present) {
+    for (const std::string& text : texts_of(request, field)) {
+      if (text.find('\0') == std::string::npos) continue;
+      return Error{Code::invalid_argument, "cannot " + std::string(verb) + ": " +
+                                               std::string(field->name()) +
+                                               " has a NUL byte in it; give a text without one"};
+    }
+    for (const Message* inner : messages_in(request, field)) {
+      if (Result<void> valid = check_texts(verb, *inner); !valid) return valid;
+    }
+  }
+  return {};
+}
 
 void make_valid_utf8(Message& message) {  // NOLINT(misc-no-recursion): as deep as kymo.proto
   const Reflection& fields = *message.GetReflection();

@@ -10,8 +10,8 @@
 
 namespace kymo {
 
-// Replaces the end of a file from an offset on. The new end is written over the old one. What is left
-// of the old end is removed only when all of the new end is on the disk. So the file is never
+// Replaces the end of a file from an offset on. The new end is written over the old one. What is
+// left of the old end is removed only when all of the new end is on the disk. So the file is never
 // shorter than both.
 //
 // Threads: one at a time.

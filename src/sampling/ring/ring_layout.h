@@ -15,9 +15,9 @@
 // (little-endian). Values that are fixed at creation are plain. Values that change afterwards are
 // atomic.
 //
-// Each word that recovery relies on can be checked, so that a damaged ring is noticed before anything
-// is changed. A word that changes while rows are recorded is written so that a kill between two
-// stores leaves a valid state.
+// Each word that recovery relies on can be checked, so that a damaged ring is noticed before
+// anything is changed. A word that changes while rows are recorded is written so that a kill
+// between two stores leaves a valid state.
 namespace kymo {
 
 inline constexpr std::array<char, 8> kRingMagic = {'K', 'Y', 'M', 'O', 'R', 'I', 'N', 'G'};
@@ -28,7 +28,7 @@ inline constexpr std::uint64_t ring_check(std::uint64_t a, std::uint64_t b) {
   const std::uint64_t x = (a * 0x9E3779B97F4A7C15U ^ b) * 0xD6E8FEB86659FD93U;
   return x ^ x >> 32U;
 }
-// The check of bytes: ring_check() over their 8-byte words, where the last may be padded with zeros.
+// The check of bytes: ring_check() over their 8-byte words. The last may be padded with zeros.
 std::uint64_t ring_check(std::string_view bytes);
 
 // The position of a recorder in its output: the number of the output file, from 0, and the bytes in

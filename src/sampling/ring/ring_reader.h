@@ -24,8 +24,8 @@ struct LeftRows {
   std::vector<LeftSlot> slots;
 };
 
-// Reads what is left in a ring. Errors: invalid_argument if a word of the headers is damaged, so that
-// it is not known which rows are left; the message names `path`.
+// Reads what is left in a ring. Errors: invalid_argument if a word of the headers is damaged, so
+// that it is not known which rows are left; the message names `path`.
 Result<LeftRows> left_rows(const RingMemory& memory, const std::string& path);
 
 // The newest committed rows of a ring, oldest first, one after the other (`stride` words each), at

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+
 #include "api/kymo/v1/kymo.pb.h"
 
 namespace kymo::daemon {
@@ -17,6 +19,26 @@ TEST(ValidTextTest, BytesThatAreNoTextAreReplacedAtAnyDepth) {
   EXPECT_EQ(response.jobs(0).name(), "b\uFFFDd");
   EXPECT_EQ(response.jobs(0).command(0), "sh");
   EXPECT_EQ(response.jobs(0).command(1), "ä\uFFFD");
+}
+
+// Before the fix, a container was looked for by the part of its name before the NUL, and a command was cut there.
+TEST(ValidTextTest, ANulInATextOfARequestWasAccepted) {
+  using std::string_literals::operator""s;
+  v1::RunRequest run;
+  run.set_name("web");
+  run.add_command("sleep");
+  run.add_command("1000");
+  EXPECT_TRUE(check_texts("run", run));
+  run.add_command("a\0b"s);
+  const Result<void> refused = check_texts("run", run);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::invalid_argument);
+  EXPECT_EQ(refused.error().message,
+            "cannot run: command has a NUL byte in it; give a text without one");
+  v1::FreezeRequest freeze;
+  freeze.mutable_target()->mutable_container()->set_name("web\0other"s);
+  EXPECT_EQ(check_texts("freeze", freeze).error().message,
+            "cannot freeze: name has a NUL byte in it; give a text without one");
 }
 
 }  // namespace
