@@ -23,7 +23,7 @@ refuses() {
   fi
 }
 # in_mounts TEXT COMMAND...: runs the command after shell text whose mounts nobody else sees.
-in_mounts() { unshare --mount --propagation private bash -c "$1"'; shift; "$@"' "$@"; }
+in_mounts() { unshare --mount --propagation private bash -c "$1"'; "$@"' "$@"; }
 
 chmod o+x /root # another user may read the clone
 progress=1
@@ -43,7 +43,7 @@ refuses "no room for the build" 'CRIU and the build need 2GB, and [0-9]+ MB are 
 
 # CRIU is looked for first, since the demo is nothing without it.
 progress=3
-refuses "no network" 'cannot reach.*check the network' unshare --net scripts/demo --configure
+refuses "no network" 'cannot (reach|read) .*(resolv|connect).*check the network' unshare --net scripts/demo --configure
 mkdir -p .deps/bin
 printf '#!/bin/sh\necho "Error (criu/kerndat.c:1): the kernel is too old"\nexit 1\n' >.deps/bin/criu
 chmod +x .deps/bin/criu
