@@ -117,7 +117,7 @@ END
   [ "$status" -eq 0 ]
 }
 
-@test "README's line for CI: *.tsv of a shell also matches the lists of gaps, which are skipped" {
+@test "The line for CI in docs/jobs.md: *.tsv of a shell also matches the lists of gaps, which are skipped" {
   mkdir "$dir/old" "$dir/new"
   for i in 0 1 2 3 4; do
     for side in old new; do
@@ -170,10 +170,10 @@ for side in ("old", "new"):
 END
 }
 
-readme_line() { grep -o "kymo diff --base .* --metric 'tree_cpu_ns total' --fail-on-increase 10% *# .* exit 0" "$BATS_TEST_DIRNAME/../../README.md"; }
+line_of_docs() { grep -o "kymo diff --base .* --metric 'tree_cpu_ns total' --fail-on-increase 10% *# .* exit 0" "$BATS_TEST_DIRNAME/../../docs/jobs.md"; }
 
-@test "README's line for CI exited with 3 for a program that had not changed" {
-  line=$(readme_line)
+@test "The line for CI in docs/jobs.md exited with 3 for a program that had not changed" {
+  line=$(line_of_docs)
   PATH="$(dirname "$kymo"):$PATH"
   cd "$dir"
   unchanged_runs 4
@@ -199,8 +199,8 @@ readme_line() { grep -o "kymo diff --base .* --metric 'tree_cpu_ns total' --fail
   [[ "$output" == *"It takes 6 recordings of each side (here 5 and 5)"* ]]
 }
 
-@test "README's line for CI passed a program that does 1.5 times the work at the same rates" {
-  line=$(readme_line)
+@test "The line for CI in docs/jobs.md passed a program that does 1.5 times the work at the same rates" {
+  line=$(line_of_docs)
   PATH="$(dirname "$kymo"):$PATH"
   cd "$dir"
   unchanged_runs 6 1200 steady

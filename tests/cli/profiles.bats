@@ -186,7 +186,7 @@ load refused.bash
   mkdir "$BATS_TEST_TMPDIR/later" "$BATS_TEST_TMPDIR/damaged"
   cp "$KYMO_PROFILES/profiles.db" "$BATS_TEST_TMPDIR/later/"
   printf '\377' | dd of="$BATS_TEST_TMPDIR/later/profiles.db" bs=1 seek=63 conv=notrunc status=none # changes user_version
-  refused 1 "has format version 255, and this program reads version 2" profiles --directory "$BATS_TEST_TMPDIR/later"
+  refused 1 "has format version 255, and this program reads version 3" profiles --directory "$BATS_TEST_TMPDIR/later"
   head -c 9000 /dev/urandom >"$BATS_TEST_TMPDIR/damaged/profiles.db"
   refused 1 "file is not a database" profiles --directory "$BATS_TEST_TMPDIR/damaged"
   unset KYMO_PROFILES

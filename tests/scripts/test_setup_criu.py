@@ -92,7 +92,7 @@ class SetupCriuTest(unittest.TestCase):
         self.assertEqual(said.returncode, 1)
         self.assertEqual(said.stdout.strip(), "nothing")
         self.assertEqual(said.stderr.count("did not dump and restore a process"), 2)
-        self.assertIn("no CRIU here does that", said.stderr)
+        self.assertIn("no CRIU here dumps and restores a process on this kernel", said.stderr)
 
     # Before the fix, the message said to run scripts/setup, which said to use --criu-fallback.
     def test_without_a_second_criu_it_is_said_where_one_comes_from(self):

@@ -26,7 +26,7 @@ constexpr std::array<TotalRow, 11> kTotals{{
     {"profile_samples_lost", Unit::count,
      "Samples that are missing from the stack profiles that are kept"},
     {"profile_failures", Unit::count, "Failures to take or keep stack profiles (--profiles)"},
-    {"profile_minutes_removed", Unit::count,
+    {"profiles_removed", Unit::count,
      "Minutes of stack profiles that were removed because of --profiles-keep-days or -bytes"},
     {"profile_pulls", Unit::count,
      "Attempts to pull the profiles of a Go program (--profiles-pull)"},
@@ -262,7 +262,7 @@ void Metrics::profiles_failed(std::uint64_t lost) {
 }
 
 void Metrics::profiles_removed(std::uint64_t minutes) {
-  add(Total::profile_minutes_removed, minutes, nullptr);
+  add(Total::profiles_removed, minutes, nullptr);
 }
 
 void Metrics::profiles_pulled(const profiles::PullCounts& counts) {

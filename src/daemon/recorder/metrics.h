@@ -108,7 +108,7 @@ class Metrics {
     profile_samples,
     profile_samples_lost,
     profile_failures,
-    profile_minutes_removed,
+    profiles_removed,
     profile_pulls,
     profile_pulls_failed,
     profile_pulls_timed_out,
