@@ -9,7 +9,7 @@ macro(kymo_find_bpf)
 endmacro()
 
 # kymo_add_bpf(MODULE NAME HEADERS ...): builds NAME.bpf.c of this folder into the module's header FOLDER/NAME.skel.h. So the
-# BPF program goes into the programs. `bpftool gen object` leaves out the debug information: that is a twentieth of the size.
+# BPF program goes into the programs. `bpftool gen object` leaves out the debug information, which is half of it.
 function(kymo_add_bpf module name)
   cmake_parse_arguments(arg "" "" "HEADERS" ${ARGN})
   get_filename_component(folder ${CMAKE_CURRENT_SOURCE_DIR} NAME)

@@ -106,7 +106,7 @@ apt_lists() {
   local -a source
   if ! mapfile -t source < <(debian_source) || [ ${#source[@]} -ne 2 ]; then
     say "this machine has no lists of Debian packages: downloading them"
-    apt --error-on=any update || apt_failed "cannot reach this machine's Debian mirror, so nothing was installed" "check the network and the sources of apt"
+    run_apt --error-on=any update || apt_failed "cannot reach this machine's Debian mirror, so nothing was installed" "check the network and the sources of apt"
     mapfile -t source < <(debian_source)
     [ ${#source[@]} -eq 2 ] || die "found no Debian mirror in this machine's apt sources to take CRIU from"
   fi
@@ -116,7 +116,7 @@ apt_lists() {
   read_suite && return
   if grep -q NO_PUBKEY "$apt_log"; then
     say "updating debian-archive-keyring, because it lacks the key of $suite"
-    apt install debian-archive-keyring && read_suite && return
+    run_apt install debian-archive-keyring && read_suite && return
   fi
   apt_failed "cannot read suite $suite from this machine's Debian mirror" "check the network and the sources of apt"
 }

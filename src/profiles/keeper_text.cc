@@ -7,6 +7,21 @@ namespace kymo::profiles {
 
 using nlohmann::json;
 
+namespace {
+
+// A value of four numbers, from a list of them.
+template <class Value>
+std::optional<Value> four_in(std::string_view text) {
+  const json list = parse_json(text);
+  try {
+    return Value{list.at(0), list.at(1), list.at(2), list.at(3)};
+  } catch (const json::exception&) {
+    return std::nullopt;
+  }
+}
+
+}  // namespace
+
 std::string order_text(const KeeperOrder& order) {
   return json_text(json{{"directory", order.directory},
                         {"rate", order.rate},
@@ -59,12 +74,7 @@ std::string removed_text(const Removed& removed) {
 }
 
 std::optional<Removed> removed_in(std::string_view text) {
-  const json list = parse_json(text);
-  try {
-    return Removed{list.at(0), list.at(1), list.at(2), list.at(3)};
-  } catch (const json::exception&) {
-    return std::nullopt;
-  }
+  return four_in<Removed>(text);
 }
 
 std::string pulled_text(const PullCounts& counts) {
@@ -72,12 +82,7 @@ std::string pulled_text(const PullCounts& counts) {
 }
 
 std::optional<PullCounts> pulled_counts_in(std::string_view text) {
-  const json list = parse_json(text);
-  try {
-    return PullCounts{list.at(0), list.at(1), list.at(2), list.at(3)};
-  } catch (const json::exception&) {
-    return std::nullopt;
-  }
+  return four_in<PullCounts>(text);
 }
 
 std::optional<KeeperOrder> order_in(std::string_view line) {

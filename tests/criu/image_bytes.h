@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "criu/images.h"
+
 namespace kymo::criu {
 
 // Builds an image file by hand, byte by byte, without the code that is tested.
@@ -37,5 +39,13 @@ class ImageBytes {
  private:
   std::vector<std::byte> bytes_;
 };
+
+using Body = std::vector<std::uint8_t>;  // of a message
+using Faults = std::vector<std::string>;
+
+// An image of this kind without messages.
+inline ImageBytes head_of(const ImageKind& kind) {
+  return ImageBytes().word(kind.family).word(kind.magic);
+}
 
 }  // namespace kymo::criu

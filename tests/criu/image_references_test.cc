@@ -12,12 +12,6 @@ namespace kymo::criu {
 namespace {
 
 namespace fs = std::filesystem;
-using Body = std::vector<std::uint8_t>;
-using Faults = std::vector<std::string>;
-
-ImageBytes head_of(const ImageKind& kind) {
-  return ImageBytes().word(kind.family).word(kind.magic);
-}
 
 // Images that are built by hand in protobuf's wire format: process 7 with thread 8 in namespaces of its own, and
 // process 9, which had ended. Process 7 has the program 1, is in the directory 2 and has the files 3 and 4 open.

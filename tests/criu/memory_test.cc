@@ -10,8 +10,6 @@
 namespace kymo::criu {
 namespace {
 
-using Body = std::vector<std::uint8_t>;
-
 // Appends a field in protobuf's wire format: its number and a varint.
 Body& put(Body& body, unsigned field, std::uint64_t value) {
   body.push_back(static_cast<std::uint8_t>(field << 3U));

@@ -14,12 +14,6 @@ namespace kymo::criu {
 namespace {
 
 namespace fs = std::filesystem;
-using Body = std::vector<std::uint8_t>;
-using Faults = std::vector<std::string>;
-
-ImageBytes head_of(const ImageKind& kind) {
-  return ImageBytes().word(kind.family).word(kind.magic);
-}
 
 // Images that are built by hand in protobuf's wire format: process 7 with thread 8, and process 9,
 // which had ended. Three pages of process 7 are in pages-1.img, one is in the parent image.

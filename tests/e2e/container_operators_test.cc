@@ -56,6 +56,19 @@ std::string in_quotes(const std::vector<std::string>& words) {
   return text;
 }
 
+// A container of Docker, and one of podman, that counts and has a path of this machine mounted (PATH:INSIDE).
+void start_with(const Docker& docker, const std::string& volume) {
+  const std::string said = docker.docker("run --detach --name kymo-linked -v " + volume +
+                                         in_quotes(Docker::arguments()));
+  ASSERT_EQ(docker.status("kymo-linked"), "running") << said;
+}
+void start_with(const Kymod& kymod, PodmanContainers& podman, const std::string& volume) {
+  std::vector<std::string> words{"run", "podman", "--name", "kymo-linked", "--", "-v", volume};
+  for (const std::string& word : podman.arguments("kymo-linked")) words.push_back(word);
+  const Outcome ran = kymod.kymo(words);
+  ASSERT_EQ(ran.exit_code, 0) << ran.err;
+}
+
 // Before the fix, each of these containers was dumped and ended, and its restore failed for a reason that was not known.
 void refuse_link_and_dump_without(const Kymod& kymod, const std::string& runtime,
                                   const LinkedVolume& volume, const std::string& root) {
@@ -81,9 +94,7 @@ TEST(ContainerWithALinkTest, OfDockerIsRefusedAndTheContainerRunsOn) {
   KYMO_NEEDS_DOCKER();
   const Docker docker(fs::path(criu_path()).parent_path());
   const LinkedVolume volume;
-  const std::string said = docker.docker("run --detach --name kymo-linked -v " + volume.path() +
-                                         ":/data" + in_quotes(Docker::arguments()));
-  ASSERT_EQ(docker.status("kymo-linked"), "running") << said;
+  ASSERT_NO_FATAL_FAILURE(start_with(docker, volume.path() + ":/data"));
   Kymod kymod;
   kymod.start();
   refuse_link_and_dump_without(kymod, "docker", volume, docker.root_of("kymo-linked"));
@@ -114,11 +125,7 @@ TEST(ContainerWithALinkTest, OfPodmanIsRefusedAndTheContainerRunsOn) {
   const LinkedVolume volume;
   Kymod kymod({"--podman-flags=" + PodmanContainers::flags()});
   kymod.start();
-  std::vector<std::string> words{
-      "run", "podman", "--name", "kymo-linked", "--", "-v", volume.path() + ":/data"};
-  for (const std::string& word : podman.arguments("kymo-linked")) words.push_back(word);
-  const Outcome ran = kymod.kymo(words);
-  ASSERT_EQ(ran.exit_code, 0) << ran.err;
+  ASSERT_NO_FATAL_FAILURE(start_with(kymod, podman, volume.path() + ":/data"));
   refuse_link_and_dump_without(kymod, "podman", volume, podman.root_of("kymo-linked"));
 }
 
@@ -157,9 +164,7 @@ TEST(ContainerWithAReplacedSourceTest, OfDockerIsRefusedAndRunsOn) {
   KYMO_NEEDS_DOCKER();
   const Docker docker(fs::path(criu_path()).parent_path());
   const ReplacedFile file;
-  const std::string said = docker.docker("run --detach --name kymo-linked -v " + file.path() +
-                                         ":/settings" + in_quotes(Docker::arguments()));
-  ASSERT_EQ(docker.status("kymo-linked"), "running") << said;
+  ASSERT_NO_FATAL_FAILURE(start_with(docker, file.path() + ":/settings"));
   Kymod kymod;
   kymod.start();
   refuse_replaced(kymod, "docker", file, docker.root_of("kymo-linked"));
@@ -171,11 +176,7 @@ TEST(ContainerWithAReplacedSourceTest, OfPodmanIsRefusedAndRunsOn) {
   const ReplacedFile file;
   Kymod kymod({"--podman-flags=" + PodmanContainers::flags()});
   kymod.start();
-  std::vector<std::string> words{
-      "run", "podman", "--name", "kymo-linked", "--", "-v", file.path() + ":/settings"};
-  for (const std::string& word : podman.arguments("kymo-linked")) words.push_back(word);
-  const Outcome ran = kymod.kymo(words);
-  ASSERT_EQ(ran.exit_code, 0) << ran.err;
+  ASSERT_NO_FATAL_FAILURE(start_with(kymod, podman, file.path() + ":/settings"));
   refuse_replaced(kymod, "podman", file, podman.root_of("kymo-linked"));
 }
 
