@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""How much it costs to make a dump's images durable (--sync), and to write and compare checksums (--checksums).
+"""How much it costs to make a dump's images durable (--sync), to write and compare checksums (--checksums), and to
+rehearse its restore (--prove).
 
     bench/safe_dumps.py --pairs 10 --mib 256 --criu "$(scripts/setup --criu)" --folder /var/tmp      # a disk, not tmpfs
 
@@ -15,7 +16,8 @@ import sys
 import common
 from dump_overhead import Bench, add_options
 
-WAYS = {"plain": [], "sync": ["--sync"], "checksums": ["--checksums"]}
+WAYS = {"plain": [], "sync": ["--sync"], "checksums": ["--checksums"],
+        "prove": ["--prove"]}
 
 
 class SafeBench(Bench):

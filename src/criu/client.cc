@@ -18,6 +18,7 @@
 #include "criu/held_images.h"
 #include "criu/inherited.h"
 #include "criu/log.h"
+#include "criu/rehearsal.h"
 #include "criu/rpc.pb.h"
 #include "criu/scratch_folder.h"
 #include "criu/streamed.h"
@@ -340,14 +341,20 @@ Result<DumpReply> Client::dump(const DumpRequest& request, const Notified& notif
     if (name != kAllWritten) return {};
     const auto end =
         options.timeout.count() == 0 ? std::chrono::steady_clock::time_point::max() : until;
-    if (Result<void> good = request.held ? check_in_time(request.held, end) : Result<void>();
-        !good || !request.sync) {
-      return good;
-    }
-    return sync_in_time(request.images_dir, end);
+    Result<void> good = request.held ? check_in_time(request.held, end) : Result<void>();
+    if (good && request.sync) good = sync_in_time(request.images_dir, end);
+    return good && request.prove ? request.prove(left_until(end)) : good;
   };
   const std::string images_dir = request.held ? request.held->own_path() : request.images_dir;
   return dump_reply(call_criu(options, call, images_dir, request.work_dir, passed));
+}
+
+Result<void> Client::rehearse(const RehearsalRequest& request) const {
+  const Result<std::vector<FileDescriptor>> inherited = open_inherited(request.options.inherited);
+  if (!inherited) return inherited.error();
+  ClientOptions options = limited(options_, request.time_limit, request.cancel);
+  for (const FileDescriptor& file : *inherited) options.inherited.push_back(file.get());
+  return criu::rehearse(options, request);
 }
 
 Result<RestoreReply> Client::restore(const RestoreRequest& request,

@@ -104,6 +104,9 @@ struct DumpRequest {
   // If set, the images are written into this folder, and are checked before the processes end or run on. If another
   // program has changed them, the dump fails and the processes run on.
   std::shared_ptr<HeldImages> held{};
+  // If set, it is called when all images are written, while the processes stand still. If it returns an
+  // error, the dump fails with it and the processes run on. `left`: until the timeout.
+  std::function<Result<void>(std::chrono::milliseconds left)> prove{};
   const Cancellation* cancel = nullptr;  // ends the dump, as in ClientOptions
 };
 
@@ -115,6 +118,16 @@ struct RestoreRequest {
   std::function<void(const Streamed& so_far)> streamed = nullptr;
   Options options{};
   const Cancellation* cancel = nullptr;  // as in DumpRequest
+};
+
+// A restore that is taken back before anything runs (rehearsal.h).
+struct RehearsalRequest {
+  std::string images_dir;
+  std::string work_dir;  // rehearsal.log goes here
+  Options options{};
+  std::vector<std::string> changed{};       // as Needs::changed
+  std::chrono::milliseconds time_limit{0};  // as in DumpRequest
+  const Cancellation* cancel = nullptr;     // as in DumpRequest
 };
 
 struct DumpReply {
@@ -155,6 +168,7 @@ class Client {
   [[nodiscard]] Result<DumpReply> dump(const DumpRequest& request, const Notified& notified) const;
   [[nodiscard]] Result<RestoreReply> restore(const RestoreRequest& request,
                                              const Notified& notified) const;
+  [[nodiscard]] Result<void> rehearse(const RehearsalRequest& request) const;
 
  private:
   ClientOptions options_;

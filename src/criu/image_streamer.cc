@@ -334,11 +334,12 @@ Result<std::unique_ptr<ImageStreamer>> ImageStreamer::capture(const std::string&
 }
 
 Result<std::unique_ptr<ImageStreamer>> ImageStreamer::serve(const std::string& images_dir,
+                                                            const std::string& socket_dir,
                                                             Moved moved) {
   auto state = std::make_shared<State>();
   state->capturing = false;
   state->moved = std::move(moved);
-  return start(std::move(state), images_dir, images_dir, kServeSocket);
+  return start(std::move(state), images_dir, socket_dir, kServeSocket);
 }
 
 void wait_for_streamer(const std::string& images_dir) {

@@ -28,13 +28,14 @@ class ImageStreamer {
   using Moved = std::function<void(const Streamed& so_far)>;
 
   // Starts a streamer for a dump into the directory (capture), or for a restore from it (serve). It
-  // listens when the function returns: for a dump in `socket_dir`, for a restore in `images_dir`. If `held` is set, it
+  // listens in `socket_dir` when the function returns. If `held` is set, it
   // writes into that folder, which remembers each image.
   static Result<std::unique_ptr<ImageStreamer>> capture(const std::string& images_dir,
                                                         const std::string& socket_dir,
                                                         const Encoding& encoding, Moved moved,
                                                         std::shared_ptr<HeldImages> held = nullptr);
-  static Result<std::unique_ptr<ImageStreamer>> serve(const std::string& images_dir, Moved moved);
+  static Result<std::unique_ptr<ImageStreamer>> serve(const std::string& images_dir,
+                                                      const std::string& socket_dir, Moved moved);
   ~ImageStreamer();
   ImageStreamer(const ImageStreamer&) = delete;
   ImageStreamer& operator=(const ImageStreamer&) = delete;

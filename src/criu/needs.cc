@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <map>
 #include <set>
 #include <span>
@@ -51,6 +52,7 @@ class NeedsReader {
       if (!parse_message(message, entry)) return;
       if (entry.has_reg()) add(entry.reg());
       if (entry.has_isk()) add(entry.isk());
+      if (entry.has_usk()) add(entry.usk());
     });
     // Old versions of CRIU write these two instead.
     for_each_message("reg-files.img", kRegularFilesImage, [&](std::span<const std::byte> message) {
@@ -60,6 +62,7 @@ class NeedsReader {
       if (wire::InetSkEntry socket; parse_message(message, socket)) add(socket);
     });
     read_locks();
+    needs_.changed.assign(changed_.begin(), changed_.end());
     for (auto& [path, file] : files_) needs_.files.push_back(std::move(file));
     return std::move(needs_);
   }
@@ -87,13 +90,24 @@ class NeedsReader {
   }
 
   void add(const wire::RegFileEntry& entry) {
-    if (!entry.name().starts_with('/') || deleted_.contains(entry.id())) return;
+    if (!entry.name().starts_with('/')) return;
+    if (deleted_.contains(entry.id())) return changes_folder_of(entry.name());
     names_[entry.id()] = entry.name();
     NeededFile& file = files_[entry.name()];
     file.path = entry.name();
     if (entry.has_size()) file.size = entry.size();
     file.mode = entry.mode();
     file.build_id = hexadecimal(entry.build_id());
+  }
+
+  void add(const wire::UnixSkEntry& entry) {
+    const std::string name = entry.name().substr(0, entry.name().find('\0'));
+    if (name.empty()) return;  // none, or an abstract one
+    changes_folder_of(name.starts_with('/') ? name : entry.name_dir() + "/" + name);
+  }
+
+  void changes_folder_of(const std::string& path) {
+    if (path.starts_with('/')) changed_.insert(std::filesystem::path(path).parent_path());
   }
 
   // The ids of the files that a process has open, by descriptor.
@@ -125,6 +139,7 @@ class NeedsReader {
       const auto file = files->second.find(lock.fd());
       const auto name = file == files->second.end() ? names_.end() : names_.find(file->second);
       if (name == names_.end()) return;
+      changes_folder_of(name->second);  // else it would wait for the lock of the process that was dumped
       needs_.locks.push_back({name->second, lock.flag() == kFlock, lock.type() == F_WRLCK,
                               static_cast<std::uint64_t>(lock.start()),
                               static_cast<std::uint64_t>(lock.len())});
@@ -152,6 +167,7 @@ class NeedsReader {
   const ImageSet& images_;
   Needs needs_;
   std::set<std::uint32_t> deleted_;             // ids
+  std::set<std::string> changed_;               // folders
   std::map<std::string, NeededFile> files_;     // by path
   std::map<std::uint32_t, std::string> names_;  // of the same files, by id
 };

@@ -40,6 +40,9 @@ struct Needs {
   std::vector<NeededFile> files;         // in the order of their paths
   std::vector<NeededAddress> addresses;  // without network namespaces of their own
   std::vector<NeededLock> locks;
+  // The folders in which a restore makes or removes files: those of unix sockets, of deleted files,
+  // and of files that are locked there. In the order of their paths.
+  std::vector<std::string> changed;
   bool own_mounts = false;   // the processes have a mount namespace; paths are those in it
   bool own_network = false;  // the processes have a network namespace
   // Images that could not be read, one line each.

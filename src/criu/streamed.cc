@@ -131,18 +131,20 @@ Result<DumpReply> streamed_dump(const ClientOptions& options, const DumpRequest&
   command.arguments.insert(command.arguments.end(), {"--tree", std::to_string(request.pid)});
   if (request.leave_running) command.arguments.emplace_back("--leave-running");
   append(arguments_of(request.options), command.arguments);
-  Result<void> synced;
+  Result<void> refused;  // by what is done before the process ends
   command.passed = [&](std::string_view name,
                        std::chrono::steady_clock::time_point until) -> Result<void> {
     if (notified) notified(name);
     if (name != kAllWritten) return {};
     Result<void> written = wait_until_written(**streamer, until, options.cancel);
-    if (written && request.sync) synced = sync_in_time(request.images_dir, until);
-    return written ? synced : written;
+    if (!written) return written;
+    if (request.sync) refused = sync_in_time(request.images_dir, until);
+    if (refused && request.prove) refused = request.prove(left_until(until));
+    return refused;
   };
   const Result<CommandEnd> end = run_command(options, command);
   const Result<Streamed> stream = (*streamer)->finish(patience_after(end.ok()));
-  if (!synced) return Error{synced.error().code, tried + ": " + synced.error().message};
+  if (!refused) return Error{refused.error().code, tried + ": " + refused.error().message};
   if (!end) {
     return streamed_error(tried, stream, end.error(), request.work_dir + "/" + kStreamedDumpLog);
   }
@@ -165,7 +167,7 @@ Result<RestoreReply> streamed_restore(const ClientOptions& options, const Restor
   const auto tree = read_pstree(request.images_dir + "/pstree.img");
   if (!tree) return tree.error();
   Result<std::unique_ptr<ImageStreamer>> streamer =
-      ImageStreamer::serve(request.images_dir, request.streamed);
+      ImageStreamer::serve(request.images_dir, request.images_dir, request.streamed);
   if (!streamer) return streamer.error();
   Command command;
   command.kind = CallKind::restore;

@@ -229,13 +229,13 @@ std::vector<Phase> partition(const std::vector<Cut>& cuts, std::uint64_t began_n
   return phases;
 }
 
-// Cuts the time of a notification out of the phases, as a stretch of its own.
+// Cuts the time of `hook` out of the phases, as a stretch of its own.
 std::vector<Phase> with_hook(const std::vector<Phase>& phases, const Phase& hook) {
   std::vector<Phase> cut;
   for (const Phase& phase : phases) {
     const std::uint64_t begin = std::max(phase.begin_ns, hook.begin_ns);
     const std::uint64_t end = std::min(phase.end_ns, hook.end_ns);
-    if (begin >= end || phase.name == criu::kHooksPhase) {
+    if (begin >= end || phase.name == hook.name) {
       cut.push_back(phase);
       continue;
     }
@@ -253,22 +253,26 @@ std::vector<Phase> with_hook(const std::vector<Phase>& phases, const Phase& hook
     part = phase;
     part.begin_ns = end;
     part.uncertainty_ns = 0;
-    part.evidence = shown(kOurClock, "the notification was answered");
+    part.evidence = shown(kOurClock, hook.name + " ended");
     if (part.end_ns > part.begin_ns) cut.push_back(part);
   }
   return cut;
 }
 
-// The log shows hooks from level 4 on. Notifications show them at every level.
-void add_hooks(const RequestTimes& times, std::vector<Phase>& phases) {
+void add_hook(const RequestTimes& times, const Notification& at, std::string_view name,
+              std::vector<Phase>& phases) {
   const auto since = [&](std::uint64_t at_ns) {
     return std::clamp(at_ns, times.began_ns, times.ended_ns) - times.began_ns;
   };
+  const Phase hook{std::string(name), since(at.at_ns), since(at.answered_ns), 0,
+                   shown("CRIU's notification: ", at.name)};
+  if (hook.end_ns > hook.begin_ns) phases = with_hook(phases, hook);
+}
+
+// The log shows hooks from level 4 on. Notifications show them at every level.
+void add_hooks(const RequestTimes& times, std::vector<Phase>& phases) {
   for (const Notification& notification : times.notifications) {
-    const Phase hook{std::string(criu::kHooksPhase), since(notification.at_ns),
-                     since(notification.answered_ns), 0,
-                     shown("CRIU's notification: ", notification.name)};
-    if (hook.end_ns > hook.begin_ns) phases = with_hook(phases, hook);
+    add_hook(times, notification, criu::kHooksPhase, phases);
   }
 }
 
@@ -330,6 +334,7 @@ std::vector<Phase> phases_of(const RequestTimes& times, const criu::LogPhases& l
   std::vector<Phase> phases = partition(cuts_of(times, log), times.began_ns, times.ended_ns);
   // A log that shows hooks shows them better. The notifications of a container come from its log.
   if (!times.container && time_in(phases, criu::kHooksPhase) == 0) add_hooks(times, phases);
+  add_hook(times, times.rehearsal, kRehearsalPhase, phases);
   limit(phases);
   if (!times.restore && !log.stopped_none) set_frozen(phases);
   return phases;

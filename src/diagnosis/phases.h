@@ -42,6 +42,7 @@ struct RequestTimes {
   std::uint64_t criu_ended_ns = 0;  // for a container: the end of the runtime's command
   std::uint64_t ended_ns = 0;
   std::vector<Notification> notifications;  // by time
+  Notification rehearsal;                   // of the restore, while the processes stood still (--prove)
 };
 
 // Divides the time of a request into phases, by CRIU's log, its notifications and our clock.
@@ -68,6 +69,9 @@ inline constexpr std::string_view kAllButMemoryPhase = "collect, processes and f
 inline constexpr std::string_view kPreparePhase = "prepare";
 // After the last line of CRIU's log, until the runtime of a container has ended.
 inline constexpr std::string_view kRuntimePhase = "container runtime";
+
+// In this phase of a dump kymod rehearses its restore.
+inline constexpr std::string_view kRehearsalPhase = "rehearsal";
 
 // In this phase kymod saves the outcome of a request, with its phases until then.
 inline constexpr std::string_view kSavePhase = "save the record";

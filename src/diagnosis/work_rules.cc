@@ -343,6 +343,19 @@ std::optional<Finding> memory_released(const Known& known) {
                  "afterwards."};
 }
 
+std::optional<Finding> rehearsed(const Known& known) {
+  constexpr double kMinShare = 0.10;
+  const double share = known.share_of_phase(kRehearsalPhase);
+  if (share < kMinShare) return {};
+  return Finding{"rehearsal",
+                 "rehearsal of the restore",
+                 share,
+                 "kymod rehearsed the restore for " + whole_percent(share) + " " +
+                     base_of(known.facts) + ", as --prove asks for.",
+                 "10 % " + base_of(known.facts),
+                 "Without --prove, kymo verify --rehearse can do it when the process has ended."};
+}
+
 std::optional<Finding> page_faults(const Known& known) {
   constexpr double kMinShare = 0.30;
   constexpr double kFaultNs = 3500;  // measured: 3.5 us where memory is at hand
@@ -407,8 +420,8 @@ std::optional<Finding> kernel_probed(const Known& known) {
             "start it with --tmpfs /run)."};
 }
 
-constexpr std::array<Rule, 10> kWorkRules = {
-    host_memory, many_mappings,   scattered_memory, copying,        slow_freeze,
+constexpr std::array<Rule, 11> kWorkRules = {
+    host_memory, many_mappings,   scattered_memory, copying,        slow_freeze,  rehearsed,
     many_things, memory_released, page_faults,      many_processes, kernel_probed};
 
 }  // namespace
@@ -423,6 +436,7 @@ bool needs_shape(const Facts& facts) {
   std::uint64_t worked_ns = 0;
   for (const Phase& phase : facts.phases) {
     const bool of_others = phase.name == criu::kFreezePhase || phase.name == "hooks" ||
+                           phase.name == kRehearsalPhase ||
                            phase.name == "memory: writing pages";
     const bool counts =
         facts.restore ? phase.name == "processes and files" : phase.frozen && !of_others;

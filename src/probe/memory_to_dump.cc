@@ -26,6 +26,11 @@ std::uint64_t bytes_of(std::string_view status, std::string_view line_begin) {
 
 }  // namespace
 
+std::uint64_t available_memory() {
+  const Result<std::string> text = read_file("/proc/meminfo");
+  return text ? bytes_of(*text, "\nMemAvailable:") : 0;
+}
+
 std::uint64_t memory_to_dump(std::span<const std::string_view> statuses) {
   std::uint64_t own = 0;
   std::uint64_t shared = 0;

@@ -22,4 +22,7 @@ std::uint64_t memory_to_dump(pid_t pid, const std::string& root = "/proc");
 // The same from the texts of /proc/PID/status of all processes of the tree.
 std::uint64_t memory_to_dump(std::span<const std::string_view> statuses);
 
+// The memory in bytes that programs can still get without swap (MemAvailable). 0: not known.
+std::uint64_t available_memory();
+
 }  // namespace kymo::probe

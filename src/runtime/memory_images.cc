@@ -22,7 +22,7 @@
 #include "base/patience.h"
 #include "criu/sync_images.h"
 #include "probe/directory_bytes.h"
-#include "probe/proc_file.h"
+#include "probe/memory_to_dump.h"
 #include "runtime/scratch.h"
 
 namespace kymo::runtime {
@@ -66,12 +66,6 @@ std::optional<std::uint64_t> room_in(const std::string& folder) {
   struct statvfs about {};
   if (::statvfs(folder.c_str(), &about) != 0 || about.f_blocks == 0) return std::nullopt;
   return std::uint64_t{about.f_bavail} * about.f_frsize;
-}
-
-std::uint64_t available_memory() {
-  constexpr std::uint64_t kKiB = 1024;
-  const Result<std::string> text = read_file("/proc/meminfo");
-  return text ? probe::value_of(*text, "MemAvailable") * kKiB : 0;
 }
 
 Error no_room(const std::string& where, std::uint64_t bytes, std::uint64_t room) {
@@ -177,7 +171,7 @@ Result<std::string> choose_memory_images(const std::string& name, std::uint64_t 
   const std::uint64_t need = bytes + bytes / 8 + kMore;
   const auto disk = within(kDiskPatience, [images_dir] { return room_in(images_dir); });
   if (disk && *disk && **disk < need) return no_room(images_dir, need, **disk);
-  if (const std::uint64_t memory = available_memory(); memory < 2 * need) {
+  if (const std::uint64_t memory = probe::available_memory(); memory < 2 * need) {
     return no_room("the machine's memory", need, memory / 2);
   }
   std::uint64_t most = 0;

@@ -2,6 +2,7 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -141,6 +142,9 @@ struct DumpSpec {
   std::shared_ptr<criu::HeldImages> held{};
   // A container may have processes that its dump loses (companions.h).
   bool force = false;
+  // If set, it is called with the folder of the images when all are written, while the processes stand
+  // still. If it returns an error, the dump fails with it and they run on. `left`: until the deadline.
+  std::function<Result<void>(const std::string& images_dir, std::chrono::milliseconds left)> prove{};
 };
 
 // What is known of a dump and of a restore. `Stats` are CRIU's statistics.
@@ -194,6 +198,13 @@ struct RestoreSpec {
   // cannot be cancelled.
   const Cancellation* cancel = nullptr;
   std::string container_name{};  // for messages; empty: they have the id
+};
+
+// A restore that is taken back before anything runs.
+struct RehearsalSpec : RestoreSpec {
+  std::vector<std::string> changed{};  // as criu::Needs::changed
+  bool own_mounts = false;             // as criu::Needs::own_mounts
+  std::chrono::milliseconds time_limit{0};  // 0: only that of the runtime
 };
 
 struct RestoreOutcome : Outcome<criu::RestoreStats> {
@@ -256,6 +267,11 @@ class Runtime {
   // touch the images.
   virtual Result<void> settle_dump(const DumpSpec& spec) = 0;
   virtual Result<RestoreOutcome> restore(const RestoreSpec& spec, const Observer& observer) = 0;
+  // Really restores, up to the moment before anything runs, and takes it back. Nothing of it is left, and
+  // whatever runs with the same pids or name is not touched. Only if the table of runtimes says that it can.
+  virtual Result<void> rehearse(const RehearsalSpec& /*spec*/) {
+    return Error{Code::unimplemented, "this runtime cannot rehearse a restore"};
+  }
   // Cleans up after a restore of a container with this spec whose caller was killed. Removes what is left of it,
   // so that the next restore finds nothing in its way. Returns false if the restore still goes on.
   // `began_unix_ns`: when it began.

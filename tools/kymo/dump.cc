@@ -47,7 +47,8 @@ void print_pre_dumps(const v1::DumpResponse& response) {
   print_table(rows);
 }
 
-void print(const v1::DumpResponse& response, bool left_running, bool verbose) {
+void print(const v1::DumpResponse& response, const v1::DumpRequest& request, bool verbose) {
+  const bool left_running = request.leave_running();
   std::cout << "dumped " << subject(response);
   if (!response.job().empty()) std::cout << " (job " << response.job() << ")";
   std::cout << " in " << duration_text(response, verbose) << "; it ";
@@ -61,6 +62,7 @@ void print(const v1::DumpResponse& response, bool left_running, bool verbose) {
   if (verbose && !response.recording().empty()) {
     rows.push_back({"  recording", response.recording()});
   }
+  if (request.prove()) rows.push_back({"  rehearsed", "its restore, before it went on"});
   if (!left_running) rows.push_back({"  to bring it back", "kymo restore " + response.directory()});
   if (!verbose) {
     rows.push_back({"  to see more", "kymo explain " + response.directory() +
@@ -89,7 +91,7 @@ void dump(Context& context, v1::DumpRequest request, const std::string& target, 
   bar.reset();
   show_outcome(
       context, response, timing, failure, target, print_stats,
-      [&](const v1::DumpResponse& done) { print(done, request.leave_running(), context.verbose); });
+      [&](const v1::DumpResponse& done) { print(done, request, context.verbose); });
   if (!response && interrupted) context.exit_code = kInterrupted;
 }
 
@@ -162,6 +164,7 @@ struct DumpFlags {
   bool leave_running = false;
   bool sync = false;
   bool checksums = false;
+  bool prove = false;
   bool print_stats = false;
   bool dry_run = false;
   bool force = false;
@@ -184,6 +187,8 @@ void add_kind(CLI::App& dump_verb, Context& context, const TargetKind& kind) {
   verb->add_flag("--checksums", flags->checksums,
                  "Write checksums of the memory pages, too (of all other images they are always "
                  "written); each restore and kymo verify compare them");
+  verb->add_flag("--prove", flags->prove,
+                 "Rehearse the restore before the process ends; if that fails, the process runs on");
   add_checkpoint_options(*verb, flags->options);
   add_dump_only_options(*verb, flags->options);
   verb->add_flag("--print-stats", flags->print_stats,
@@ -211,6 +216,7 @@ void add_kind(CLI::App& dump_verb, Context& context, const TargetKind& kind) {
     request.set_sync(flags->sync);
     request.set_checksums(flags->checksums);
     request.set_force(flags->force);
+    request.set_prove(flags->prove);
     set_stream(request, *streaming);
     *request.mutable_options() = flags->options;
     if (flags->dry_run) {

@@ -1,11 +1,15 @@
+#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 
 #include "checkpoint_named.h"
+#include "client/client.h"
 #include "confined.h"
+#include "interrupt.h"
 #include "print.h"
+#include "progress.h"
 #include "report/human.h"
 #include "report/verified_checkpoint.h"
 #include "verbs.h"
@@ -76,7 +80,24 @@ std::optional<bool> is_whole(const report::VerifiedCheckpoint& verdict) {
   return verdict.verified.unknown.empty() ? std::optional(true) : std::nullopt;
 }
 
-void print(const std::string& path, const report::VerifiedCheckpoint& verdict) {
+// Not set: none was asked for.
+using Rehearsal = std::optional<Result<v1::RestoreResponse>>;
+
+// kymod does it: a restore needs its rights.
+Rehearsal rehearse(Context& context, const std::string& path) {
+  Result<client::Client> client = client::Client::connect(context.socket);
+  if (!client) return client.error();
+  v1::RestoreRequest request;
+  request.set_directory(std::filesystem::absolute(path).lexically_normal());
+  request.set_rehearse(true);
+  request.set_request_id(new_request_id());
+  const auto bar = show_progress(context, *client, request);
+  const CancelOnInterrupt interrupt(*client, request.request_id());
+  return client->restore(request);
+}
+
+void print(const std::string& path, const report::VerifiedCheckpoint& verdict,
+           const Rehearsal& rehearsal) {
   const std::optional<bool> whole = is_whole(verdict);
   std::cout << report::printable(path) << ": "
             << (!whole   ? "an image may be missing"
@@ -89,10 +110,15 @@ void print(const std::string& path, const report::VerifiedCheckpoint& verdict) {
                   report::with_commas(verdict.verified.pages) + " pages, " +
                   bytes_text(verdict.images.image_bytes()) + " of images"});
   for (std::string& line : covered(verdict)) rows.push_back({"  " + std::move(line)});
+  if (rehearsal && *rehearsal) {
+    rows.push_back({"  rehearsed: restored up to the moment before it runs, and taken back, in " +
+                    report::duration((*rehearsal)->duration_ns())});
+  }
   print_table(rows);
 }
 
-nlohmann::json json_of(const std::string& path, const report::VerifiedCheckpoint& verdict) {
+nlohmann::json json_of(const std::string& path, const report::VerifiedCheckpoint& verdict,
+                       const Rehearsal& rehearsal) {
   nlohmann::json json{{"path", path},
                       {"whole", nullptr},
                       {"faults", verdict.faults},
@@ -110,6 +136,15 @@ nlohmann::json json_of(const std::string& path, const report::VerifiedCheckpoint
     json["archive_compared"] = *verdict.contents.archive_compared;
   }
   if (const std::optional<bool> whole = is_whole(verdict)) json["whole"] = *whole;
+  if (rehearsal) {
+    json["rehearsal"] = {{"restorable", rehearsal->ok()}};
+    if (*rehearsal) {
+      json["rehearsal"]["duration_ns"] = (*rehearsal)->duration_ns();
+      json["rehearsal"]["warnings"] = (*rehearsal)->warnings();
+    } else {
+      json["rehearsal"]["error"] = rehearsal->error().message;
+    }
+  }
   if (const std::optional<criu::Compared>& compared = verdict.verified.compared) {
     json["listed_images"] = compared->images;
     json["checksums"] = {
@@ -118,23 +153,28 @@ nlohmann::json json_of(const std::string& path, const report::VerifiedCheckpoint
   return json;
 }
 
-void verify_path(Context& context, const std::string& path) {
+void verify_path(Context& context, const std::string& path, const Rehearsal& rehearsal) {
   const auto verdict = report::verify_checkpoint(path, report::Depth::contents);
   if (!verdict) return fail(context, verdict.error());
   if (context.quiet) {
     // The exit code says it all.
   } else if (context.json) {
-    print_json(json_of(path, *verdict));
+    print_json(json_of(path, *verdict, rehearsal));
   } else {
-    print(path, *verdict);
+    print(path, *verdict, rehearsal);
   }
   const std::optional<bool> whole = is_whole(*verdict);
   context.exit_code = !whole ? kCannotTell : *whole ? 0 : 1;
 }
 
-void verify(Context& context, const std::string& target) {
+void verify(Context& context, const std::string& target, bool with_rehearsal) {
   const std::string path = checkpoint_named(context, target);
-  look_confined(context, {path}, [&] { verify_path(context, path); });
+  Rehearsal rehearsal;
+  if (with_rehearsal) rehearsal = rehearse(context, path);
+  look_confined(context, {path}, [&] { verify_path(context, path, rehearsal); });
+  if (!rehearsal) return;
+  if (!*rehearsal) return fail(context, rehearsal->error());
+  for (const std::string& warning : (*rehearsal)->warnings()) say(warning);
 }
 
 }  // namespace
@@ -149,9 +189,13 @@ void add_verify(CLI::App& app, Context& context) {
                    "Directory or id of a checkpoint, a job (its last checkpoint), a directory of "
                    "CRIU images, or an archive that podman exported")
       ->required();
+  auto with_rehearsal = std::make_shared<bool>(false);
+  verb->add_flag("--rehearse", *with_rehearsal,
+                 "If it is whole, let kymod restore it up to the moment before anything of it runs, "
+                 "and take that back");
   verb->add_flag("--json", context.json, "Print JSON");
   add_quiet_option(*verb, context);
-  verb->callback([&context, target] { verify(context, *target); });
+  verb->callback([&context, target, with_rehearsal] { verify(context, *target, *with_rehearsal); });
 }
 
 }  // namespace kymo::cli

@@ -20,6 +20,7 @@
 #include "daemon/request/dump_record.h"
 #include "daemon/request/forecast.h"
 #include "daemon/request/publish.h"
+#include "daemon/request/rehearsal.h"
 #include "daemon/request/request.h"
 #include "daemon/request/room.h"
 #include "daemon/request/stream_choice.h"
@@ -146,8 +147,21 @@ runtime::DumpSpec spec_of(const DumpContext& c) {
   return spec;
 }
 
+// Whether its restore can be rehearsed while it stands still.
+Result<void> check_provable(const DumpContext& c) {
+  if (!c.asked.prove()) return {};
+  const Result<void> can = may_rehearse(c.target.kind);
+  if (can && c.asked.options().external().empty()) return {};
+  return Error{can ? Code::invalid_argument : can.error().code,
+               "dump " + c.target.text() + " with --prove: " +
+                   (can ? "the restore needs --external again, with the places of then, which are "
+                          "not known now: dump it without --prove, and use kymo verify --rehearse"
+                        : can.error().message)};
+}
+
 // This runs before anything is made, so a dump that is refused leaves no failed checkpoint behind.
 Result<void> check_dumpable(DumpContext& c) {
+  if (Result<void> provable = check_provable(c); !provable) return provable;
   return c.parts.runtimes.of(c.target.kind).may_dump(spec_of(c));
 }
 
@@ -175,6 +189,11 @@ Result<void> estimate_size(DumpContext& c) {
   c.memory_bytes = probe::memory_to_dump(c.target.process.pid);
   c.disk = disk_of(c.asked_directory.empty() ? c.parts.config.state_dir : c.asked_directory);
   c.progress.expect(c.memory_bytes);
+  if (const Result<void> room =
+          c.asked.prove() ? check_rehearsal_memory(c.memory_bytes) : Result<void>();
+      !room) {
+    return Error{room.error().code, "dump " + c.target.text() + ": " + room.error().message};
+  }
   return look_for_room(c);
 }
 
@@ -357,6 +376,36 @@ Result<void> choose_place(DumpContext& c) {
   return {};
 }
 
+// Rehearses the restore of the images, while the processes stand still.
+Result<void> prove(DumpContext& c, const std::string& images_dir, std::chrono::milliseconds left) {
+  const Scope scope("prove", {.category = "criu"});
+  c.recording.mark("rehearsal");
+  const std::uint64_t from_ns = monotonic_ns();
+  const auto failed = [](const Error& error) {
+    return Error{error.code, "the rehearsal of its restore failed: " + error.message,
+                 error.errno_value};
+  };
+  const Result<ImagesSeen> seen =
+      c.parts.foreign.look_at_images(images_dir, &c.progress.cancellation());
+  if (!seen) return failed(seen.error());
+  runtime::RehearsalSpec spec;
+  spec.images_dir = images_dir;
+  spec.container = c.target.id;
+  spec.container_name = c.target.id.empty() ? "" : c.target.name;
+  spec.bundle = c.target.bundle;
+  spec.options = restore_options({}, entry_of(c, "started"), c.target.kind);
+  spec.criu = c.criu;
+  spec.cancel = &c.progress.cancellation();
+  spec.time_limit = left;
+  const Result<void> rehearsed =
+      rehearse(c.parts, c.target.kind, std::move(spec), *seen, c.memory_bytes);
+  {
+    const std::lock_guard lock(c.times_mutex);
+    c.times.rehearsal = {"all images are written", from_ns, monotonic_ns()};
+  }
+  return rehearsed ? rehearsed : failed(rehearsed.error());
+}
+
 Result<void> call_runtime(DumpContext& c) {
   c.times.container = !c.target.id.empty();
   Result<runtime::Observer> called = c.runtime_called();
@@ -377,8 +426,14 @@ Result<void> call_runtime(DumpContext& c) {
     spdlog::info("pre-dump of {}: {} pages in {}", c.target.text(), round.pages_written,
                  report::duration(round.duration_ns));
   };
+  runtime::DumpSpec planned = spec_of(c);
+  if (c.asked.prove()) {
+    planned.prove = [&c](const std::string& images_dir, std::chrono::milliseconds left) {
+      return prove(c, images_dir, left);
+    };
+  }
   Result<runtime::DumpOutcome> outcome =
-      runtime::in_scratch(spec_of(c), [&](const runtime::DumpSpec& spec) {
+      runtime::in_scratch(planned, [&](const runtime::DumpSpec& spec) {
         return c.parts.runtimes.of(c.target.kind).dump(spec, observer);
       });
   c.progress.finishing();

@@ -223,6 +223,7 @@ void Request::explain(diagnosis::Facts facts, const std::string& images) {
 }
 
 void Request::ended(const Result<void>& result) {
+  if (!counts) return seen.ended(result);
   const RequestResult counted = result_of(result, begun);
   if (kind == store::RunKind::dump) {
     seen.dump_ended(counted);

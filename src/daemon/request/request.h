@@ -66,6 +66,7 @@ struct Request {
       stacks;                        // of CPU time, and of waits, if they were asked for
   std::string no_stacks;             // why, if they were asked for and are not taken
   std::uint64_t stacks_wait_ns = 0;  // how long the request waited for them
+  bool counts = true;                // false: it leaves nothing, in the metrics either
   bool begun = false;                // the runtime was called
   bool first_run = false;            // the first of its kind since kymod started
   std::vector<std::string> warnings;

@@ -16,6 +16,7 @@
 #include "daemon/config/allowed_path.h"
 #include "daemon/request/check.h"
 #include "daemon/request/deadline.h"
+#include "daemon/request/rehearsal.h"
 #include "daemon/request/request.h"
 #include "daemon/request/restore_context.h"
 #include "daemon/request/restore_outcome.h"
@@ -230,31 +231,6 @@ Result<void> choose_criu(RestoreContext& c) {
   return {};
 }
 
-// The options of the request, and those of the dump that its restore needs as well: connections,
-// sessions, file locks, external unix sockets, cgroups, and the root of a mount namespace.
-runtime::CheckpointOptions options_of(const RestoreContext& c) {
-  runtime::CheckpointOptions options = to_options(c.asked.options());
-  const json told = c.record.value("options", json::object());
-  const auto was_told = [&](const char* name) {
-    return told.is_object() && told.value(name, json()) == json(true);
-  };
-  options.tcp_established |= was_told("tcp_established");
-  options.shell_job |= was_told("shell_job");
-  options.file_locks |= was_told("file_locks");
-  options.external_unix_sockets |= was_told("external_unix_sockets");
-  options.tcp_close |= was_told("tcp_close");
-  if (options.cgroups == criu::Cgroups::unset && told.is_object()) {
-    options.cgroups = criu::cgroups_named(text_of(told, "cgroups"));
-  }
-  // The root of this machine and no other: anybody may have written the record.
-  if (options.root.empty() && c.runtime_kind == runtime::Kind::process && told.is_object() &&
-      text_of(told, "root") == "/") {
-    options.root = "/";
-  }
-  options.inherited.insert(options.inherited.end(), c.outputs_now.begin(), c.outputs_now.end());
-  return options;
-}
-
 runtime::RestoreSpec spec_of(const RestoreContext& c) {
   runtime::RestoreSpec spec;
   spec.images_dir = c.images;
@@ -262,8 +238,10 @@ runtime::RestoreSpec spec_of(const RestoreContext& c) {
   spec.container = c.container;
   spec.container_name = c.container_name;
   spec.bundle = c.bundle;
-  spec.tree = c.tree;
-  spec.options = options_of(c);
+  spec.tree = c.in_images.tree;
+  spec.options = restore_options(to_options(c.asked.options()), c.record, c.runtime_kind);
+  spec.options.inherited.insert(spec.options.inherited.end(), c.outputs_now.begin(),
+                                c.outputs_now.end());
   spec.criu = c.criu;
   spec.cancel = &c.progress.cancellation();
   return spec;
@@ -271,7 +249,7 @@ runtime::RestoreSpec spec_of(const RestoreContext& c) {
 
 // Files that others replace are not opened.
 Result<void> check_sizes(const RestoreContext& c) {
-  std::vector<criu::NeededFile> opened = c.sizes;
+  std::vector<criu::NeededFile> opened = c.in_images.sizes;
   std::erase_if(opened, [&](const criu::NeededFile& file) {
     const auto& asked = c.asked.options().inherit_fd();
     return !report::output_file_at(c.record, file.path).empty() ||
@@ -292,11 +270,11 @@ Result<void> check_restorable(RestoreContext& c) {
   c.warnings.insert(c.warnings.end(), c.machine_warnings.begin(), c.machine_warnings.end());
   Result<void> may = c.parts.runtimes.of(c.runtime_kind).may_restore(spec_of(c));
   if (!may || c.runtime_kind != runtime::Kind::process) return may;
-  if (Result<void> own = runtime::check_links(c.paths); !own) {
+  if (Result<void> own = runtime::check_links(c.in_images.paths); !own) {
     return Error{own.error().code, "restore " + c.directory + ": " + own.error().message};
   }
   if (Result<void> same = check_sizes(c); !same) return same;
-  const Result<void> free = runtime::check_locks(c.locks);
+  const Result<void> free = runtime::check_locks(c.in_images.locks);
   if (free) return {};
   return Error{free.error().code,
                "restore " + c.directory + ": it would not end: " + free.error().message};
@@ -320,13 +298,9 @@ Result<void> verify(RestoreContext& c) {
         {seen.error().code, "restore " + c.directory + ": " + seen.error().message,
          seen.error().errno_value});
   }
-  c.tree = std::move(seen->tree);
-  c.locks = std::move(seen->locks);
-  c.paths = std::move(seen->paths);
-  c.sizes = std::move(seen->sizes);
-  c.outputs_then = std::move(seen->outputs);
-  c.warnings.insert(c.warnings.end(), seen->unknown.begin(), seen->unknown.end());
-  return refuse_damaged(c, seen->faults);
+  c.in_images = *std::move(seen);
+  c.warnings.insert(c.warnings.end(), c.in_images.unknown.begin(), c.in_images.unknown.end());
+  return refuse_damaged(c, c.in_images.faults);
 }
 
 // Makes a directory for log and recording below the state directory, if the images are no
@@ -368,7 +342,8 @@ Result<void> estimate_size(RestoreContext& c) {
   if (criu::stored_path(inventory) != inventory) {  // compressed: only the record has the size
     const json stream = c.record.value("stream", json::object());
     const auto bytes = stream.is_object() ? stream.find("streamed_bytes") : stream.end();
-    if (bytes != stream.end() && bytes->is_number_unsigned()) c.progress.expect(*bytes);
+    if (bytes != stream.end() && bytes->is_number_unsigned()) c.memory_bytes = *bytes;
+    c.progress.expect(c.memory_bytes);
     return {};
   }
   for (fs::directory_iterator it(c.images, error), end; !error && it != end; it.increment(error)) {
@@ -377,7 +352,8 @@ Result<void> estimate_size(RestoreContext& c) {
     const std::uintmax_t size = fs::file_size(it->path(), gone);
     if (!gone && name.starts_with("pages-")) c.page_bytes += size;
   }
-  c.progress.expect(c.page_bytes);
+  c.memory_bytes = c.page_bytes;
+  c.progress.expect(c.memory_bytes);
   return {};
 }
 
@@ -395,11 +371,11 @@ Result<void> begin_recording(RestoreContext& c) {
   }
   // The pids in the images of a container are those inside it. containerd's ids have a namespace
   // before a slash.
-  const bool plain = c.runtime_kind == runtime::Kind::process && !c.tree.empty();
+  const bool plain = c.runtime_kind == runtime::Kind::process && !c.in_images.tree.empty();
   c.begin_recording(c.to->next_recording("restore"), std::move(about),
-                    {plain ? c.tree.front().pid : 0, !c.container.empty(),
+                    {plain ? c.in_images.tree.front().pid : 0, !c.container.empty(),
                      c.container.substr(c.container.find('/') + 1), c.directory},
-                    plain ? pids_of(c.tree) : std::vector<pid_t>());
+                    plain ? pids_of(c.in_images.tree) : std::vector<pid_t>());
   return {};
 }
 
@@ -426,7 +402,7 @@ Result<void> lock_restore(RestoreContext& c) {
 Result<void> note_restore(RestoreContext& c) {
   RestoreNote::About about;
   about.directory = c.directory;
-  about.tree = pids_of(c.tree);
+  about.tree = pids_of(c.in_images.tree);
   about.work_dir = c.to->work();
   about.created_unix_ns = c.began_unix_ns;
   if (c.job) {
@@ -486,6 +462,34 @@ Result<void> call_runtime(RestoreContext& c) {
   return {};
 }
 
+// The files that a job's output goes to, and which a restore would make anew.
+std::vector<criu::InheritedFile> missing_outputs(const RestoreContext& c) {
+  std::vector<criu::InheritedFile> missing;
+  for (const std::string& path : c.in_images.outputs) {
+    std::error_code error;
+    if (report::output_file_at(c.record, path).empty() || fs::exists(path, error)) continue;
+    missing.push_back({path.substr(1), "/dev/null", true});
+  }
+  return missing;
+}
+
+// What a restore would be refused for now is a warning: it may be gone until then.
+Result<void> rehearse_restore(RestoreContext& c) {
+  if (const Result<void> now = check_restorable(c); !now) {
+    c.warnings.push_back("now it would fail: " + now.error().message);
+  }
+  runtime::RehearsalSpec spec{spec_of(c)};
+  const auto outputs = missing_outputs(c);
+  spec.options.inherited.insert(spec.options.inherited.end(), outputs.begin(), outputs.end());
+  if (Result<void> size = estimate_size(c); !size) return size;
+  const Result<void> rehearsed =
+      rehearse(c.parts, c.runtime_kind, std::move(spec), c.in_images, c.memory_bytes);
+  if (rehearsed) return {};
+  return c.deadline.explain("rehearse " + c.directory,
+                            {rehearsed.error().code,
+                             "rehearse " + c.directory + ": " + rehearsed.error().message});
+}
+
 constexpr auto kRestoreSteps = std::to_array<Step<RestoreContext>>({
     {"confirm", confirm, "files"},
     {"validate", validate},
@@ -508,12 +512,32 @@ constexpr auto kRestoreSteps = std::to_array<Step<RestoreContext>>({
     {"register job", register_job, "store"},
 });
 
+// A rehearsal leaves nothing: no job, no recording, no history.
+constexpr auto kRehearsalSteps = std::to_array<Step<RestoreContext>>({
+    {"confirm", confirm, "files"},
+    {"validate", validate},
+    {"claim directory", claim_directory},
+    {"find images", find_images, "files"},
+    {"check folders", refuse_foreign, "files"},
+    {"find runtime", find_runtime},
+    {"choose criu", choose_criu},
+    {"lock", lock_restore},
+    {"verify images", verify, "files"},
+    {"rehearse", rehearse_restore, "runtime"},
+});
+
 }  // namespace
 
 Result<v1::RestoreResponse> restore(const Parts& parts, const v1::RestoreRequest& request,
                                     std::shared_ptr<ScopeTree> timing) {
+  const std::string tried =
+      (request.rehearse() ? "rehearse " : "restore ") + request.directory();
+  if (request.rehearse()) {
+    return run_request<RestoreContext>(parts, request, std::move(timing), v1::Progress::RESTORE,
+                                       tried, kRehearsalSteps);
+  }
   return run_request<RestoreContext>(parts, request, std::move(timing), v1::Progress::RESTORE,
-                                     "restore " + request.directory(), kRestoreSteps);
+                                     tried, kRestoreSteps);
 }
 
 }  // namespace kymo::daemon

@@ -14,6 +14,7 @@
 #include "daemon/request/request.h"
 #include "daemon/state/checkpoint_dir.h"
 #include "daemon/state/directory_claim.h"
+#include "daemon/state/foreign.h"
 #include "daemon/state/restore_note.h"
 
 namespace kymo::daemon {
@@ -22,7 +23,9 @@ namespace kymo::daemon {
 struct RestoreContext : Request {
   RestoreContext(const Parts& all, const v1::RestoreRequest& request, const ScopeTree* timed,
                  std::shared_ptr<RequestProgress> shown, Handover& to_caller)
-      : Request(all, store::RunKind::restore, timed, std::move(shown), to_caller), asked(request) {}
+      : Request(all, store::RunKind::restore, timed, std::move(shown), to_caller), asked(request) {
+    counts = !request.rehearse();
+  }
 
   const v1::RestoreRequest& asked;
   const Deadline deadline{progress.cancellation(), asked.deadline_ns()};
@@ -38,16 +41,13 @@ struct RestoreContext : Request {
   std::string container;                         // the id of a container
   std::string container_name;                    // for messages; empty: not known
   std::string bundle;                            // of a runc container
-  std::vector<criu::ImageProcess> tree;          // the processes in the images
-  std::vector<criu::NeededLock> locks;           // that they hold
-  std::vector<std::string> paths;                // of files that they had open or mapped
-  std::vector<criu::NeededFile> sizes;           // of those of which CRIU compares the size
+  ImagesSeen in_images;
   bool job_is_new = false;                       // this restore has listed the job
-  std::vector<std::string> outputs_then;         // files that may have been the job's output
   std::vector<criu::InheritedFile> outputs_now;  // the process gets these instead of those
   std::vector<std::string> outputs_made;         // by this restore
   std::optional<CheckpointDir> to;               // where log and recording go
   std::uint64_t page_bytes = 0;                  // in the images
+  std::uint64_t memory_bytes = 0;                // of the processes; 0: not known
   std::vector<std::string> machine_warnings;     // what may make it fail; an error names them
   RestoreNote note;
   runtime::RestoreOutcome outcome;

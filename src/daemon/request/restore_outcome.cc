@@ -51,6 +51,7 @@ std::uint64_t image_bytes_of(const RestoreContext& c) {
 }
 
 void conclude(RestoreContext& c, const Result<void>& result) {
+  if (!c.counts) return;
   if (result) {
     diagnosis::Facts facts;
     facts.restored = c.outcome.stats;

@@ -48,7 +48,7 @@ Result<void> take_over(RestoreContext& c, const std::string& id) {
     if (word.is_string()) job.command.push_back(word.get<std::string>());
   }
   const std::string folder = c.parts.jobs.folder_of(id);
-  for (const std::string& path : c.outputs_then) {
+  for (const std::string& path : c.in_images.outputs) {
     const std::string name = report::output_file_at(c.record, path);
     if (name == "stdout") job.stdout_path = folder + "/" + name;
     if (name == "stderr") job.stderr_path = folder + "/" + name;
@@ -140,7 +140,7 @@ Result<void> find_job(RestoreContext& c) {
 
 Result<void> find_output(RestoreContext& c) {
   if (!c.job) return {};
-  for (const std::string& path : c.outputs_then) {
+  for (const std::string& path : c.in_images.outputs) {
     const std::string name = report::output_file_at(c.record, path);
     if (name.empty() || is_replaced_by_user(c, path.substr(1))) continue;
     const std::string& own = name == "stdout" ? c.job->stdout_path : c.job->stderr_path;

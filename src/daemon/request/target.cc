@@ -151,6 +151,28 @@ Result<runtime::CriuChoice> crius_of(const Parts& parts, runtime::Kind kind) {
   return runtime::CriuChoice({**fixed}, parts.crius.kernel());
 }
 
+runtime::CheckpointOptions restore_options(runtime::CheckpointOptions asked,
+                                           const nlohmann::json& record, runtime::Kind kind) {
+  const nlohmann::json told = record.value("options", nlohmann::json::object());
+  if (!told.is_object()) return asked;
+  const auto was_told = [&](const char* name) {
+    return told.value(name, nlohmann::json()) == nlohmann::json(true);
+  };
+  asked.tcp_established |= was_told("tcp_established");
+  asked.shell_job |= was_told("shell_job");
+  asked.file_locks |= was_told("file_locks");
+  asked.external_unix_sockets |= was_told("external_unix_sockets");
+  asked.tcp_close |= was_told("tcp_close");
+  if (asked.cgroups == criu::Cgroups::unset) {
+    asked.cgroups = criu::cgroups_named(text_of(told, "cgroups"));
+  }
+  // The root of this machine and no other: anybody may have written the record.
+  if (asked.root.empty() && kind == runtime::Kind::process && text_of(told, "root") == "/") {
+    asked.root = "/";
+  }
+  return asked;
+}
+
 runtime::CheckpointOptions to_options(const v1::CheckpointOptions& from) {
   runtime::CheckpointOptions options;
   options.tcp_established = from.tcp_established();

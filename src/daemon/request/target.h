@@ -45,4 +45,9 @@ Result<runtime::CriuChoice> crius_of(const Parts& parts, runtime::Kind kind);
 
 runtime::CheckpointOptions to_options(const v1::CheckpointOptions& from);
 
+// The options of a restore: those that were asked for, and those of the dump that its restore needs as well, by its
+// record: connections, sessions, file locks, external unix sockets, cgroups, and the root of a mount namespace.
+runtime::CheckpointOptions restore_options(runtime::CheckpointOptions asked,
+                                           const nlohmann::json& record, runtime::Kind kind);
+
 }  // namespace kymo::daemon

@@ -241,7 +241,11 @@ grpc::Status Service::Restore(grpc::ServerContext* context, const v1::RestoreReq
         if (!out) {
           add_failure(*context, out.error());
         } else {
-          spdlog::info("restore: pid {} runs from {}", out->pid(), out->directory());
+          if (request->rehearse()) {
+            spdlog::info("restore: {} was rehearsed", out->directory());
+          } else {
+            spdlog::info("restore: pid {} runs from {}", out->pid(), out->directory());
+          }
         }
         return out;
       });

@@ -67,7 +67,9 @@ Result<std::string> look(const std::string& images_dir) {
                         {"locks", std::move(locks)},
                         {"paths", std::move(paths)},
                         {"sizes", std::move(sizes)},
-                        {"outputs", std::move(outputs)}});
+                        {"outputs", std::move(outputs)},
+                        {"changed", needs.changed},
+                        {"own_mounts", needs.own_mounts}});
 }
 
 Result<std::string> look_at_shape(const std::string& images_dir) {
@@ -242,6 +244,10 @@ Result<ImagesSeen> ForeignFiles::look_at_images(const std::string& images_dir,
   for (const json& path : member(*answer, "outputs")) {
     if (path.is_string()) seen.outputs.push_back(path.get<std::string>());
   }
+  for (const json& path : member(*answer, "changed")) {
+    if (path.is_string()) seen.changed.push_back(path.get<std::string>());
+  }
+  seen.own_mounts = answer->value("own_mounts", json()) == json(true);
   if (seen.tree.empty() && seen.faults.empty()) {
     return Error{Code::data_loss, images_dir + ": it holds no process"};
   }

@@ -34,6 +34,8 @@ struct ImagesSeen {
   std::vector<criu::NeededFile> sizes;
   // Those of all files that were open, also in a mount namespace, whose name a job's output file may have.
   std::vector<std::string> outputs;
+  std::vector<std::string> changed;  // as criu::Needs::changed
+  bool own_mounts = false;           // as criu::Needs::own_mounts
 };
 
 // Reads images, recordings and HTTP requests that somebody else may have made. Each is read in a

@@ -7,8 +7,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <filesystem>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <thread>
 #include <utility>
 
@@ -60,6 +62,11 @@ Result<criu::DumpReply> call_dump(const criu::Client& client, const DumpSpec& sp
   request.cancel = spec.cancel;
   request.options = spec.options;
   request.held = spec.held;
+  if (spec.prove) {
+    request.prove = [&spec](std::chrono::milliseconds until) {
+      return spec.prove(spec.images_dir, until);
+    };
+  }
   if (spec.stream) {
     request.stream = spec.stream;
     request.streamed = [&](const criu::Streamed& so_far) {
@@ -156,6 +163,7 @@ class ProcessRuntime : public Runtime {
   Result<DumpOutcome> dump(const DumpSpec& spec, const Observer& observer) override;
   Result<void> settle_dump(const DumpSpec& spec) override;
   Result<RestoreOutcome> restore(const RestoreSpec& spec, const Observer& observer) override;
+  Result<void> rehearse(const RehearsalSpec& spec) override;
   Result<std::string> freeze(const FreezeSpec& spec) override {
     return freeze_process(spec.process);
   }
@@ -419,6 +427,38 @@ Result<RestoreOutcome> ProcessRuntime::restore(const RestoreSpec& spec, const Ob
   take_statistics(stats_path, outcome);
   add_restore_phases(log_path, outcome.stats, clock, observer);
   return outcome;
+}
+
+// The folders that are there: a restore makes those that are not.
+std::vector<std::string> existing(const std::vector<std::string>& folders) {
+  std::set<std::string> there;
+  std::error_code error;
+  for (std::filesystem::path folder : folders) {
+    while (folder.has_relative_path() && !std::filesystem::is_directory(folder, error)) {
+      folder = folder.parent_path();
+    }
+    there.insert(folder);
+  }
+  return {there.begin(), there.end()};
+}
+
+Result<void> ProcessRuntime::rehearse(const RehearsalSpec& spec) {
+  criu::RehearsalRequest request;
+  request.changed = existing(spec.changed);
+  // The stage of a rehearsal is one mount namespace, and these processes get another.
+  const bool hidden = spec.own_mounts && !spec.changed.empty();
+  if (hidden || std::find(request.changed.begin(), request.changed.end(), "/") != request.changed.end()) {
+    return Error{Code::unimplemented,
+                 "a restore of " + spec.images_dir +
+                     " cannot be rehearsed, because it would change files in " +
+                     (hidden ? spec.changed.front() + " of the mount namespace of the processes" : "/")};
+  }
+  request.images_dir = spec.images_dir;
+  request.work_dir = spec.work_dir;
+  request.options = spec.options;
+  request.time_limit = spec.time_limit;
+  request.cancel = spec.cancel;
+  return client(spec.criu).rehearse(request);
 }
 
 }  // namespace

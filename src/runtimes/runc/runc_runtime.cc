@@ -33,9 +33,12 @@
 #include "runtime/killed_restore.h"
 #include "runtime/option_checks.h"
 #include "runtime/process_checks.h"
+#include "runtime/proved_dump.h"
 #include "runtime/readable_images.h"
 #include "runtime/scratch.h"
 #include "runtimes/runc/bundle.h"
+#include "runtimes/runc/left_over.h"
+#include "runtimes/runc/rehearsal.h"
 
 namespace kymo::runtime {
 namespace {
@@ -53,14 +56,6 @@ constexpr std::chrono::seconds kRemovesWithin{5};
 // goes on.
 constexpr std::chrono::seconds kEndsAloneWithin{3};
 constexpr std::chrono::milliseconds kLookAloneEvery{10};
-
-// Whether runc allows this id. Such an id cannot lead out of runc's folder.
-bool is_container_id(const std::string& id) {
-  return !id.empty() && id != "." && id != ".." && id.size() <= 1024 &&
-         std::all_of(id.begin(), id.end(), [](unsigned char c) {
-           return std::isalnum(c) != 0 || c == '_' || c == '+' || c == '-' || c == '.';
-         });
-}
 
 // Returns the message of the last error in a log of runc, which has one JSON object a line.
 std::string last_logged_error(const std::string& path) {
@@ -108,52 +103,6 @@ bool restores(pid_t process, const RestoreSpec& spec, const std::string& program
          has(read_file(folder + "/environ"), restore_mark(spec));
 }
 
-// Identifies a folder, also if a later one gets the same path. The inode alone is not enough,
-// because it may be used again after the next boot.
-struct FolderId {
-  ino_t inode = 0;
-  std::int64_t made_unix_ns = 0;  // 0: its file system does not say
-  bool operator==(const FolderId&) const = default;
-};
-
-std::optional<FolderId> id_of_folder(const std::string& folder) {
-  struct statx about {};
-  if (::statx(AT_FDCWD, folder.c_str(), 0, STATX_INO | STATX_BTIME, &about) != 0)
-    return std::nullopt;
-  const bool told = (about.stx_mask & STATX_BTIME) != 0;
-  return FolderId{about.stx_ino,
-                  told ? about.stx_btime.tv_sec * 1'000'000'000 + about.stx_btime.tv_nsec : 0};
-}
-
-// Containers that an earlier kymod could not remove.
-std::map<std::string, FolderId> read_left_over(const std::string& memory) {
-  std::map<std::string, FolderId> left;
-  const Result<std::string> text =
-      memory.empty() ? Result<std::string>(Error{Code::not_found, "no file"}) : read_file(memory);
-  const json listed = parse_json(text ? *text : "");
-  if (!listed.is_object()) return left;
-  for (const auto& [id, folder] : listed.items()) {
-    if (!is_container_id(id) || !folder.is_object()) continue;
-    const json inode = folder.value("inode", json());
-    const json made = folder.value("made_unix_ns", json());
-    if (inode.is_number_integer() && made.is_number_integer()) left[id] = {inode, made};
-  }
-  return left;
-}
-
-// Does not wait for a disk that stalls.
-void write_left_over(const std::string& memory, const std::map<std::string, FolderId>& left) {
-  if (memory.empty()) return;
-  json listed = json::object();
-  for (const auto& [id, folder] : left) {
-    if (folder.made_unix_ns == 0) continue;  // it could not be told from a later one
-    listed[id] = {{"inode", folder.inode}, {"made_unix_ns", folder.made_unix_ns}};
-  }
-  static_cast<void>(within(kDiskPatience, [memory, text = json_text(listed) + "\n"] {
-    return replace_file(memory, text).ok();
-  }));
-}
-
 class RuncRuntime : public Runtime {
  public:
   explicit RuncRuntime(RuncRuntimeOptions options) : options_(std::move(options)) {
@@ -170,6 +119,7 @@ class RuncRuntime : public Runtime {
   Result<DumpOutcome> dump(const DumpSpec& spec, const Observer& observer) override;
   Result<void> settle_dump(const DumpSpec& spec) override;
   Result<RestoreOutcome> restore(const RestoreSpec& spec, const Observer& observer) override;
+  Result<void> rehearse(const RehearsalSpec& spec) override;
   Result<bool> settle_restore(const RestoreSpec& spec, std::int64_t began_unix_ns) override;
   Result<std::string> freeze(const FreezeSpec& spec) override;
   Result<std::string> unfreeze(const FreezeSpec& spec) override;
@@ -472,6 +422,9 @@ Result<DumpOutcome> RuncRuntime::dump(const DumpSpec& spec, const Observer& obse
   checkpoint.images_dir = spec.images_dir;
   checkpoint.log_path = spec.work_dir + kCriuLog;
   checkpoint.stats_path = spec.work_dir + "/stats-dump";
+  if (spec.prove) {
+    checkpoint.run = [&](const Command& limits) { return run_proved(limits, spec); };
+  }
   Result<DumpOutcome> outcome = dump_container(spec, std::move(checkpoint), observer);
   const std::string folder = folder_of(spec.container);
   std::error_code error;
@@ -557,6 +510,17 @@ Result<RestoreOutcome> RuncRuntime::restore(const RestoreSpec& spec, const Obser
                                 "CRIU before 4.2 does this; use CRIU 4.2 or later");
   }
   return outcome;
+}
+
+Result<void> RuncRuntime::rehearse(const RehearsalSpec& spec) {
+  const std::string tried = "could not restore container " + name_of_container(spec);
+  if (Result<void> good = check_runc_options(tried, spec.options); !good) return good;
+  Command runc;
+  runc.words = runc_flags(spec.options);
+  runc.words.insert(runc.words.begin(), options_.program);
+  runc.environment = environment_with_path(spec.criu ? spec.criu->folder : options_.criu_folder);
+  runc.timeout = spec.time_limit.count() != 0 ? spec.time_limit : options_.timeout;
+  return rehearse_by_runc(tried, spec, std::move(runc));
 }
 
 Result<bool> RuncRuntime::settle_restore(const RestoreSpec& spec, std::int64_t began_unix_ns) {

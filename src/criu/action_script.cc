@@ -1,0 +1,70 @@
+#include "criu/action_script.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+namespace kymo::criu {
+namespace {
+
+std::string path_of(const FileDescriptor& fd) {
+  return "/proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(fd.get());
+}
+
+// A file in memory that can be read and executed.
+Result<FileDescriptor> file_with(const std::string& text) {
+  const FileDescriptor writable(memfd_create("criu-action-script", MFD_CLOEXEC));
+  std::size_t written = 0;
+  if (!writable.valid() || write_all(writable.get(), text, &written) != 0) {
+    return system_error("cannot write criu's action script", errno);
+  }
+  // A file that is open for writing cannot be executed, so it is opened again.
+  FileDescriptor file(open(path_of(writable).c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file.valid()) return system_error("cannot open criu's action script", errno);
+  return file;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ActionScript>> ActionScript::make() {
+  auto made = std::make_unique<ActionScript>();
+  for (Pipe* const pipe : {&made->names_, &made->answers_}) {
+    Result<Pipe> one = make_pipe();
+    if (!one) return one.error();
+    *pipe = *std::move(one);
+  }
+  made->lines_ = LineReader(made->names());
+  fcntl(made->names(), F_SETFL, O_NONBLOCK);
+  Result<FileDescriptor> script =
+      file_with("#!/bin/sh\necho \"$CRTOOLS_SCRIPT_ACTION\" >" + path_of(made->names_.to) +
+                " && read -r answer <" + path_of(made->answers_.from) +
+                " && test \"$answer\" = go\n");
+  if (!script) return script.error();
+  made->script_ = *std::move(script);
+  Result<FileDescriptor> config = file_with("action-script " + made->path() + "\n");
+  if (!config) return config.error();
+  made->config_ = *std::move(config);
+  return made;
+}
+
+std::string ActionScript::path() const {
+  return path_of(script_);
+}
+
+std::string ActionScript::config_path() const {
+  return path_of(config_);
+}
+
+std::optional<std::string> ActionScript::next() {
+  lines_.read();
+  return lines_.take();
+}
+
+void ActionScript::answer(bool go_on) {
+  std::size_t written = 0;
+  write_all(answers_.to.get(), go_on ? "go\n" : "stop\n", &written);
+}
+
+}  // namespace kymo::criu

@@ -1,0 +1,69 @@
+#include "daemon/request/rehearsal.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <string>
+#include <utility>
+
+#include "criu/scratch_folder.h"
+#include "probe/memory_to_dump.h"
+#include "report/human.h"
+
+namespace kymo::daemon {
+namespace {
+
+// Beside the processes, for CRIU and for what the machine needs meanwhile.
+constexpr std::uint64_t kSpareBytes = std::uint64_t{64} << 20U;
+
+// Files that are opened for writing in a folder of `changed` are copied to memory.
+std::uint64_t copied_bytes(const ImagesSeen& seen) {
+  std::uint64_t bytes = 0;
+  for (const std::string& path : seen.paths) {
+    std::error_code error;
+    const std::string folder = std::filesystem::path(path).parent_path();
+    const bool copied = std::any_of(
+        seen.changed.begin(), seen.changed.end(), [&](const std::string& changed) {
+          return folder == changed || folder.starts_with(changed + "/");
+        });
+    const std::uintmax_t size = copied ? std::filesystem::file_size(path, error) : 0;
+    if (!error) bytes += size;
+  }
+  return bytes;
+}
+
+}  // namespace
+
+Result<void> check_rehearsal_memory(std::uint64_t bytes) {
+  const std::uint64_t there = probe::available_memory();
+  if (bytes + kSpareBytes <= there) return {};
+  return Error{Code::resource_exhausted,
+               "a rehearsal needs the memory of the processes once more: about " +
+                   report::bytes(bytes + kSpareBytes) + ", and " + report::bytes(there) +
+                   " are available"};
+}
+
+Result<void> may_rehearse(runtime::Kind kind) {
+  if (runtime::row_of(kind).can_rehearse) return {};
+  return Error{Code::unimplemented,
+               "a restore by " + std::string(runtime::name_of(kind)) +
+                   " cannot be rehearsed, because CRIU is started by it and cannot be told to stop "
+                   "before the container runs; dump it with --leave-running, and restore a copy"};
+}
+
+Result<void> rehearse(const Parts& parts, runtime::Kind kind, runtime::RehearsalSpec spec,
+                      const ImagesSeen& seen, std::uint64_t memory_bytes) {
+  if (Result<void> can = may_rehearse(kind); !can) return can;
+  if (!seen.faults.empty()) {
+    return Error{Code::data_loss, "its images are damaged: " + seen.faults.front()};
+  }
+  if (Result<void> room = check_rehearsal_memory(memory_bytes + copied_bytes(seen)); !room) return room;
+  const Result<criu::ScratchFolder> work = criu::ScratchFolder::create("kymo-rehearsal-log");
+  if (!work) return work.error();
+  spec.work_dir = work->path();
+  spec.tree = seen.tree;
+  spec.changed = seen.changed;
+  spec.own_mounts = seen.own_mounts;
+  return parts.runtimes.of(kind).rehearse(spec);
+}
+
+}  // namespace kymo::daemon

@@ -1,0 +1,222 @@
+// Restores that are really made and taken back before anything runs: by `kymo verify --rehearse`, and by
+// `kymo dump --prove` before the process ends.
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include <filesystem>
+#include <set>
+#include <string>
+
+#include "counted_job.h"
+#include "programs.h"
+#include "support/real_criu.h"
+
+namespace kymo::test {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+std::string kind_of(Kind kind) {
+  return kind == Kind::runc ? "runc" : "process";
+}
+
+std::set<std::string> names_in(const std::string& folder) {
+  std::set<std::string> names;
+  for (const auto& entry : fs::directory_iterator(folder)) names.insert(entry.path().filename());
+  return names;
+}
+
+class RehearsalTest : public testing::TestWithParam<Kind> {};
+
+INSTANTIATE_TEST_SUITE_P(Rehearsals, RehearsalTest,
+                         testing::Values(Kind::process, Kind::connected, Kind::runc),
+                         [](const auto& kind) {
+                           return kind.param == Kind::process     ? "Process"
+                                  : kind.param == Kind::connected ? "Connected"
+                                                                  : "Runc";
+                         });
+
+TEST_P(RehearsalTest, ItIsTakenBackAndNothingOfItIsLeft) {
+  KYMO_NEEDS(GetParam());
+  CountedJob job(GetParam());
+  Kymod& kymod = *job.kymod;
+  const std::string kind = kind_of(GetParam());
+  std::vector<std::string> words{"dump", kind, job.counting->name(), "--dir", job.dir()};
+  if (GetParam() == Kind::connected) words.emplace_back("--tcp-established");
+  static_cast<void>(kymod.kymo_json(words));
+  ASSERT_TRUE(eventually([&] { return job.counting->copies().empty(); }));
+  const std::set<std::string> before = names_in(job.dir());
+
+  for (int i = 0; i < 2; ++i) {
+    const json verified = kymod.kymo_json({"verify", "--rehearse", job.dir()});
+    EXPECT_EQ(verified["rehearsal"]["restorable"], true) << verified;
+    EXPECT_EQ(verified["rehearsal"]["warnings"], json::array()) << verified;
+    EXPECT_TRUE(job.counting->copies().empty());
+  }
+  EXPECT_EQ(names_in(job.dir()), before);
+  EXPECT_EQ(kymod.kymo_json({"history", job.counting->name(), "--restores"}).size(), 0U);
+  EXPECT_EQ(kymod.kymo_json({"ps", "--all"})[0]["state"], "dumped");
+
+  static_cast<void>(kymod.kymo_json({"restore", job.dir()}));
+  EXPECT_TRUE(eventually([&] { return job.counting->counts(); })) << kymod.log();
+  EXPECT_LE(job.counting->connections(), 1);
+}
+
+TEST_P(RehearsalTest, ADumpThatIsProvedEndsItAndIsRestored) {
+  KYMO_NEEDS(GetParam());
+  CountedJob job(GetParam());
+  const std::string kind = kind_of(GetParam());
+  std::vector<std::string> words{"dump", kind, job.counting->name(), "--prove", "--dir", job.dir()};
+  if (GetParam() == Kind::connected) words.emplace_back("--tcp-established");
+  const json dumped = job.kymod->kymo_json(words);
+  ASSERT_TRUE(eventually([&] { return job.counting->copies().empty(); }));
+  std::set<std::string> phases;
+  for (const json& phase : dumped["phases"]) {
+    if (phase["frozen"] == true) phases.insert(phase["name"]);
+  }
+  EXPECT_EQ(phases.count("rehearsal"), 1U) << dumped["phases"];
+  static_cast<void>(job.kymod->kymo_json({"restore", job.dir()}));
+  EXPECT_TRUE(eventually([&] { return job.counting->counts(); })) << job.kymod->log();
+  EXPECT_LE(job.counting->connections(), 1);
+}
+
+// A program that is in a folder which was removed, and whose parent is a file now. CRIU dumps it, and cannot make the
+// folder again.
+constexpr char kInALostFolder[] = R"(
+import os, sys, time
+home = sys.argv[1]
+os.makedirs(home + '/a/b')
+os.chdir(home + '/a/b')
+os.rmdir(home + '/a/b')
+os.rmdir(home + '/a')
+open(home + '/a', 'w').close()
+print('ready', flush=True)
+while True: time.sleep(1)
+)";
+
+class ProofTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    KYMO_NEEDS_CRIU();
+    kymod_.start();
+    fs::create_directories(home_);
+  }
+  // Starts a program of Python, which gets a folder and says when it is ready.
+  void start(const char* program) {
+    job_ = kymod_.kymo_json(
+        {"run", "process", "--name", "it", "--", "/usr/bin/python3", "-c", program, home_});
+    ASSERT_TRUE(eventually([&] { return read_file(job_["stdout_path"]) == "ready\n"; }))
+        << read_file(job_["stderr_path"]);
+  }
+
+  Kymod kymod_;
+  const std::string home_ = kymod_.path("home");
+  const std::string dir_ = kymod_.path("c");
+  json job_;
+};
+
+TEST_F(ProofTest, WhatCannotBeRestoredRunsOn) {
+  start(kInALostFolder);
+  const Outcome refused = kymod_.kymo({"dump", "process", "it", "--prove", "--dir", dir_});
+  EXPECT_EQ(refused.exit_code, 1) << refused.out;
+  EXPECT_NE(refused.err.find("the rehearsal of its restore failed"), std::string::npos)
+      << refused.err;
+  EXPECT_NE(refused.err.find("Not a directory"), std::string::npos) << refused.err;
+  EXPECT_EQ(kymod_.job("it")["state"], "running");
+  EXPECT_TRUE(fs::is_regular_file(home_ + "/a"));
+
+  // The control: without a proof it ends, and never comes back.
+  ASSERT_EQ(kymod_.kymo({"dump", "process", "it", "--dir", kymod_.path("d")}).exit_code, 0);
+  const Outcome verified = kymod_.kymo({"verify", "--rehearse", kymod_.path("d")});
+  EXPECT_EQ(verified.exit_code, 1) << verified.out;
+  EXPECT_NE(verified.err.find("Not a directory"), std::string::npos) << verified.err;
+  EXPECT_EQ(kymod_.kymo({"restore", kymod_.path("d")}).exit_code, 1);
+}
+
+// A program with all that a restore makes in the file system, or that only one process can have.
+constexpr char kWithFiles[] = R"(
+import fcntl, os, socket, sys, time
+home = sys.argv[1]
+listener = socket.socket(socket.AF_UNIX)
+listener.bind(home + '/socket')
+listener.listen()
+port = socket.socket()
+port.bind(('127.0.0.1', 0))
+port.listen()
+locked = open(home + '/locked', 'w')
+fcntl.flock(locked, fcntl.LOCK_EX)
+deleted = open(home + '/deleted', 'w')
+deleted.write('gone')
+deleted.flush()
+os.unlink(home + '/deleted')
+print('ready', flush=True)
+while True:
+    peer, _ = listener.accept()
+    peer.send(b'here')
+    peer.close()
+)";
+
+// What a program says that listens at the socket.
+std::string heard_from(const std::string& path) {
+  const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  path.copy(address.sun_path, sizeof address.sun_path - 1);
+  std::string said(4, '\0');
+  if (::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
+      ::recv(fd, said.data(), said.size(), MSG_WAITALL) != 4) {
+    said = "nothing";
+  }
+  ::close(fd);
+  return said;
+}
+
+TEST_F(ProofTest, TheFilesOfOneThatRunsAreNotChanged) {
+  start(kWithFiles);
+  struct stat before {};
+  ASSERT_EQ(::stat((home_ + "/socket").c_str(), &before), 0);
+  for (const bool compressed : {false, true}) {
+    const std::string dir = dir_ + (compressed ? "z" : "");
+    const json dumped = kymod_.kymo_json({"dump", "process", "it", "--leave-running", "--prove", "--dir",
+                                     dir, "--compression", compressed ? "zstd" : "none"});
+    const json verified = kymod_.kymo_json({"verify", "--rehearse", dir});
+    EXPECT_EQ(verified["rehearsal"]["restorable"], true) << verified;
+    // A restore needs its pid.
+    EXPECT_EQ(verified["rehearsal"]["warnings"].size(), 1U) << verified;
+  }
+  struct stat after {};
+  ASSERT_EQ(::stat((home_ + "/socket").c_str(), &after), 0);
+  EXPECT_EQ(after.st_ino, before.st_ino);
+  EXPECT_EQ(names_in(home_), (std::set<std::string>{"locked", "socket"}));
+  EXPECT_EQ(heard_from(home_ + "/socket"), "here");
+
+  static_cast<void>(kymod_.kymo_json({"dump", "process", "it", "--prove", "--dir", kymod_.path("d")}));
+  static_cast<void>(kymod_.kymo_json({"restore", kymod_.path("d")}));
+  EXPECT_EQ(heard_from(home_ + "/socket"), "here");
+}
+
+TEST_F(ProofTest, WhatCannotBeRehearsedIsRefusedAtOnce) {
+  start(kWithFiles);
+  const Outcome external = kymod_.kymo(
+      {"dump", "process", "it", "--prove", "--dir", dir_, "--external", "mnt[/proc]:proc"});
+  EXPECT_EQ(external.exit_code, 1);
+  EXPECT_NE(external.err.find("the restore needs --external again"), std::string::npos)
+      << external.err;
+  EXPECT_FALSE(fs::exists(dir_));
+}
+
+TEST_F(ProofTest, ACancelledProofLetsItRunOn) {
+  start(kWithFiles);
+  const Outcome late =
+      kymod_.kymo({"dump", "process", "it", "--prove", "--dir", dir_, "--deadline", "1ms"});
+  EXPECT_EQ(late.exit_code, 1) << late.out;
+  EXPECT_EQ(kymod_.job("it")["state"], "running");
+  EXPECT_EQ(heard_from(home_ + "/socket"), "here");
+}
+
+}  // namespace
+}  // namespace kymo::test
