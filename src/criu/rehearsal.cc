@@ -23,6 +23,7 @@ constexpr std::chrono::milliseconds kToGiveUp{500};
 // Runs as `sh -c kStage NAME FOLDER SAID COVERED... -- COMMAND...`, the first process of its pid namespace. A folder is
 // covered by one that reads from it and writes to memory.
 constexpr char kStage[] = R"(set -e
+echo 1000 >/proc/self/oom_score_adj  # if memory runs out, nobody else ends for it
 ip link set lo up
 ip route add local default dev lo
 ip -6 route add local default dev lo 2>/dev/null || :

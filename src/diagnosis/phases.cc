@@ -253,7 +253,7 @@ std::vector<Phase> with_hook(const std::vector<Phase>& phases, const Phase& hook
     part = phase;
     part.begin_ns = end;
     part.uncertainty_ns = 0;
-    part.evidence = shown(kOurClock, hook.name + " ended");
+    part.evidence = shown(kOurClock, "the notification was answered");
     if (part.end_ns > part.begin_ns) cut.push_back(part);
   }
   return cut;

@@ -89,6 +89,23 @@ TEST(DiagnosisPhasesTest, WithoutALogTheNotificationsShowCoarserPhasesAndTheHook
   EXPECT_EQ(frozen_ns(phases), (1352 - 1204) * kMs);
 }
 
+// Without this phase, the time was part of "processes and files", which then seemed slow.
+TEST(DiagnosisPhasesTest, ARehearsalIsAPhaseOfItsOwnWhileTheProcessesStandStill) {
+  RequestTimes times = times_of_dump();
+  const std::vector<Phase> before = phases_of(times, criu::dump_phases(kDumpLog, {}));
+  std::uint64_t end_ns = 0;
+  for (const Phase& phase : before) {
+    if (phase.name == "resume or end") end_ns = times.began_ns + phase.begin_ns;
+  }
+  ASSERT_NE(end_ns, 0U);
+  times.rehearsal = {"", end_ns - 20 * kMs, end_ns - 5 * kMs};
+  const std::vector<Phase> phases = phases_of(times, criu::dump_phases(kDumpLog, {}));
+  expect_partition(phases, 360 * kMs);
+  EXPECT_EQ(time_in(phases, "rehearsal"), 15 * kMs);
+  EXPECT_EQ(frozen_ns(phases), frozen_ns(before));
+  for (const Phase& phase : phases) EXPECT_TRUE(phase.name != "rehearsal" || phase.frozen);
+}
+
 // At --log-level 1 a dump without RPC has two notifications. All between them was called "freeze".
 RequestTimes times_without_log() {
   RequestTimes times = times_of_dump();

@@ -58,8 +58,8 @@ TEST_P(RehearsalTest, ItIsTakenBackAndNothingOfItIsLeft) {
     EXPECT_TRUE(job.counting->copies().empty());
   }
   EXPECT_EQ(names_in(job.dir()), before);
-  EXPECT_EQ(kymod.kymo_json({"history", job.counting->name(), "--restores"}).size(), 0U);
-  EXPECT_EQ(kymod.kymo_json({"ps", "--all"})[0]["state"], "dumped");
+  EXPECT_EQ(kymod.kymo_json({"history", job.counting->name(), "--restores"})["runs"].size(), 0U);
+  EXPECT_EQ(kymod.job(job.counting->name())["state"], "dumped");
 
   static_cast<void>(kymod.kymo_json({"restore", job.dir()}));
   EXPECT_TRUE(eventually([&] { return job.counting->counts(); })) << kymod.log();

@@ -112,7 +112,7 @@ void set(const Range& range, v1::Forecast::Range& message) {
 void add_forecast(const Parts& parts, const Target& target, v1::CheckResponse& response) {
   v1::Forecast& forecast = *response.mutable_forecast();
   const Result<EarlierDumps> earlier =
-      earlier_dumps(parts.store, history_owner(target), !target.id.empty());
+      earlier_dumps(parts.store, history_owner(target), !target.id.empty(), false);
   if (!earlier) return;
   // A dump goes to the state directory, unless its request names another.
   const DumpTimes times =

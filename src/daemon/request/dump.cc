@@ -201,7 +201,7 @@ Result<void> estimate_size(DumpContext& c) {
 Result<void> forecast(DumpContext& c) {
   if (c.asked.deadline_ns() == 0) return {};
   const Result<EarlierDumps> earlier =
-      earlier_dumps(c.parts.store, history_owner(c.target), !c.target.id.empty());
+      earlier_dumps(c.parts.store, history_owner(c.target), !c.target.id.empty(), c.asked.prove());
   if (!earlier) return earlier.error();
   c.forecast = forecast_dump(*earlier, {c.memory_bytes, c.disk}, c.asked.deadline_ns()).text;
   c.progress.set_forecast(c.forecast);

@@ -45,6 +45,7 @@ std::string conditions_of(const v1::DumpRequest& asked, const std::optional<criu
   add(asked.pre_dumps() != 0, "pre-dump");
   add(asked.sync(), "sync");
   add(asked.checksums(), "checksums");
+  add(asked.prove(), std::string(kProve));
   add(stacks, "stacks");
   return text;
 }

@@ -7,6 +7,7 @@
 
 #include "analysis/robust.h"
 #include "base/json_text.h"
+#include "daemon/request/dump_record.h"
 #include "report/human.h"
 
 namespace kymo::daemon {
@@ -142,16 +143,22 @@ Range in_proportion(const std::vector<Earlier>& dumps, Time time, double memory)
 
 }  // namespace
 
-Result<EarlierDumps> earlier_dumps(store::Store& store, const std::string& owner, bool container) {
+Result<EarlierDumps> earlier_dumps(store::Store& store, const std::string& owner, bool container,
+                                   bool prove) {
+  const auto is_other = [prove](const store::Run& run) {
+    return (run.conditions.find(kProve) != std::string::npos) != prove;
+  };
   const auto kind = store::RunKind::dump;
   EarlierDumps earlier;
   Result<std::vector<store::Run>> runs = store.runs(owner, kind);
   if (!runs) return runs.error();
   earlier.own = *std::move(runs);
+  std::erase_if(earlier.own, is_other);
   if (container) return earlier;
   runs = store.runs({}, kind, kMaxOthers);
   if (!runs) return runs.error();
   earlier.others = *std::move(runs);
+  std::erase_if(earlier.others, is_other);
   return earlier;
 }
 

@@ -16,9 +16,10 @@ struct EarlierDumps {
   // Of anything. Empty for a container, because dumps of other programs say nothing about it.
   std::vector<store::Run> others;
 };
-// `owner`: as in store::Run::owner.
+// `owner`: as in store::Run::owner. `prove`: dumps with --prove; else those without, which stand still for less time.
 // Errors: those of the store.
-Result<EarlierDumps> earlier_dumps(store::Store& store, const std::string& owner, bool container);
+Result<EarlierDumps> earlier_dumps(store::Store& store, const std::string& owner, bool container,
+                                   bool prove);
 
 // The dump that is planned.
 struct PlannedDump {
