@@ -37,10 +37,9 @@ Result<std::unique_ptr<ActionScript>> ActionScript::make() {
   }
   made->lines_ = LineReader(made->names());
   fcntl(made->names(), F_SETFL, O_NONBLOCK);
-  Result<FileDescriptor> script =
-      file_with("#!/bin/sh\necho \"$CRTOOLS_SCRIPT_ACTION\" >" + path_of(made->names_.to) +
-                " && read -r answer <" + path_of(made->answers_.from) +
-                " && test \"$answer\" = go\n");
+  Result<FileDescriptor> script = file_with(
+      "#!/bin/sh\necho \"$CRTOOLS_SCRIPT_ACTION\" >" + path_of(made->names_.to) +
+      " && read -r answer <" + path_of(made->answers_.from) + " && test \"$answer\" = go\n");
   if (!script) return script.error();
   made->script_ = *std::move(script);
   Result<FileDescriptor> config = file_with("action-script " + made->path() + "\n");

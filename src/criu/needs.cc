@@ -139,7 +139,8 @@ class NeedsReader {
       const auto file = files->second.find(lock.fd());
       const auto name = file == files->second.end() ? names_.end() : names_.find(file->second);
       if (name == names_.end()) return;
-      changes_folder_of(name->second);  // else it would wait for the lock of the process that was dumped
+      changes_folder_of(
+          name->second);  // else it would wait for the lock of the process that was dumped
       needs_.locks.push_back({name->second, lock.flag() == kFlock, lock.type() == F_WRLCK,
                               static_cast<std::uint64_t>(lock.start()),
                               static_cast<std::uint64_t>(lock.len())});

@@ -82,11 +82,10 @@ std::vector<std::string> criu_words(const ClientOptions& with, const RehearsalRe
                                     const Stage& stage, bool stream) {
   std::vector<std::string> words{with.path, "restore"};
   if (stream) words.emplace_back("--stream");
-  words.insert(words.end(),
-               {"--images-dir", inherited_path(with, stream ? work : images), "--work-dir",
-                inherited_path(with, work), "--log-file", kRehearsalLog,
-                "-v" + std::to_string(kRestoreLogLevel), "--file-locks", "--action-script",
-                stage.script()});
+  words.insert(words.end(), {"--images-dir", inherited_path(with, stream ? work : images),
+                             "--work-dir", inherited_path(with, work), "--log-file", kRehearsalLog,
+                             "-v" + std::to_string(kRestoreLogLevel), "--file-locks",
+                             "--action-script", stage.script()});
   Options options = request.options;
   if (options.cgroups != Cgroups::unset) options.cgroups = Cgroups::ignore;
   for (std::string& word : arguments_of(options)) words.push_back(std::move(word));
@@ -109,8 +108,11 @@ Error failed(const std::string& tried, const std::string& log, const Error& erro
 }  // namespace
 
 std::vector<std::string> Stage::words(const std::vector<std::string>& command) const {
-  std::vector<std::string> words{"unshare", "--pid", "--fork", "--kill-child",   "--net", "--mount-proc",
-                                 "--",      "/bin/sh", "-c",   kStage, "kymo-rehearsal", folder, said};
+  // It ends with the thread that starts it, and so with this program.
+  std::vector<std::string> words{
+      "setpriv", "--pdeathsig",  "KILL",           "--",           "unshare", "--pid",
+      "--fork",  "--kill-child", "--net",          "--mount-proc", "--",      "/bin/sh",
+      "-c",      kStage,         "kymo-rehearsal", folder,         said};
   words.insert(words.end(), covered.begin(), covered.end());
   words.emplace_back("--");
   words.insert(words.end(), command.begin(), command.end());
@@ -139,11 +141,12 @@ Result<void> rehearse(const ClientOptions& options, const RehearsalRequest& requ
   const Stage stage{folder->path(), request.changed, inherited_path(options, said)};
   std::vector<std::string> words =
       stage.words(criu_words(options, request, stage, streamer != nullptr));
+  const std::string program = words.front();
   words.erase(words.begin());
   std::vector<int> inherited = options.inherited;
   inherited.insert(inherited.end(), {images_folder->get(), work_folder->get(), pipe->to.get()});
-  Result<std::unique_ptr<Child>> child = Child::start_command(
-      "unshare", std::move(words), options.timeout, options.cancel, inherited);
+  Result<std::unique_ptr<Child>> child =
+      Child::start_command(program, std::move(words), options.timeout, options.cancel, inherited);
   if (!child) return child.error();
   (*child)->may_lose_processes();
   const Result<bool> ended = (*child)->wait_for(pipe->from.get());

@@ -436,8 +436,7 @@ bool needs_shape(const Facts& facts) {
   std::uint64_t worked_ns = 0;
   for (const Phase& phase : facts.phases) {
     const bool of_others = phase.name == criu::kFreezePhase || phase.name == "hooks" ||
-                           phase.name == kRehearsalPhase ||
-                           phase.name == "memory: writing pages";
+                           phase.name == kRehearsalPhase || phase.name == "memory: writing pages";
     const bool counts =
         facts.restore ? phase.name == "processes and files" : phase.frozen && !of_others;
     if (counts) worked_ns += phase.end_ns - phase.begin_ns;

@@ -144,7 +144,8 @@ struct DumpSpec {
   bool force = false;
   // If set, it is called with the folder of the images when all are written, while the processes stand
   // still. If it returns an error, the dump fails with it and they run on. `left`: until the deadline.
-  std::function<Result<void>(const std::string& images_dir, std::chrono::milliseconds left)> prove{};
+  std::function<Result<void>(const std::string& images_dir, std::chrono::milliseconds left)>
+      prove{};
 };
 
 // What is known of a dump and of a restore. `Stats` are CRIU's statistics.
@@ -202,8 +203,8 @@ struct RestoreSpec {
 
 // A restore that is taken back before anything runs.
 struct RehearsalSpec : RestoreSpec {
-  std::vector<std::string> changed{};  // as criu::Needs::changed
-  bool own_mounts = false;             // as criu::Needs::own_mounts
+  std::vector<std::string> changed{};       // as criu::Needs::changed
+  bool own_mounts = false;                  // as criu::Needs::own_mounts
   std::chrono::milliseconds time_limit{0};  // 0: only that of the runtime
 };
 

@@ -57,10 +57,12 @@ std::unique_ptr<Runtime> make_docker(const RuntimeSettings& all) {
 constexpr std::array<RuntimeRow, 5> kTable{{
     {"process", make_process, kCanRehearse},
     {"runc", make_runc, kCanRehearse, oci_of_runc, kHasBundles},
-    {"podman", make_podman, !kCanRehearse, oci_of_podman, !kHasBundles, "the arguments of podman run -d"},
+    {"podman", make_podman, !kCanRehearse, oci_of_podman, !kHasBundles,
+     "the arguments of podman run -d"},
     {"containerd", make_containerd, !kCanRehearse, oci_of_containerd, !kHasBundles,
      "the image, then the command and its arguments"},
-    {"docker", make_docker, !kCanRehearse, oci_of_docker, !kHasBundles, "the arguments of docker run -d"},
+    {"docker", make_docker, !kCanRehearse, oci_of_docker, !kHasBundles,
+     "the arguments of docker run -d"},
 }};
 
 }  // namespace

@@ -2,6 +2,7 @@
 // `kymo dump --prove` before the process ends.
 
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -9,6 +10,7 @@
 #include <filesystem>
 #include <set>
 #include <string>
+#include <thread>
 
 #include "counted_job.h"
 #include "programs.h"
@@ -113,7 +115,8 @@ class ProofTest : public testing::Test {
         << read_file(job_["stderr_path"]);
   }
 
-  Kymod kymod_;
+  const BreakableCriu criu_;
+  Kymod kymod_{{"--criu", criu_.path()}};
   const std::string home_ = kymod_.path("home");
   const std::string dir_ = kymod_.path("c");
   json job_;
@@ -181,8 +184,9 @@ TEST_F(ProofTest, TheFilesOfOneThatRunsAreNotChanged) {
   ASSERT_EQ(::stat((home_ + "/socket").c_str(), &before), 0);
   for (const bool compressed : {false, true}) {
     const std::string dir = dir_ + (compressed ? "z" : "");
-    const json dumped = kymod_.kymo_json({"dump", "process", "it", "--leave-running", "--prove", "--dir",
-                                     dir, "--compression", compressed ? "zstd" : "none"});
+    const json dumped =
+        kymod_.kymo_json({"dump", "process", "it", "--leave-running", "--prove", "--dir", dir,
+                          "--compression", compressed ? "zstd" : "none"});
     const json verified = kymod_.kymo_json({"verify", "--rehearse", dir});
     EXPECT_EQ(verified["rehearsal"]["restorable"], true) << verified;
     // A restore needs its pid.
@@ -194,7 +198,8 @@ TEST_F(ProofTest, TheFilesOfOneThatRunsAreNotChanged) {
   EXPECT_EQ(names_in(home_), (std::set<std::string>{"locked", "socket"}));
   EXPECT_EQ(heard_from(home_ + "/socket"), "here");
 
-  static_cast<void>(kymod_.kymo_json({"dump", "process", "it", "--prove", "--dir", kymod_.path("d")}));
+  static_cast<void>(
+      kymod_.kymo_json({"dump", "process", "it", "--prove", "--dir", kymod_.path("d")}));
   static_cast<void>(kymod_.kymo_json({"restore", kymod_.path("d")}));
   EXPECT_EQ(heard_from(home_ + "/socket"), "here");
 }
@@ -209,13 +214,51 @@ TEST_F(ProofTest, WhatCannotBeRehearsedIsRefusedAtOnce) {
   EXPECT_FALSE(fs::exists(dir_));
 }
 
-TEST_F(ProofTest, ACancelledProofLetsItRunOn) {
-  start(kWithFiles);
-  const Outcome late =
-      kymod_.kymo({"dump", "process", "it", "--prove", "--dir", dir_, "--deadline", "1ms"});
-  EXPECT_EQ(late.exit_code, 1) << late.out;
+// A rehearsal that hangs.
+class HangingProofTest : public ProofTest {
+ protected:
+  // Starts the program and its dump, and waits until CRIU rehearses the restore.
+  void dump_until_it_hangs() {
+    start(kWithFiles);
+    criu_.let_do("case \"$*\" in *rehearsal.log*) echo $$ >" + reached_ +
+                 "; exec sleep 1000;; esac");
+    dump_ = std::thread([this] {
+      dumped_ = kymod_.kymo({"dump", "process", "it", "--prove", "--dir", dir_});
+    });
+    ASSERT_TRUE(eventually([&] { return fs::exists(reached_); })) << kymod_.log();
+    ASSERT_FALSE(sleepers().empty());
+  }
+  // Expects that the program runs on, and that nothing of the rehearsal does.
+  void expect_undone() {
+    EXPECT_TRUE(eventually([&] { return sleepers().empty(); }));
+    EXPECT_EQ(heard_from(home_ + "/socket"), "here");
+    EXPECT_FALSE(fs::exists(dir_ + "/images"));
+  }
+  [[nodiscard]] static std::string sleepers() {
+    return run({"pgrep", "--full", "^sleep 1000$"}).out;
+  }
+
+  const std::string reached_ = kymod_.path("reached");
+  std::thread dump_;
+  Outcome dumped_;
+};
+
+TEST_F(HangingProofTest, IfItIsCancelledTheProcessRunsOn) {
+  dump_until_it_hangs();
+  EXPECT_EQ(kymod_.kymo({"cancel", "it"}).exit_code, 0);
+  dump_.join();
+  EXPECT_NE(dumped_.err.find("the process runs on"), std::string::npos) << dumped_.err;
+  expect_undone();
   EXPECT_EQ(kymod_.job("it")["state"], "running");
-  EXPECT_EQ(heard_from(home_ + "/socket"), "here");
+}
+
+TEST_F(HangingProofTest, IfKymodIsKilledTheProcessRunsOn) {
+  dump_until_it_hangs();
+  EXPECT_EQ(kymod_.stop(SIGKILL), -1);
+  dump_.join();
+  expect_undone();
+  kymod_.start();
+  EXPECT_EQ(kymod_.job("it")["state"], "running");
 }
 
 }  // namespace

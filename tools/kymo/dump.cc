@@ -89,9 +89,8 @@ void dump(Context& context, v1::DumpRequest request, const std::string& target, 
   const bool interrupted = interrupt->asked();
   interrupt.reset();
   bar.reset();
-  show_outcome(
-      context, response, timing, failure, target, print_stats,
-      [&](const v1::DumpResponse& done) { print(done, request, context.verbose); });
+  show_outcome(context, response, timing, failure, target, print_stats,
+               [&](const v1::DumpResponse& done) { print(done, request, context.verbose); });
   if (!response && interrupted) context.exit_code = kInterrupted;
 }
 
@@ -187,8 +186,9 @@ void add_kind(CLI::App& dump_verb, Context& context, const TargetKind& kind) {
   verb->add_flag("--checksums", flags->checksums,
                  "Write checksums of the memory pages, too (of all other images they are always "
                  "written); each restore and kymo verify compare them");
-  verb->add_flag("--prove", flags->prove,
-                 "Rehearse the restore before the process ends; if that fails, the process runs on");
+  verb->add_flag(
+      "--prove", flags->prove,
+      "Rehearse the restore before the process ends; if that fails, the process runs on");
   add_checkpoint_options(*verb, flags->options);
   add_dump_only_options(*verb, flags->options);
   verb->add_flag("--print-stats", flags->print_stats,

@@ -190,9 +190,10 @@ void add_verify(CLI::App& app, Context& context) {
                    "CRIU images, or an archive that podman exported")
       ->required();
   auto with_rehearsal = std::make_shared<bool>(false);
-  verb->add_flag("--rehearse", *with_rehearsal,
-                 "If it is whole, let kymod restore it up to the moment before anything of it runs, "
-                 "and take that back");
+  verb->add_flag(
+      "--rehearse", *with_rehearsal,
+      "If it is whole, let kymod restore it up to the moment before anything of it runs, "
+      "and take that back");
   verb->add_flag("--json", context.json, "Print JSON");
   add_quiet_option(*verb, context);
   verb->callback([&context, target, with_rehearsal] { verify(context, *target, *with_rehearsal); });

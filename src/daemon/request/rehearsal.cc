@@ -21,8 +21,8 @@ std::uint64_t copied_bytes(const ImagesSeen& seen) {
   for (const std::string& path : seen.paths) {
     std::error_code error;
     const std::string folder = std::filesystem::path(path).parent_path();
-    const bool copied = std::any_of(
-        seen.changed.begin(), seen.changed.end(), [&](const std::string& changed) {
+    const bool copied =
+        std::any_of(seen.changed.begin(), seen.changed.end(), [&](const std::string& changed) {
           return folder == changed || folder.starts_with(changed + "/");
         });
     const std::uintmax_t size = copied ? std::filesystem::file_size(path, error) : 0;
@@ -56,7 +56,8 @@ Result<void> rehearse(const Parts& parts, runtime::Kind kind, runtime::Rehearsal
   if (!seen.faults.empty()) {
     return Error{Code::data_loss, "its images are damaged: " + seen.faults.front()};
   }
-  if (Result<void> room = check_rehearsal_memory(memory_bytes + copied_bytes(seen)); !room) return room;
+  if (Result<void> room = check_rehearsal_memory(memory_bytes + copied_bytes(seen)); !room)
+    return room;
   const Result<criu::ScratchFolder> work = criu::ScratchFolder::create("kymo-rehearsal-log");
   if (!work) return work.error();
   spec.work_dir = work->path();

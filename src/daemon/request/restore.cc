@@ -485,9 +485,9 @@ Result<void> rehearse_restore(RestoreContext& c) {
   const Result<void> rehearsed =
       rehearse(c.parts, c.runtime_kind, std::move(spec), c.in_images, c.memory_bytes);
   if (rehearsed) return {};
-  return c.deadline.explain("rehearse " + c.directory,
-                            {rehearsed.error().code,
-                             "rehearse " + c.directory + ": " + rehearsed.error().message});
+  return c.deadline.explain(
+      "rehearse " + c.directory,
+      {rehearsed.error().code, "rehearse " + c.directory + ": " + rehearsed.error().message});
 }
 
 constexpr auto kRestoreSteps = std::to_array<Step<RestoreContext>>({
@@ -530,8 +530,7 @@ constexpr auto kRehearsalSteps = std::to_array<Step<RestoreContext>>({
 
 Result<v1::RestoreResponse> restore(const Parts& parts, const v1::RestoreRequest& request,
                                     std::shared_ptr<ScopeTree> timing) {
-  const std::string tried =
-      (request.rehearse() ? "rehearse " : "restore ") + request.directory();
+  const std::string tried = (request.rehearse() ? "rehearse " : "restore ") + request.directory();
   if (request.rehearse()) {
     return run_request<RestoreContext>(parts, request, std::move(timing), v1::Progress::RESTORE,
                                        tried, kRehearsalSteps);

@@ -38,9 +38,9 @@ struct RestoreContext : Request {
   nlohmann::json record =
       nlohmann::json::object();  // checkpoint.json, which anyone may have written; or empty
   runtime::Kind runtime_kind = runtime::Kind::process;
-  std::string container;                         // the id of a container
-  std::string container_name;                    // for messages; empty: not known
-  std::string bundle;                            // of a runc container
+  std::string container;       // the id of a container
+  std::string container_name;  // for messages; empty: not known
+  std::string bundle;          // of a runc container
   ImagesSeen in_images;
   bool job_is_new = false;                       // this restore has listed the job
   std::vector<criu::InheritedFile> outputs_now;  // the process gets these instead of those

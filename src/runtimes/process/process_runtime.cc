@@ -447,11 +447,13 @@ Result<void> ProcessRuntime::rehearse(const RehearsalSpec& spec) {
   request.changed = existing(spec.changed);
   // The stage of a rehearsal is one mount namespace, and these processes get another.
   const bool hidden = spec.own_mounts && !spec.changed.empty();
-  if (hidden || std::find(request.changed.begin(), request.changed.end(), "/") != request.changed.end()) {
-    return Error{Code::unimplemented,
-                 "a restore of " + spec.images_dir +
-                     " cannot be rehearsed, because it would change files in " +
-                     (hidden ? spec.changed.front() + " of the mount namespace of the processes" : "/")};
+  if (hidden ||
+      std::find(request.changed.begin(), request.changed.end(), "/") != request.changed.end()) {
+    return Error{
+        Code::unimplemented,
+        "a restore of " + spec.images_dir +
+            " cannot be rehearsed, because it would change files in " +
+            (hidden ? spec.changed.front() + " of the mount namespace of the processes" : "/")};
   }
   request.images_dir = spec.images_dir;
   request.work_dir = spec.work_dir;

@@ -27,8 +27,7 @@ const OciMount* mount_of(const std::vector<OciMount>& mounts, const std::string&
   const OciMount* found = nullptr;
   for (const OciMount& mount : mounts) {
     const bool in = (path + "/").starts_with(mount.destination);
-    const bool nearer =
-        found == nullptr || mount.destination.size() >= found->destination.size();
+    const bool nearer = found == nullptr || mount.destination.size() >= found->destination.size();
     if (in && nearer) found = &mount;
   }
   return found;
@@ -36,7 +35,7 @@ const OciMount* mount_of(const std::vector<OciMount>& mounts, const std::string&
 
 // The config.json with which the container of the bundle is restored, into `folder`.
 Result<void> write_bundle(const std::string& tried, const std::string& bundle,
-                                    const std::string& cgroup, const std::string& folder) {
+                          const std::string& cgroup, const std::string& folder) {
   const Result<std::string> text = read_file(bundle + "/config.json");
   if (!text) return Error{text.error().code, tried + ": " + text.error().message};
   json config = parse_json(*text);
@@ -48,7 +47,8 @@ Result<void> write_bundle(const std::string& tried, const std::string& bundle,
   config["root"]["path"] = (fs::path(bundle) / root).lexically_normal();
   config["linux"]["cgroupsPath"] = cgroup;
   for (json& one : config["linux"]["namespaces"]) {
-    const bool network = one.is_object() && one.contains("path") && text_of(one, "type") == "network";
+    const bool network =
+        one.is_object() && one.contains("path") && text_of(one, "type") == "network";
     if (network) one["path"] = "/proc/self/ns/net";
   }
   return replace_file(folder + "/config.json", json_text(config));
@@ -57,7 +57,7 @@ Result<void> write_bundle(const std::string& tried, const std::string& bundle,
 // The folders of this machine that the container sees the folders `changed` in: its root, or the source of a bind mount.
 // Those of its other mounts, such as a tmpfs, are its own.
 std::vector<std::string> places_of(const std::string& bundle,
-                                           const std::vector<std::string>& changed) {
+                                   const std::vector<std::string>& changed) {
   const Result<std::string> text = read_file(bundle + "/config.json");
   const std::vector<OciMount> mounts = text ? mounts_of(bundle, *text) : std::vector<OciMount>();
   std::set<std::string> places;
