@@ -47,7 +47,31 @@ void look_at_memory_limit(const Tree& tree, const Options& options, Findings& fo
       "the memory limit leaves less than a restore of the container needs");
 }
 
-constexpr std::array kLimitChecks{Check{"memory limit", look_at_memory_limit}};
+// CRIU makes all processes before their threads, with three of its own beside them, then the threads, with two of its own.
+// Before that it has up to six, when it fills a tmpfs.
+std::uint64_t tasks_in_restore(const Counts& of) {
+  constexpr std::uint64_t kFirst = 6;
+  constexpr std::uint64_t kBesideProcesses = 3;
+  constexpr std::uint64_t kBesideThreads = 2;
+  return std::max({kFirst, of.processes + kBesideProcesses, of.tasks + kBesideThreads});
+}
+
+void look_at_pids_limit(const Tree& tree, const Options& options, Findings& found) {
+  if (!options.container) return;
+  const auto limit = probe::least_room(tree.first().process.pid, "pids", tree.proc);
+  const Counts counts = count(tree);
+  const std::uint64_t more = tasks_in_restore(counts) - counts.tasks;
+  if (!limit || limit->room() >= more) return;
+  found.add(
+      Grade::refuses, "pids-limit",
+      place_of(tree.first(), std::to_string(limit->used) + " of " + std::to_string(limit->limit) +
+                                 " are used in " + limit->folder + ", and a restore needs " +
+                                 std::to_string(more) + " more"),
+      "the limit of processes and threads leaves fewer than a restore of the container needs");
+}
+
+constexpr std::array kLimitChecks{Check{"memory limit", look_at_memory_limit},
+                                  Check{"pids limit", look_at_pids_limit}};
 
 }  // namespace
 

@@ -164,5 +164,49 @@ TEST(ContainerAtItsMemoryLimitTest, OfDockerIsWarnedOfAndRestoredAfterTheLimitIs
   warn_and_name_memory(LimitedByDocker(kymod, docker));
 }
 
+// A restore of this container has up to six processes at once. Each failed as "pid-taken", although no pid was.
+void refuse_and_name_pids(const Limited& container) {
+  ASSERT_TRUE(counts_on(container.root()));
+  container.set_pids(6);
+  const Outcome enough = container.check();
+  EXPECT_EQ(enough.out.find("pids-limit"), std::string::npos) << enough.out;
+  container.set_pids(5);
+  const Outcome checked = container.check();
+  EXPECT_EQ(checked.exit_code, 1) << checked.out;
+  EXPECT_NE(checked.out.find("(failure pids-limit)"), std::string::npos) << checked.out;
+  const Outcome refused = container.dump();
+  EXPECT_EQ(refused.exit_code, 1) << refused.out;
+  EXPECT_NE(refused.err.find("(failure pids-limit)"), std::string::npos) << refused.err;
+  ASSERT_TRUE(counts_on(container.root()));
+
+  const Outcome forced = container.dump("--force");
+  EXPECT_EQ(forced.exit_code, 0) << forced.err;
+  const Outcome failed = container.restore();
+  EXPECT_EQ(failed.exit_code, 1) << failed.out;
+  EXPECT_NE(failed.err.find("a limit of processes and threads was reached"), std::string::npos)
+      << failed.err;
+  EXPECT_NE(failed.err.find("Raise the limit"), std::string::npos) << failed.err;
+  container.set_pids(6);
+  const Outcome restored = container.restore();
+  ASSERT_EQ(restored.exit_code, 0) << restored.err;
+  EXPECT_TRUE(counts_on(container.root()));
+}
+
+TEST(ContainerAtItsPidsLimitTest, OfRuncIsRefusedAndRestoredAfterTheLimitIsRaised) {
+  KYMO_NEEDS_RUNC();
+  const RuncFolder runc;
+  Kymod kymod({"--runc-root", runc.path()});
+  kymod.start();
+  refuse_and_name_pids(LimitedByRunc(kymod, runc));
+}
+
+TEST(ContainerAtItsPidsLimitTest, OfDockerIsRefusedAndRestoredAfterTheLimitIsRaised) {
+  KYMO_NEEDS_DOCKER();
+  const Docker docker(fs::path(criu_path()).parent_path());
+  Kymod kymod;
+  kymod.start();
+  refuse_and_name_pids(LimitedByDocker(kymod, docker));
+}
+
 }  // namespace
 }  // namespace kymo::test
