@@ -28,6 +28,8 @@ struct Options {
   std::vector<std::string> external{};                        // as for CRIU's --external
   // A container runtime calls CRIU. It gives terminals back, and freezes the processes itself.
   bool container = false;
+  // Its runtime keeps what a restore reads where the root of a user namespace may not read it.
+  bool loses_user_namespace = false;
   // The processes run on after the dump, and may change their files.
   bool leave_running = false;
 };

@@ -28,6 +28,7 @@
 #include "runtime/killed_restore.h"
 #include "runtime/log_follower.h"
 #include "runtime/log_phases.h"
+#include "runtime/readable_images.h"
 #include "runtime/watch_images.h"
 
 namespace kymo::runtime {
@@ -291,6 +292,15 @@ Result<RestoreOutcome> restore_container(const RestoreSpec& spec, ContainerCall 
     const Scope ending("end it in good order", {.category = "runtime"});
     return end_container_restore(log, mark, session);
   };
+  const std::string asked = "restore container " + name_of_container(spec);
+  const auto readable = within(kDiskPatience, [asked, images = call.images_dir] {
+    return ReadableImages::of(asked, images);
+  });
+  if (!readable) {
+    return Error{Code::unavailable, asked + ": the disk of " + call.images_dir +
+                                        " does not answer; nothing was restored"};
+  }
+  if (!*readable) return readable->error();
   LogClock clock;
   const std::set<std::string> others = cgroups_in_use(call.cgroups);
   const Result<CommandOutcome> done = [&] {

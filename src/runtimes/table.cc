@@ -12,6 +12,7 @@ namespace kymo::runtime {
 namespace {
 
 constexpr bool kHasBundles = true;
+constexpr bool kUserNamespaces = true;
 
 std::unique_ptr<Runtime> make_process(const RuntimeSettings& all) {
   return make_process_runtime({.criu = all.criu, .exited = all.exited});
@@ -55,11 +56,13 @@ std::unique_ptr<Runtime> make_docker(const RuntimeSettings& all) {
 
 constexpr std::array<RuntimeRow, 5> kTable{{
     {"process", make_process},
-    {"runc", make_runc, oci_of_runc, kHasBundles},
-    {"podman", make_podman, oci_of_podman, !kHasBundles, "the arguments of podman run -d"},
-    {"containerd", make_containerd, oci_of_containerd, !kHasBundles,
+    {"runc", make_runc, oci_of_runc, kHasBundles, kUserNamespaces},
+    {"podman", make_podman, oci_of_podman, !kHasBundles, !kUserNamespaces,
+     "the arguments of podman run -d"},
+    {"containerd", make_containerd, oci_of_containerd, !kHasBundles, kUserNamespaces,
      "the image, then the command and its arguments"},
-    {"docker", make_docker, oci_of_docker, !kHasBundles, "the arguments of docker run -d"},
+    {"docker", make_docker, oci_of_docker, !kHasBundles, !kUserNamespaces,
+     "the arguments of docker run -d"},
 }};
 
 }  // namespace
