@@ -315,6 +315,16 @@ Result<void> PodmanRuntime::may_dump(const DumpSpec& spec) {
                      ": it was started with --rm, so podman would remove it and it could not "
                      "be restored: use --leave-running, or start it without --rm"};
   }
+  const std::string overlay = store && !spec.leave_running ? store->overlay_of(spec.container) : "";
+  if (!overlay.empty()) {
+    return Error{
+        Code::failed_precondition,
+        asked + ": " + overlay +
+            " is an overlay that podman removes when the container ends (-v FOLDER:" + overlay +
+            ":O, --mount type=image), so it could not be restored: use --leave-running, or start "
+            "it "
+            "with the folder itself or a volume"};
+  }
   return store ? refuse_linked_sources(asked, store->folder_of(spec.container)) : Result<void>();
 }
 
