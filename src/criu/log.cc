@@ -97,14 +97,16 @@ std::string read_last_errors(const std::string& log_path) {
   return joined;
 }
 
-std::string read_cause(const std::string& log_path, const std::string& full_disk) {
+std::string read_cause(const std::string& log_path, const std::string& full_disk,
+                       bool out_of_memory) {
   const std::optional<LogEnd> end = end_of_log(log_path);
   failures::Root root = end ? failures::root_of_log(log_path) : failures::Root();
   root.full_disk = full_disk;
+  root.out_of_memory = out_of_memory;
   if (full_disk.empty() && root.finished && !root.failed) return {};  // what failed was not CRIU
   const bool says_full = root.line.find(kNoSpace) != std::string::npos;
   if (full_disk.empty() && end && !says_full && is_cut_by_full_disk(*end)) root.line = kNoSpace;
-  if (root.line.empty() && full_disk.empty()) return {};
+  if (root.line.empty() && full_disk.empty() && !out_of_memory) return {};
   return failures::one_line(failures::explain(root));
 }
 
@@ -123,9 +125,11 @@ std::string last_errors(const std::string& log_path) {
   return within(kDiskPatience, [log_path] { return read_last_errors(log_path); }).value_or("");
 }
 
-std::string cause_in(const std::string& log_path, const std::string& full_disk) {
-  const auto cause =
-      within(kDiskPatience, [log_path, full_disk] { return read_cause(log_path, full_disk); });
+std::string cause_in(const std::string& log_path, const std::string& full_disk,
+                     bool out_of_memory) {
+  const auto cause = within(kDiskPatience, [log_path, full_disk, out_of_memory] {
+    return read_cause(log_path, full_disk, out_of_memory);
+  });
   return cause.value_or("");
 }
 

@@ -15,8 +15,9 @@ std::string last_errors(const std::string& log_path);
 // Why CRIU failed, on one line: what happened, what to do, the failure's id (docs/errors.md), and
 // the line of the log that names the cause. Empty if the log has no such line or says that CRIU
 // succeeded, if it cannot be read, or if its disk does not answer. Reads the whole log.
-// `full_disk`: see failures::Root. Then this is the cause if the log names no other that explains it.
-std::string cause_in(const std::string& log_path, const std::string& full_disk = {});
+// `full_disk`, `out_of_memory`: see failures::Root. This is the cause if the log names no other that explains it.
+std::string cause_in(const std::string& log_path, const std::string& full_disk = {},
+                     bool out_of_memory = false);
 
 // Whether a line explains nothing, because every run or every failed run writes it.
 bool is_noise(std::string_view line);

@@ -66,7 +66,7 @@ const Entry* first_with_pattern(std::string_view line, bool own) {
   for (const Entry& entry : catalogue()) {
     if ((entry.phase == "own") != own) continue;
     for (const std::string& pattern : entry.patterns) {
-      if (line.find(pattern) != std::string_view::npos) return &entry;
+      if (Values values; fill(pattern, line, values)) return &entry;
     }
   }
   return nullptr;

@@ -11,7 +11,7 @@ namespace kymo::failures {
 struct Entry {
   std::string id;
   std::string phase;                  // dump, restore, start, both; own: of kymod itself
-  std::vector<std::string> patterns;  // parts of the root line, each enough
+  std::vector<std::string> patterns;  // parts of the root line, with holes {1} ... {9}, each enough
   std::string what, why, remedy, retry;
   // Forms of the root line with holes {1} ... {9}, and what to say of their values.
   std::vector<std::pair<std::string, std::string>> details;

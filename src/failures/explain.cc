@@ -144,6 +144,9 @@ Explanation explain(const Root& root) {
   if (!of_restore && root.line.find(kNoSpace) != std::string::npos) {
     entry = &entry_of("no-space");
   }
+  // What the kernel kills writes no error, and what waits for it only says that it is gone.
+  if (root.out_of_memory && (root.line.empty() || root.only_step))
+    entry = &entry_of("memory-limit");
   if (entry == nullptr) entry = &entry_of(root.only_step ? "only-the-step" : "unknown");
   Explanation why = of_entry(*entry);
   const std::string detail = detail_of(*entry, without_place(root.line));

@@ -62,6 +62,7 @@ constexpr std::string_view kWrappers[] = {"Dump files (pid",
                                           "- Can't open vma",
                                           "Can't fixup VMA's fd",
                                           "exited, status=",
+                                          "Can't restore tmpfs content",
                                           "killed by signal",
                                           "Restorer fail",
                                           "Can't make NSID id",
@@ -83,8 +84,11 @@ constexpr std::string_view kSilent[] = {"collect procedure family", "kid_lookup_
 
 // The same without a time: of programs that CRIU started, and of CRIU before it has a log.
 constexpr std::string_view kUnstamped[] = {"execvp(\"",
-                                           "exec failed: ", "CRIU needs to have the CAP_",
-                                           "tables-restore: invalid option", "You need to be root"};
+                                           "exec failed: ",
+                                           ": Cannot fork: ",
+                                           "CRIU needs to have the CAP_",
+                                           "tables-restore: invalid option",
+                                           "You need to be root"};
 
 constexpr std::string_view kProbingFailed = "failed when initializing kerndat";
 constexpr std::string_view kInterrupt = "Unable to interrupt task:";

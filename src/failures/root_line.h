@@ -19,6 +19,8 @@ struct Root {
   bool is_log = false;     // at least one line is CRIU's
   // Not of the log: the folder of the images or of the log, if next to nothing can be written to its disk.
   std::string full_disk{};
+  // Not of the log: the kernel killed a process of the machine meanwhile because memory ran out.
+  bool out_of_memory = false;
 };
 
 // Finds the line of a CRIU log that names the cause of a failure.

@@ -124,7 +124,7 @@ void look_at_growing_files(const Tree& tree, const Options& options, Findings& f
     for (const OpenFile& file : member.files) {
       if (!may_grow(file)) continue;
       found.add(
-          Grade::warns, kMayGrow, place_of(member, file),
+          Grade::warns, "file-size", place_of(member, file),
           "a file is open for writing, and CRIU restores this dump only as long as the file has "
           "its present size",
           "Keep a copy of the file as it is now, or cut it to this size before a restore "

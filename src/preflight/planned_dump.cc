@@ -33,6 +33,7 @@ std::vector<std::string> files_of(const PlannedDump& planned) {
 Options options_of(const PlannedDump& planned) {
   Options options;
   options.container = planned.container;
+  options.loses_user_namespace = planned.loses_user_namespace;
   options.leave_running = planned.leave_running;
   for (const std::string& file : files_of(planned)) add_configured(file, options);
   const v1::CheckpointOptions& asked = planned.asked;

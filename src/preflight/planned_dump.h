@@ -13,7 +13,8 @@ struct PlannedDump {
   // The home directory of the user that runs CRIU. Empty: none.
   std::string home;
   bool container = false;
-  std::string bundle{};  // of the container. Empty: not known
+  bool loses_user_namespace = false;  // see Options
+  std::string bundle{};               // of the container. Empty: not known
   bool leave_running = false;
 };
 

@@ -72,6 +72,7 @@ Result<Report> look_at(pid_t pid, const Options& options, const Limits& limits,
   run(file_checks());
   run(object_checks());
   run(mount_checks());
+  run(limit_checks());
   look_at_sockets(*tree, options, found);
   Report report;
   report.pid = pid;

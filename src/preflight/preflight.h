@@ -28,6 +28,8 @@ struct Options {
   std::vector<std::string> external{};                        // as for CRIU's --external
   // A container runtime calls CRIU. It gives terminals back, and freezes the processes itself.
   bool container = false;
+  // Its runtime keeps what a restore reads where the root of a user namespace may not read it.
+  bool loses_user_namespace = false;
   // The processes run on after the dump, and may change their files.
   bool leave_running = false;
 };
@@ -62,8 +64,6 @@ struct Finding {
 };
 
 inline constexpr std::size_t kMaxPlaces = 100;
-// The failure of restores that follows from a file which grows after the dump. Only found if the processes run on.
-inline constexpr std::string_view kMayGrow = "file-size";
 // The failure of the one finding that is no matter of the processes: only kymod knows where their images go.
 inline constexpr std::string_view kNoRoom = "disk-full";
 

@@ -130,9 +130,16 @@ void look_at_pid_namespace(const Tree& tree, const Options& options, Findings& f
   }
 }
 
-// The kernel lets such a process mount /proc only in a pid namespace of its own, and a restore mounts it.
+// CRIU restores as the root of the user namespace. The kernel lets that one mount /proc, as a restore does, only in a pid
+// namespace of its own.
 void look_at_user_namespace(const Tree& tree, const Options& options, Findings& found) {
-  if (options.container || !tree.has_own(Kind::user) || tree.has_own(Kind::pid)) return;
+  if (!tree.has_own(Kind::user)) return;
+  if (options.container && options.loses_user_namespace && !options.leave_running) {
+    found.add(Grade::refuses, "userns-denied",
+              place_of(tree.first(), tree.first().namespaces.of(Kind::user)),
+              "the container has a user namespace, and its runtime could not restore it");
+  }
+  if (options.container || tree.has_own(Kind::pid)) return;
   found.add(Grade::refuses, "procfs-restore",
             place_of(tree.first(), tree.first().namespaces.of(Kind::user)),
             "the process has a user namespace of its own, and CRIU could not restore it",

@@ -3,8 +3,10 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
+#include <filesystem>
 #include <fstream>
 #include <string_view>
 
@@ -64,6 +66,37 @@ std::optional<std::uint64_t> read_number(const FileDescriptor& file, std::string
   return error == std::errc() ? std::optional(number) : std::nullopt;
 }
 
+// The number at the beginning of the file, or behind the first `key` in it. Nothing: there is none, such as "max".
+std::optional<std::uint64_t> number_in(const std::string& path, std::string_view key = {}) {
+  const Result<std::string> text = read_file(path);
+  const std::size_t at = text ? text->find(key) : std::string::npos;
+  if (at == std::string::npos) return std::nullopt;
+  std::uint64_t number = 0;
+  const auto parsed =
+      std::from_chars(text->data() + at + key.size(), text->data() + text->size(), number);
+  return parsed.ec == std::errc() ? std::optional(number) : std::nullopt;
+}
+
+// How a version of cgroups names the files of a limit.
+struct LimitFiles {
+  const char* limit;
+  const char* used;
+  std::string_view files[2];  // lines of memory.stat; empty: of no limit of memory
+};
+
+std::optional<CgroupLimit> limit_of(const std::string& folder, const LimitFiles& files) {
+  const auto limit = number_in(folder + files.limit);
+  const auto used = number_in(folder + files.used);
+  if (!limit || !used) return std::nullopt;
+  CgroupLimit found{folder, *limit, *used};
+  for (const std::string_view key : files.files) {
+    if (key.empty()) continue;
+    const std::uint64_t files_of = number_in(folder + "/memory.stat", key).value_or(0);
+    found.used -= std::min(found.used, files_of);
+  }
+  return found;
+}
+
 }  // namespace
 
 std::optional<std::string> cgroup_path(pid_t pid, std::string_view controller,
@@ -84,6 +117,38 @@ Cgroup::Cgroup(pid_t pid, const std::string& proc, const std::string& sys) {
   if (!cpu_.valid()) {
     cpu_ = open_v1(groups, sys, "cpuacct", "cpuacct.usage");
   }
+}
+
+std::optional<CgroupLimit> least_room(pid_t pid, const std::string& controller,
+                                      const std::string& proc, const std::string& sys) {
+  namespace fs = std::filesystem;
+  const bool memory = controller == "memory";
+  const LimitFiles one = memory ? LimitFiles{"/memory.limit_in_bytes",
+                                             "/memory.usage_in_bytes",
+                                             {"\ntotal_inactive_file ", "\ntotal_active_file "}}
+                                : LimitFiles{"/pids.max", "/pids.current", {}};
+  const LimitFiles two =
+      memory ? LimitFiles{"/memory.max", "/memory.current", {"\ninactive_file ", "\nactive_file "}}
+             : LimitFiles{"/pids.max", "/pids.current", {}};
+  std::optional<CgroupLimit> least;
+  const auto look = [&](const fs::path& top, const std::optional<std::string>& path,
+                        const LimitFiles& files) {
+    if (!path) return;
+    for (fs::path below = fs::path(*path).relative_path();; below = below.parent_path()) {
+      std::optional<CgroupLimit> found = limit_of((top / below).string(), files);
+      if (found && (!least || found->room() < least->room())) least = std::move(found);
+      if (below.empty()) return;
+    }
+  };
+  look(sys + "/" + controller, cgroup_path(pid, controller, proc), one);
+  const auto path = cgroup_path(pid, "", proc);
+  look(sys, path, two);
+  look(sys + "/unified", path, two);
+  return least;
+}
+
+std::uint64_t out_of_memory_kills(const std::string& proc) {
+  return number_in(proc + "/vmstat", "\noom_kill ").value_or(0);
 }
 
 std::optional<std::uint64_t> Cgroup::memory_bytes() const {

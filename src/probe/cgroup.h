@@ -38,4 +38,22 @@ class Cgroup {
   bool cpu_in_us_ = false;  // v2: "usage_usec N" on the first line of cpu.stat
 };
 
+// A limit of a cgroup, and how much of it is used.
+struct CgroupLimit {
+  std::string folder;  // of the cgroup
+  std::uint64_t limit = 0;
+  std::uint64_t used = 0;  // of memory: without files that the kernel can read again
+
+  [[nodiscard]] std::uint64_t room() const { return limit > used ? limit - used : 0; }
+};
+
+// The limit of `controller` ("memory" in bytes, "pids" in tasks) that leaves a process the least room: that of its cgroup,
+// v1 or v2, or of one above it. Returns nothing if there is none, or if it cannot be read.
+std::optional<CgroupLimit> least_room(pid_t pid, const std::string& controller,
+                                      const std::string& proc = "/proc",
+                                      const std::string& sys = "/sys/fs/cgroup");
+
+// How often the kernel has killed a process of the machine because memory ran out, that of a cgroup or of the machine.
+std::uint64_t out_of_memory_kills(const std::string& proc = "/proc");
+
 }  // namespace kymo::probe

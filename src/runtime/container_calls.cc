@@ -19,6 +19,7 @@
 #include "criu/phases.h"
 #include "failures/explain.h"
 #include "kymo/scope.h"
+#include "probe/cgroup.h"
 #include "runtime/aftermath.h"
 #include "runtime/container_end.h"
 #include "runtime/container_processes.h"
@@ -27,6 +28,7 @@
 #include "runtime/killed_restore.h"
 #include "runtime/log_follower.h"
 #include "runtime/log_phases.h"
+#include "runtime/readable_images.h"
 #include "runtime/watch_images.h"
 
 namespace kymo::runtime {
@@ -70,8 +72,10 @@ bool is_taken(const ContainerCall& call, const std::string& why) {
 }
 
 // Returns why the command failed: a full disk, the cause in CRIU's log, or, without any, what the command said.
-Error failure(const ContainerCall& call, const CommandOutcome& outcome) {
-  std::string why = criu::cause_in(call.log_path, folder_on_full_disk(call));
+// `out_of_memory`: the kernel has killed a process meanwhile because memory ran out.
+Error failure(const ContainerCall& call, const CommandOutcome& outcome, bool out_of_memory) {
+  std::string why = criu::cause_in(call.log_path, folder_on_full_disk(call),
+                                   out_of_memory && !call.writes_images);
   const bool logged = !why.empty();
   if (!logged) why = said_by(call, outcome);
   Error error{Code::failed_precondition,
@@ -117,6 +121,7 @@ Result<CommandOutcome> call_command(const ContainerCall& call, const Observer& o
                                         call.log_path + " does not answer, so nothing was begun"};
   }
   LogFollower log(growing, clock.listen(observer.notified));
+  const std::uint64_t killed_before = probe::out_of_memory_kills();
   Result<CommandOutcome> outcome = call.run ? call.run(call.command) : run_command(call.command);
   clock.criu_ended();
   log.finish();
@@ -128,7 +133,7 @@ Result<CommandOutcome> call_command(const ContainerCall& call, const Observer& o
     static_cast<void>(within(kDiskPatience, collect));
   }
   if (outcome && outcome->exit_status != 0) {
-    outcome = failure(call, *outcome);
+    outcome = failure(call, *outcome, probe::out_of_memory_kills() > killed_before);
   } else if (!outcome) {
     // containerd's own calls fail like this.
     const bool taken = is_taken(call, outcome.error().message);
@@ -287,6 +292,15 @@ Result<RestoreOutcome> restore_container(const RestoreSpec& spec, ContainerCall 
     const Scope ending("end it in good order", {.category = "runtime"});
     return end_container_restore(log, mark, session);
   };
+  const std::string asked = "restore container " + name_of_container(spec);
+  const auto readable = within(kDiskPatience, [asked, images = call.images_dir] {
+    return ReadableImages::of(asked, images);
+  });
+  if (!readable) {
+    return Error{Code::unavailable, asked + ": the disk of " + call.images_dir +
+                                        " does not answer; nothing was restored"};
+  }
+  if (!*readable) return readable->error();
   LogClock clock;
   const std::set<std::string> others = cgroups_in_use(call.cgroups);
   const Result<CommandOutcome> done = [&] {

@@ -98,28 +98,25 @@ Result<void> take_from(const FileDescriptor& folder) {
   return taken ? Result<void>() : taken.error();
 }
 
-}  // namespace
-
-Result<void> ReadableImages::check(const std::string& tried, const std::string& images_dir) {
-  const Result<FileDescriptor> images = open_images(images_dir);
-  if (!images) return Error{images.error().code, tried + ": " + images.error().message};
-  if (!have_user_namespace(*images) || can_others_read(*images) || !can_others_enter(*images)) {
-    return {};
-  }
-  const std::string around = fs::path(images_dir).parent_path();
+// Whether somebody else could read the images who found them by the path.
+Result<void> refuse_open_folder(const std::string& tried, const std::string& images_dir,
+                                const FileDescriptor& images) {
+  if (!can_others_enter(images)) return {};
   return Error{Code::failed_precondition,
                tried +
                    ": it has a user namespace, whose root must read the images, and kymod gives "
                    "that right only in a folder that others cannot enter: chmod 700 " +
-                   around};
+                   fs::path(images_dir).parent_path().string()};
 }
+
+}  // namespace
 
 Result<ReadableImages> ReadableImages::of(const std::string& tried, const std::string& images_dir) {
   ReadableImages readable;
-  if (Result<void> may = check(tried, images_dir); !may) return may.error();
   Result<FileDescriptor> images = open_images(images_dir);
   if (!images) return Error{images.error().code, tried + ": " + images.error().message};
   if (!have_user_namespace(*images) || can_others_read(*images)) return readable;
+  if (Result<void> may = refuse_open_folder(tried, images_dir, *images); !may) return may.error();
   const Result<void> given = readable.give(*std::move(images));
   if (given) return readable;
   return Error{given.error().code,

@@ -20,8 +20,6 @@ class ReadableImages {
   // `tried`: how errors begin.
   // Errors: failed_precondition: others can enter the folder around the images; the system's.
   static Result<ReadableImages> of(const std::string& tried, const std::string& images_dir);
-  // What of() would refuse, before a restore begins. Changes nothing.
-  static Result<void> check(const std::string& tried, const std::string& images_dir);
 
   // Whether of() would give others the right to read these images.
   static bool gives(const std::string& images_dir);
@@ -31,7 +29,10 @@ class ReadableImages {
   ReadableImages() = default;
   ~ReadableImages();
   ReadableImages(ReadableImages&& other) noexcept : folders_(std::exchange(other.folders_, {})) {}
-  ReadableImages& operator=(ReadableImages&& other) = delete;
+  ReadableImages& operator=(ReadableImages&& other) noexcept {
+    std::swap(folders_, other.folders_);
+    return *this;
+  }
 
  private:
   struct Folder {

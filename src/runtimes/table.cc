@@ -13,6 +13,7 @@ namespace {
 
 constexpr bool kHasBundles = true;
 constexpr bool kCanRehearse = true;
+constexpr bool kUserNamespaces = true;
 
 std::unique_ptr<Runtime> make_process(const RuntimeSettings& all) {
   return make_process_runtime({.criu = all.criu, .exited = all.exited});
@@ -56,12 +57,12 @@ std::unique_ptr<Runtime> make_docker(const RuntimeSettings& all) {
 
 constexpr std::array<RuntimeRow, 5> kTable{{
     {"process", make_process, kCanRehearse},
-    {"runc", make_runc, kCanRehearse, oci_of_runc, kHasBundles},
-    {"podman", make_podman, !kCanRehearse, oci_of_podman, !kHasBundles,
+    {"runc", make_runc, kCanRehearse, oci_of_runc, kHasBundles, kUserNamespaces},
+    {"podman", make_podman, !kCanRehearse, oci_of_podman, !kHasBundles, !kUserNamespaces,
      "the arguments of podman run -d"},
-    {"containerd", make_containerd, !kCanRehearse, oci_of_containerd, !kHasBundles,
+    {"containerd", make_containerd, !kCanRehearse, oci_of_containerd, !kHasBundles, kUserNamespaces,
      "the image, then the command and its arguments"},
-    {"docker", make_docker, !kCanRehearse, oci_of_docker, !kHasBundles,
+    {"docker", make_docker, !kCanRehearse, oci_of_docker, !kHasBundles, !kUserNamespaces,
      "the arguments of docker run -d"},
 }};
 

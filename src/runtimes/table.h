@@ -43,6 +43,9 @@ struct RuntimeRow {
   Result<OciRuntime> (*oci_runtime)(const RuntimeSettings& settings) = nullptr;
   // Whether containers are started and restored from a bundle, with an id that the user chooses.
   bool has_bundles = false;
+  // Whether it restores a container with a user namespace: CRIU reads the images where kymod keeps them, and kymod can let
+  // the root of that namespace read them there. podman's and Docker's own files it could not read (docs/runtimes.md).
+  bool restores_user_namespaces = false;
   // If there are no bundles: what follows `kymo run NAME --`, for the help.
   std::string_view run_arguments{};
 };

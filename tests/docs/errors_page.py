@@ -44,7 +44,7 @@ def cell(text):
 
 
 def messages(entry):
-    return ", ".join("`" + text.replace("`", "'").strip().replace("|", "\\|") + "`" for text in entry["match"])
+    return ", ".join("`" + text.replace("{1}", "...").replace("`", "'").strip().replace("|", "\\|") + "`" for text in entry["match"])
 
 
 def public_logs():

@@ -180,6 +180,59 @@ TEST(ContainerWithAReplacedSourceTest, OfPodmanIsRefusedAndRunsOn) {
   refuse_replaced(kymod, "podman", file, podman.root_of("kymo-linked"));
 }
 
+// Such a container was dumped and ended, and podman had removed what it had mounted: "Unable to mount".
+TEST(ContainerWithAnOverlayTest, OfPodmanIsRefusedAndRunsOn) {
+  KYMO_NEEDS_PODMAN();
+  PodmanContainers podman;
+  const TemporaryDirectory folder;
+  Kymod kymod({"--podman-flags=" + PodmanContainers::flags()});
+  kymod.start();
+  ASSERT_NO_FATAL_FAILURE(start_with(kymod, podman, folder.path() + ":/data:O"));
+  const std::string root = podman.root_of("kymo-linked");
+  ASSERT_TRUE(counts_on(root));
+  for (const char* const verb : {"check", "dump"}) {
+    const Outcome refused = kymod.kymo({verb, "podman", "kymo-linked"});
+    EXPECT_EQ(refused.exit_code, 1) << verb << refused.out;
+    EXPECT_NE((refused.out + refused.err).find("/data is an overlay that podman removes"),
+              std::string::npos)
+        << verb << refused.out << refused.err;
+  }
+  EXPECT_TRUE(counts_on(root));
+}
+
+// Its files are an overlay as well.
+TEST(ContainerWithAnOverlayTest, OfAnImageIsRefusedAndRunsOn) {
+  KYMO_NEEDS_PODMAN();
+  PodmanContainers podman;
+  const std::string image = "localhost/kymo-mounted";
+  const TemporaryDirectory folder;
+  folder.file("file", "text");
+  static_cast<void>(shell("tar -C " + folder.path() + " -cf " + folder.path() + ".tar ."));
+  const std::string said = podman.podman("import " + folder.path() + ".tar " + image);
+  fs::remove(folder.path() + ".tar");
+  Kymod kymod({"--podman-flags=" + PodmanContainers::flags()});
+  kymod.start();
+  std::vector<std::string> words{"run",
+                                 "podman",
+                                 "--name",
+                                 "kymo-linked",
+                                 "--",
+                                 "--mount",
+                                 "type=image,source=" + image + ",destination=/data"};
+  for (const std::string& word : podman.arguments("kymo-linked")) words.push_back(word);
+  const Outcome ran = kymod.kymo(words);
+  ASSERT_EQ(ran.exit_code, 0) << ran.err << said;
+  const std::string root = podman.root_of("kymo-linked");
+  ASSERT_TRUE(counts_on(root));
+  const Outcome refused = kymod.kymo({"dump", "podman", "kymo-linked"});
+  EXPECT_EQ(refused.exit_code, 1) << refused.out;
+  EXPECT_NE(refused.err.find("/data is an overlay that podman removes"), std::string::npos)
+      << refused.err;
+  EXPECT_TRUE(counts_on(root));
+  static_cast<void>(podman.podman("rm -f -t 0 kymo-linked"));
+  static_cast<void>(podman.podman("rmi " + image));
+}
+
 // A container of Docker that counts, and a disk on which Docker unpacks its images when CRIU has ended.
 class ContainerOperatorsTest : public ::testing::Test {
  protected:

@@ -1,7 +1,9 @@
 // Containers that runc dumps and whose restore needs more than their images.
 
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <signal.h>
+#include <sys/mount.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -16,6 +18,7 @@
 #include "support/breakable_criu.h"
 #include "support/containerd.h"
 #include "support/containers.h"
+#include "support/docker.h"
 #include "support/real_criu.h"
 #include "support/shell.h"
 
@@ -46,6 +49,15 @@ std::string make_mapped_bundle(const RuncFolder& runc) {
     fs::permissions(folder, fs::perms::others_exec, fs::perm_options::add);
   }
   return bundle;
+}
+
+// Other users may read the images only during the restore.
+void expect_private(const std::string& images) {
+  for (const fs::directory_entry& image : fs::directory_iterator(images)) {
+    EXPECT_EQ(image.symlink_status().permissions() & fs::perms::others_all, fs::perms::none)
+        << image;
+  }
+  EXPECT_EQ(fs::status(images).permissions(), fs::perms::owner_all);
 }
 
 // Before the fix, such a container was dumped and ended, and each restore failed: "Unable to open tty-info.img:
@@ -80,11 +92,7 @@ TEST(ContainerRestoresTest, AContainerWithAUserNamespaceIsRestored) {
   static_cast<void>(kymod.kymo_json({"restore", dir}));
   EXPECT_TRUE(counts_on(bundle + "/rootfs"));
   EXPECT_GE(std::stoi(read_file(bundle + "/rootfs/count")), count);
-  for (const fs::directory_entry& image : fs::directory_iterator(dir + "/images")) {
-    EXPECT_EQ(image.symlink_status().permissions() & fs::perms::others_all, fs::perms::none)
-        << image << ": others may read it only during the restore";
-  }
-  EXPECT_EQ(fs::status(dir + "/images").permissions(), fs::perms::owner_all);
+  expect_private(dir + "/images");
 }
 
 // Before the fix, others kept the right to read the images of a restore during which kymod was killed.
@@ -111,12 +119,52 @@ TEST(ContainerRestoresTest, TheNextKymodTakesBackTheRightToReadTheImages) {
             fs::perms::none);
   if (stopped != 0) kill(stopped, SIGCONT);
   kymod.start();
-  for (const fs::directory_entry& image : fs::directory_iterator(dir + "/images")) {
-    EXPECT_EQ(image.symlink_status().permissions() & fs::perms::others_all, fs::perms::none)
-        << image;
-  }
-  EXPECT_EQ(fs::status(dir + "/images").permissions(), fs::perms::owner_all);
+  expect_private(dir + "/images");
   EXPECT_TRUE(counts_on(bundle + "/rootfs")) << kymod.log();
+}
+
+// Before the fix, it was dumped and ended, and each restore failed: "Unable to open tty-info.img: Permission denied".
+TEST(ContainerRestoresTest, AContainerdContainerWithAUserNamespaceIsRestored) {
+  KYMO_NEEDS_CONTAINERD();
+  const Containerd containerd(fs::path(criu_path()).parent_path());
+  fs::permissions(fs::path(containerd.state()).parent_path(), fs::perms::others_exec,
+                  fs::perm_options::add);
+  const TemporaryDirectory counts;
+  EXPECT_TRUE(shell("chown 100000:100000 " + counts.path()).second);
+  const std::string said = containerd.ctr(
+      "run --detach --null-io --uidmap 0:100000:65536 --gidmap 0:100000:65536 --mount "
+      "type=bind,src=" +
+      counts.path() + ",dst=/counts,options=rbind:rw " + Containerd::image() +
+      " kymo-mapped /bin/sh -c 'i=0; while :; do i=$((i+1)); echo $i 1<>/counts/count; sleep 0.1; "
+      "done'");
+  ASSERT_EQ(containerd.status("kymo-mapped"), "RUNNING") << said;
+  Kymod kymod;
+  kymod.start();
+  ASSERT_TRUE(counts_on(counts.path()));
+  const std::string dir = kymod.path("one");
+  static_cast<void>(kymod.kymo_json({"dump", "containerd", "kymo-mapped", "--dir", dir}));
+  static_cast<void>(kymod.kymo_json({"restore", dir}));
+  EXPECT_TRUE(counts_on(counts.path()));
+  expect_private(dir + "/images");
+}
+
+// Neither podman nor Docker could restore it.
+void refuse_user_namespace(const Kymod& kymod, const std::string& runtime, const std::string& name,
+                           const std::string& root) {
+  ASSERT_TRUE(counts_on(root));
+  const Outcome checked = kymod.kymo({"check", runtime, name});
+  EXPECT_EQ(checked.exit_code, 1) << checked.out;
+  EXPECT_NE(checked.out.find("(failure userns-denied)"), std::string::npos) << checked.out;
+  const Outcome refused = kymod.kymo({"dump", runtime, name, "--dir", kymod.path("one")});
+  EXPECT_EQ(refused.exit_code, 1) << refused.out;
+  EXPECT_NE(refused.err.find("the container has a user namespace"), std::string::npos)
+      << refused.err;
+  EXPECT_TRUE(counts_on(root));
+  const Outcome forced = kymod.kymo({"dump", runtime, name, "--dir", kymod.path("one"), "--force"});
+  ASSERT_EQ(forced.exit_code, 0) << forced.err;
+  const Outcome failed = kymod.kymo({"restore", kymod.path("one")});
+  EXPECT_EQ(failed.exit_code, 1) << failed.out;
+  EXPECT_NE(failed.err.find("(failure userns-denied"), std::string::npos) << failed.err;
 }
 
 // podman 4.3 cannot restore it: CRIU may open neither podman's folder of the images nor podman's files that are mounted.
@@ -134,12 +182,29 @@ TEST(ContainerRestoresTest, APodmanContainerWithAUserNamespaceIsRefusedAndRunsOn
   const Outcome ran = kymod.kymo(run);
   ASSERT_EQ(ran.exit_code, 0) << ran.err;
   ASSERT_TRUE(counts_on(root));
-  const std::string dir = kymod.path("one");
-  const Outcome refused = kymod.kymo({"dump", "podman", "kymo-e2e", "--dir", dir});
-  EXPECT_EQ(refused.exit_code, 1) << refused.out;
-  EXPECT_NE(refused.err.find("it has a user namespace"), std::string::npos) << refused.err;
-  EXPECT_EQ(podman.status("kymo-e2e"), "running");
-  EXPECT_TRUE(counts_on(root));
+  refuse_user_namespace(kymod, "podman", "kymo-e2e", root);
+}
+
+// Docker was not looked at: its containers with --userns-remap were dumped and ended, and could not be restored.
+TEST(ContainerRestoresTest, ADockerContainerWithAUserNamespaceIsRefusedAndRunsOn) {
+  KYMO_NEEDS_DOCKER();
+  const TemporaryDirectory ids;
+  ids.file("subid", "daemon:100000:65536\n");
+  // Docker takes the ids of its containers from these files, which this process and its children see in place of the
+  // machine's.
+  ASSERT_EQ(::unshare(CLONE_NEWNS), 0);
+  ASSERT_EQ(::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr), 0);
+  for (const char* file : {"/etc/subuid", "/etc/subgid"}) {
+    ASSERT_EQ(::mount((ids.path() + "/subid").c_str(), file, nullptr, MS_BIND, nullptr), 0) << file;
+  }
+  const Docker docker(fs::path(criu_path()).parent_path(), Docker::Features::user_namespaces);
+  Kymod kymod;
+  kymod.start();
+  std::vector<std::string> run{"run", "docker", "--name", "kymo-mapped", "--"};
+  for (const std::string& word : Docker::arguments()) run.push_back(word);
+  const Outcome ran = kymod.kymo(run);
+  ASSERT_EQ(ran.exit_code, 0) << ran.err << docker.log();
+  refuse_user_namespace(kymod, "docker", "kymo-mapped", docker.root_of("kymo-mapped"));
 }
 
 // Before the fix, the failure was "unknown" or that of a line without meaning: CRIU's log does not say why tar failed.

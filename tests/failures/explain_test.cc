@@ -123,6 +123,21 @@ TEST(Explain, AFullDiskIsTheCauseUnlessTheLogNamesItItself) {
   EXPECT_EQ(explain(no_log).id, "disk-full");
 }
 
+// Before the fix, it was "a step failed, and CRIU gave no reason", or "CRIU ended without a result".
+TEST(Explain, NamesTheMemoryIfTheKernelKilledWhatCriuRestored) {
+  Root root = root_at("Error (criu/cr-restore.c:1269): 22386 killed by signal 9: Killed");
+  root.only_step = true;
+  EXPECT_EQ(explain(root).id, "only-the-step");
+  root.out_of_memory = true;
+  EXPECT_EQ(explain(root).id, "memory-limit");
+  Root no_log;
+  no_log.out_of_memory = true;
+  EXPECT_EQ(explain(no_log).id, "memory-limit");
+  root = root_at("Error (criu/files-reg.c:1): File a has bad size 1 (expect 2)");
+  root.out_of_memory = true;
+  EXPECT_EQ(explain(root).id, "file-size") << "the kernel killed another process of the machine";
+}
+
 // Before the fix, this was explained as a full disk.
 TEST(Explain, KnowsThatACgroupWithoutSpaceIsNoDisk) {
   EXPECT_EQ(explain(root_at("Error (criu/cgroup.c:1): cg: Can't move 1 into cpuset//a/cgroup.procs "

@@ -93,6 +93,18 @@ TEST(RootLine, IsWhatTheKernelRefusedToARestoredProcess) {
                   .probe);
 }
 
+// At a limit of processes, only the tar that CRIU calls says why it failed.
+TEST(RootLine, IsTheReasonOfTheTarThatCouldNotFork) {
+  const Root root = root_of(
+      "(00.1)      1: mnt-v2: \tMounting tmpfs @193 (0)\n"
+      "tar (child): child process: Cannot fork: Resource temporarily unavailable\n"
+      "tar: Error is not recoverable: exiting now\n"
+      "(00.2)      1: Error (criu/util.c:657): exited, status=2\n"
+      "(00.3)      1: Error (criu/filesystems.c:460): Can't restore tmpfs content\n"
+      "(00.4) Error (criu/cr-restore.c:2331): Restoring FAILED.\n");
+  EXPECT_EQ(root.line, "tar (child): child process: Cannot fork: Resource temporarily unavailable");
+}
+
 TEST(RootLine, IsAStepOrASilentLineIfThereIsNothingElse) {
   const std::string step = "(00.1) Error (criu/cr-dump.c:1): Collect mappings (pid: 4) failed\n";
   EXPECT_TRUE(root_of(step).only_step);

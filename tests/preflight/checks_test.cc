@@ -113,6 +113,20 @@ TEST(PreflightChecks, AMountWhoseSourceWasReplacedIsRefusedInAContainer) {
       << line_of(findings[0]);
 }
 
+// podman's are refused; Docker's were dumped and ended, and could not be restored.
+TEST(PreflightChecks, AUserNamespaceIsRefusedIfTheRuntimeLosesIt) {
+  Tree tree = tree_of_one();
+  Options options;
+  options.container = options.loses_user_namespace = true;
+  EXPECT_TRUE(found_by(process_checks(), tree, options).empty());
+  set(tree.members[0].namespaces, Kind::user, "user:[2]");
+  expect_one(found_by(process_checks(), tree, options), Grade::refuses, "userns-denied");
+  options.leave_running = true;
+  EXPECT_TRUE(found_by(process_checks(), tree, options).empty());
+  options.leave_running = options.loses_user_namespace = false;
+  EXPECT_TRUE(found_by(process_checks(), tree, options).empty()) << "runc's are restored";
+}
+
 // Before the fix, the check found nothing, and CRIU refused the dump.
 TEST(PreflightChecks, ADiskInAMountNamespaceMustBeExternal) {
   const test::TemporaryDirectory proc;

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+#include <string>
+
 #include "support/temporary_directory.h"
 
 namespace kymo::probe {
@@ -49,6 +52,62 @@ TEST_F(CgroupTest, WhatCannotBeReadIsNotThere) {
   EXPECT_FALSE(cgroup.cpu_ns());
   file("sys/damaged", "memory.current", "max\n");
   EXPECT_FALSE(open("0::/damaged\n").memory_bytes());
+}
+
+class LeastRoomTest : public ::testing::Test {
+ protected:
+  LeastRoomTest() { root_.folder("42"); }
+  void group(const std::string& folder, const std::map<std::string, std::string>& files) const {
+    root_.folder("sys/" + folder);
+    for (const auto& [name, text] : files) root_.file("sys/" + folder + "/" + name, text);
+  }
+  [[nodiscard]] std::optional<CgroupLimit> room(const std::string& controller) const {
+    return least_room(42, controller, root_.path(), root_.path() + "/sys");
+  }
+  test::TemporaryDirectory root_;
+};
+
+TEST_F(LeastRoomTest, IsThatOfTheTightestCgroupOfVersionTwo) {
+  root_.file("42/cgroup", "0::/pod/web\n");
+  EXPECT_FALSE(room("memory"));
+  group("pod/web", {{"memory.max", "max\n"}, {"memory.current", "700\n"}});
+  EXPECT_FALSE(room("memory"));
+  group("pod", {{"memory.max", "1000\n"},
+                {"memory.current", "900\n"},
+                {"memory.stat", "anon 600\ninactive_file 200\nactive_file 50\n"},
+                {"pids.max", "10\n"},
+                {"pids.current", "12\n"}});
+  ASSERT_TRUE(room("memory"));
+  EXPECT_EQ(room("memory")->folder, root_.path() + "/sys/pod");
+  EXPECT_EQ(room("memory")->used, 650U) << "the kernel can read files again";
+  EXPECT_EQ(room("memory")->room(), 350U);
+  EXPECT_EQ(room("pids")->room(), 0U);
+  group("pod/web", {{"memory.max", "800\n"}, {"memory.current", "700\n"}});
+  EXPECT_EQ(room("memory")->room(), 100U);
+}
+
+TEST_F(LeastRoomTest, IsThatOfTheTightestCgroupOfVersionOne) {
+  root_.file("42/cgroup", "8:pids:/web\n4:memory:/web\n0::/\n");
+  group("memory",
+        {{"memory.limit_in_bytes", "9223372036854771712\n"}, {"memory.usage_in_bytes", "5000\n"}});
+  EXPECT_GT(room("memory")->room(), 1'000'000'000U);
+  group("memory/web",
+        {{"memory.limit_in_bytes", "4096\n"},
+         {"memory.usage_in_bytes", "4000\n"},
+         {"memory.stat",
+          "cache 9\ninactive_file 7\ntotal_inactive_file 70\ntotal_active_file 30\n"}});
+  EXPECT_EQ(room("memory")->used, 3900U);
+  group("pids/web", {{"pids.max", "max\n"}, {"pids.current", "3\n"}});
+  EXPECT_FALSE(room("pids"));
+  group("pids/web", {{"pids.max", "5\n"}});
+  EXPECT_EQ(room("pids")->room(), 2U);
+}
+
+TEST(OutOfMemoryKills, AreThoseOfTheWholeMachine) {
+  const test::TemporaryDirectory proc;
+  EXPECT_EQ(out_of_memory_kills(proc.path()), 0U);
+  proc.file("vmstat", "nr_free_pages 5\noom_kill 7\noom_kill_other 9\n");
+  EXPECT_EQ(out_of_memory_kills(proc.path()), 7U);
 }
 
 }  // namespace

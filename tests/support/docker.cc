@@ -8,6 +8,7 @@
 
 #include <chrono>
 #include <cstdlib>
+#include <filesystem>
 
 #include "support/shell.h"
 #include "support/stop_child.h"
@@ -16,6 +17,9 @@ namespace kymo::test {
 namespace {
 
 constexpr char kImage[] = "kymo-test-busybox";
+
+// The user daemon needs subordinate ids for it (subuid(5)).
+constexpr char kWithUserNamespaces[] = R"({"experimental": true, "userns-remap": "daemon"})";
 
 }  // namespace
 
@@ -50,10 +54,16 @@ Docker::Docker(const std::string& criu_folder, Features features) : containerd_(
 }
 
 void Docker::start_server(Features features) {
+  if (features == Features::user_namespaces) {
+    std::filesystem::permissions(folder_.path(), std::filesystem::perms::others_exec,
+                                 std::filesystem::perm_options::add);
+  }
   const std::string log = folder_.path() + "/log";
   // A configuration for the test, instead of that of the machine.
-  const std::string config = folder_.file(
-      "daemon.json", features == Features::experimental ? R"({"experimental": true})" : "{}");
+  const std::string config =
+      folder_.file("daemon.json", features == Features::usual          ? "{}"
+                                  : features == Features::experimental ? R"({"experimental": true})"
+                                                                       : kWithUserNamespaces);
   const std::string containerd = containerd_.socket();
   const std::string data = folder_.folder("data");
   const std::string exec = folder_.folder("exec");

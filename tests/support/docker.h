@@ -2,6 +2,7 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -19,7 +20,7 @@ const std::string& why_no_docker();
 // daemons.
 class Docker {
  public:
-  enum class Features : bool { usual, experimental };
+  enum class Features : std::uint8_t { usual, experimental, user_namespaces };
 
   // `criu_folder` is the first folder on the PATH of its containerd.
   explicit Docker(const std::string& criu_folder, Features features = Features::experimental);

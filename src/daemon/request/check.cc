@@ -68,11 +68,13 @@ class Look {
 preflight::Options options_for(const Target& target, const v1::CheckpointOptions& asked,
                                bool leave_running) {
   const char* const home = std::getenv("HOME");
-  return preflight::options_of({.asked = asked,
-                                .home = home == nullptr ? "" : home,
-                                .container = !target.id.empty(),
-                                .bundle = target.bundle,
-                                .leave_running = leave_running});
+  return preflight::options_of(
+      {.asked = asked,
+       .home = home == nullptr ? "" : home,
+       .container = !target.id.empty(),
+       .loses_user_namespace = !runtime::row_of(target.kind).restores_user_namespaces,
+       .bundle = target.bundle,
+       .leave_running = leave_running});
 }
 
 Result<preflight::Report> look(const Target& target, const v1::CheckpointOptions& asked,

@@ -27,6 +27,7 @@
 #include "daemon/request/target.h"
 #include "daemon/state/checkpoint_dir.h"
 #include "daemon/state/directory_claim.h"
+#include "failures/catalogue.h"
 #include "failures/explain.h"
 #include "probe/boot.h"
 #include "probe/memory_to_dump.h"
@@ -450,7 +451,8 @@ Result<void> call_runtime(DumpContext& c) {
   }
   c.dumped = true;
   for (const preflight::Finding& finding : c.seen_before) {
-    if (finding.failure != preflight::kMayGrow) continue;
+    // Whether a restore would fail is not known at the end of the dump either.
+    if (failures::entry_of(finding.failure).phase != "restore") continue;
     c.warnings.push_back(
         report::printable(finding.what + " (" + places_of(finding) + "). " + finding.remedy));
   }

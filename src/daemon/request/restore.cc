@@ -12,6 +12,7 @@
 
 #include "base/json_object.h"
 #include "base/own_folder.h"
+#include "base/patience.h"
 #include "criu/images.h"
 #include "daemon/config/allowed_path.h"
 #include "daemon/request/check.h"
@@ -414,9 +415,10 @@ Result<void> note_restore(RestoreContext& c) {
   about.images = c.images;
   about.container = c.container;
   about.bundle = c.bundle;
-  // Of all runtimes, only that of bundles gives them.
-  about.gives_rights = !c.container.empty() && runtime::row_of(c.runtime_kind).has_bundles &&
-                       runtime::ReadableImages::gives(c.images);
+  // As long as that is not known, it may be.
+  about.gives_rights = !c.container.empty() && within(kDiskPatience, [images = c.images] {
+                                                 return runtime::ReadableImages::gives(images);
+                                               }).value_or(true);
   Result<RestoreNote> note = RestoreNote::write(c.parts.config.state_dir, about);
   if (note) {
     c.note = std::move(note).value();

@@ -1,7 +1,5 @@
 #include "runtimes/podman/podman_runtime.h"
 
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
@@ -84,15 +82,6 @@ std::uint64_t runtime_time_ns(const std::string& output, const char* name) {
 std::vector<std::string> cgroups_of(const std::string& id) {
   const std::string name = "libpod-" + id;
   return {name, name + ".scope", name + "/container", name + ".scope/container"};
-}
-
-// Whether the process is in another user namespace than kymod.
-bool has_user_namespace(pid_t pid) {
-  struct stat own {};
-  struct stat theirs {};
-  return ::stat("/proc/self/ns/user", &own) == 0 &&
-         ::stat(("/proc/" + std::to_string(pid) + "/ns/user").c_str(), &theirs) == 0 &&
-         (own.st_ino != theirs.st_ino || own.st_dev != theirs.st_dev);
 }
 
 class PodmanRuntime : public Runtime {
@@ -319,19 +308,22 @@ Result<void> PodmanRuntime::may_dump(const DumpSpec& spec) {
             ": it is frozen, and podman dumps only running containers: use kymo unfreeze podman " +
             name_of_container(spec)};
   }
-  if (!spec.leave_running && has_user_namespace(spec.process.pid)) {
-    return Error{
-        Code::failed_precondition,
-        asked +
-            ": it has a user namespace (--userns, --uidmap), whose root must read podman's own "
-            "files in a restore and may not, so podman could not restore it: use --leave-running"};
-  }
   const Result<PodmanStore> store = this->store();
   if (store && !spec.leave_running && store->removes_when_ended(spec.container)) {
     return Error{Code::failed_precondition,
                  asked +
                      ": it was started with --rm, so podman would remove it and it could not "
                      "be restored: use --leave-running, or start it without --rm"};
+  }
+  const std::string overlay = store && !spec.leave_running ? store->overlay_of(spec.container) : "";
+  if (!overlay.empty()) {
+    return Error{
+        Code::failed_precondition,
+        asked + ": " + overlay +
+            " is an overlay that podman removes when the container ends (-v FOLDER:" + overlay +
+            ":O, --mount type=image), so it could not be restored: use --leave-running, or start "
+            "it "
+            "with the folder itself or a volume"};
   }
   return store ? refuse_linked_sources(asked, store->folder_of(spec.container)) : Result<void>();
 }

@@ -34,7 +34,6 @@
 #include "runtime/option_checks.h"
 #include "runtime/process_checks.h"
 #include "runtime/proved_dump.h"
-#include "runtime/readable_images.h"
 #include "runtime/scratch.h"
 #include "runtimes/runc/bundle.h"
 #include "runtimes/runc/left_over.h"
@@ -448,7 +447,7 @@ Result<void> RuncRuntime::may_restore(const RestoreSpec& spec) {
   if (good) good = check_free(asked, spec.container);
   if (good) good = check_bundle(asked, spec.bundle);
   if (good) good = check_restorable(asked, spec.bundle);
-  return good ? ReadableImages::check(asked, spec.images_dir) : good;
+  return good;
 }
 
 Result<RestoreOutcome> RuncRuntime::restore(const RestoreSpec& spec, const Observer& observer) {
@@ -459,11 +458,6 @@ Result<RestoreOutcome> RuncRuntime::restore(const RestoreSpec& spec, const Obser
       prepare_root("restore container " + name_of_container(spec), spec.bundle);
   if (!root) {
     return root.error();
-  }
-  const Result<ReadableImages> readable =
-      ReadableImages::of("restore container " + name_of_container(spec), spec.images_dir);
-  if (!readable) {
-    return readable.error();
   }
   std::vector<std::string> words{"restore",      "--detach",      "--bundle",    spec.bundle,
                                  "--image-path", spec.images_dir, "--work-path", spec.work_dir};
