@@ -1,14 +1,17 @@
 // Checks of what the processes are: their sessions, tracers, terminals and namespaces.
 #include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <set>
 #include <vector>
 
 #include "base/file.h"
 #include "preflight/checks.h"
 #include "preflight/text.h"
 #include "probe/cgroup.h"
+#include "probe/id_uses.h"
 #include "probe/process.h"
 #include "probe/terminals.h"
 
@@ -97,6 +100,62 @@ void look_at_sessions(const Tree& tree, const Options& options, Findings& found)
   if (!options.shell_job && session > 0 && session != innermost(first.status, "NSpid")) {
     found.add(Grade::refuses, "tty-session",
               place_of(first, "session " + std::to_string(first.process.session)));
+  }
+}
+
+// The ids that a restore needs: of the processes, and of the sessions and process groups whose leaders CRIU makes anew if
+// they have ended. Those of the root are CRIU's own with --shell-job.
+std::set<pid_t> ids_for_restore(const Tree& tree) {
+  std::set<pid_t> ids;
+  const pid_t group = ::getpgid(tree.first().process.pid);
+  for (const Member& member : tree.members) {
+    const pid_t pid = member.process.pid;
+    ids.insert(pid);
+    if (member.process.session != tree.first().process.session) ids.insert(member.process.session);
+    if (::getpgid(pid) != group) ids.insert(::getpgid(pid));
+  }
+  return ids;
+}
+
+// The kernel gives nobody the number of a session or process group that a process is in. So what a dump ends is not
+// restored as long as another process is in its session.
+void look_at_ids(const Tree& tree, const Options& options, Findings& found) {
+  if (options.container || tree.has_own(Kind::pid) || tree.proc != "/proc") return;
+  const Result<std::vector<probe::IdUse>> uses = probe::uses_of(ids_for_restore(tree));
+  if (!uses) return;
+  for (const probe::IdUse& use : *uses) {
+    const probe::Process& other = use.process;
+    if (use.as.empty() || other.zombie() || !tree.is_outside(other.pid)) continue;
+    found.add(
+        options.leave_running ? Grade::warns : Grade::refuses, "pid-taken",
+        {other.pid, other.name, -1, "whose " + use.as + " is " + std::to_string(use.id)},
+        "another process is in a session or process group of the dump, so no restore gets that pid",
+        "End that process before the restore, or start such a process with setsid.");
+  }
+}
+
+const Member* member_with(const Tree& tree, pid_t pid) {
+  const auto at = std::find_if(tree.members.begin(), tree.members.end(),
+                               [pid](const Member& member) { return member.process.pid == pid; });
+  return at == tree.members.end() ? nullptr : &*at;
+}
+
+// CRIU puts a process into its session by starting it below the leader, or as a child of the root below a helper.
+// prepare_pstree_ids() in criu/pstree.c: it fails in the restore if there is neither.
+void look_at_lost_sessions(const Tree& tree, const Options& /*options*/, Findings& found) {
+  for (const Member& member : tree.members) {
+    const pid_t session = member.process.session;
+    const Member* above = member_with(tree, member.process.parent);
+    if (session == member.process.pid || above == nullptr || above == &tree.first() ||
+        above->process.session == session) {
+      continue;
+    }
+    while (above != nullptr && above->process.pid != session) {
+      above = above == &tree.first() ? nullptr : member_with(tree, above->process.parent);
+    }
+    if (above != nullptr) continue;
+    found.add(Grade::refuses, "session-lost",
+              place_of(member, "session " + std::to_string(session)));
   }
 }
 
@@ -212,6 +271,8 @@ constexpr std::array kProcessChecks{Check{"tracers", look_at_tracers},
                                     Check{"freezers", look_at_freezers},
                                     Check{"ended main threads", look_at_ended_main_threads},
                                     Check{"sessions", look_at_sessions},
+                                    Check{"ids", look_at_ids},
+                                    Check{"lost sessions", look_at_lost_sessions},
                                     Check{"terminals", look_at_terminals},
                                     Check{"pid namespace", look_at_pid_namespace},
                                     Check{"user namespace", look_at_user_namespace},

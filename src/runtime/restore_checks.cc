@@ -22,7 +22,7 @@
 #include "criu/whole_tar.h"
 #include "preflight/checks.h"
 #include "preflight/text.h"
-#include "probe/process.h"
+#include "probe/id_uses.h"
 #include "runtime/build_id.h"
 #include "runtime/link_checks.h"
 #include "runtime/lock_checks.h"
@@ -94,14 +94,16 @@ void look_at_pids(const PlannedRestore& planned, Findings& found,
               "Restore it with CRIU itself (criu restore --images-dir DIR).");
     return;
   }
-  for (const pid_t id : planned.ids) {
-    const Result<probe::Process> taken = probe::read_process(id);
-    if (taken) {
-      found.add(Grade::refuses, "pid-taken",
-                {id, taken->name, -1, taken->zombie() ? "a zombie" : ""});
-    } else if (taken.error().code != Code::not_found) {
-      not_seen.push_back("pid " + std::to_string(id) + ": " + taken.error().message);
+  const auto uses = probe::uses_of({planned.ids.begin(), planned.ids.end()});
+  if (!uses) not_seen.push_back(uses.error().message);
+  for (const probe::IdUse& use : uses ? *uses : std::vector<probe::IdUse>()) {
+    std::string object = use.process.zombie() ? "a zombie" : "";
+    if (!use.as.empty()) {
+      object +=
+          (object.empty() ? "" : ", ") + ("whose " + use.as) + " is " + std::to_string(use.id);
     }
+    found.add(Grade::refuses, "pid-taken",
+              {use.process.pid, use.process.name, -1, std::move(object)});
   }
 }
 

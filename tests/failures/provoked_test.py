@@ -419,6 +419,13 @@ def restore_nofile(p):
     p.restore(before=["prlimit", "--nofile=20:20"])
 
 
+def session_lost(p):
+    pid = p.target("lost-session")
+    p.look("process", pid)
+    p.checkpoint(pid)
+    p.restore(look=False)
+
+
 def tty_restore(p):
     p.checkpoint(on_terminal(p), "--shell-job")
     p.restore("--shell-job")
@@ -468,7 +475,7 @@ FAILURES = [
     ("images-broken", without_image("inventory.img"), "refuses"), ("lock-wait", lock_wait, "refuses"), ("mnt-restore", mnt_restore, "unseen"),
     ("pages-cut", pages_cut, "refuses"), ("pages-missing", without_image("pages-*.img"), "refuses"), ("pid-taken", pid_taken, "refuses"),
     ("remap-gone", remap_gone, "another"), ("root-missing", root_missing, "unseen"),
-    ("restore-nofile", restore_nofile, "unseen"), ("tty-restore", tty_restore, "unseen"),
+    ("restore-nofile", restore_nofile, "unseen"), ("session-lost", session_lost, "refuses"), ("tty-restore", tty_restore, "unseen"),
     ("images-dir", images_dir, "unseen"), ("kerndat", kerndat, "unseen"), ("need-caps", need_caps, "unseen"),
 ]
 # CRIU prints nothing about these failures, so the log alone gives a more general one.

@@ -108,6 +108,8 @@ const std::vector<Case>& cases() {
       {kTarget, "tcp-closing", kWarns, "tcp-established", "being opened or closed"},
       {kTarget, "traced-child", kRefuses, "freeze-timeout", "tracer"},
       {kTarget, "main-thread-ends", kRefuses, "cannot-attach", "others run on"},
+      {kTarget, "orphan", kRefuses, "pid-taken", "python3, whose session is "},
+      {kTarget, "lost-session", kRefuses, "session-lost", "python3, session "},
       {kTarget, "nested-names", kRefuses, "nested-ns", "uts:["},
       {kTarget, "thread-names", kRefuses, "nested-ns", ", uts:["},
       {kTarget, "thread-files", kRefuses, "fd-unsupported", "thread "},

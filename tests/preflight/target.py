@@ -76,6 +76,34 @@ def main_thread_ends():
     LIBC.syscall(60, 0)  # exit(2), which ends only this thread
 
 
+def orphan():
+    """Leaves a process in this session that is no descendant any more."""
+    if (pid := os.fork()) == 0:
+        if os.fork() == 0:
+            time.sleep(600)
+        os._exit(0)
+    os.waitpid(pid, 0)
+
+
+def lost_session():
+    """A child takes an orphan over whose session has no leader any more."""
+    ends = os.pipe()
+    if os.fork() == 0:
+        call("prctl", 36, 1)  # PR_SET_CHILD_SUBREAPER
+        if (leader := os.fork()) == 0:
+            os.setsid()
+            if os.fork() == 0:
+                while os.getppid() == os.getsid(0):
+                    time.sleep(0.01)
+                call("prctl", 1, 9)  # PR_SET_PDEATHSIG: it has a session of its own, so it would live on
+                os.write(ends[1], b"x")
+                time.sleep(600)
+            os._exit(0)
+        os.waitpid(leader, 0)
+        time.sleep(600)
+    os.read(ends[0], 1)
+
+
 def unshared_thread(what):
     ready = threading.Event()
 
