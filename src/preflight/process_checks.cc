@@ -1,9 +1,11 @@
 // Checks of what the processes are: their sessions, tracers, terminals and namespaces.
 #include <sched.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <set>
 #include <vector>
 
@@ -255,6 +257,33 @@ void look_at_policies(const Tree& tree, const Options& /*options*/, Findings& fo
   }
 }
 
+// CRIU opens files in the process itself, up to this many at once (tried with CRIU 4.2.1).
+constexpr rlim_t kOpenedInTarget = 4;
+
+// CRIU reads the limits of each process. This is what the kernel permits of another one to this program.
+void look_at_limits(const Tree& tree, const Options& options, Findings& found) {
+  if (tree.proc != "/proc") return;
+  for (const Member& member : tree.members) {
+    rlimit limit{};
+    if (member.process.zombie()) continue;
+    if (::prlimit(member.process.pid, RLIMIT_NOFILE, nullptr, &limit) != 0) {
+      if (errno == EPERM && ::geteuid() == 0) {
+        // The runtime of a container may have more rights.
+        found.add(options.container ? Grade::warns : Grade::refuses, "limits-unseen",
+                  place_of(member, "uid " + std::to_string(member.process.uid)));
+      }
+      continue;
+    }
+    const auto open = static_cast<rlim_t>(std::count_if(
+        member.files.begin(), member.files.end(),
+        [&](const OpenFile& file) { return static_cast<rlim_t>(file.fd) < limit.rlim_cur; }));
+    if (limit.rlim_cur - open >= kOpenedInTarget) continue;
+    found.add(Grade::refuses, "nofile-low",
+              place_of(member, "may open " + std::to_string(limit.rlim_cur) + ", has " +
+                                   std::to_string(open)));
+  }
+}
+
 // CRIU switches the filter off meanwhile, which the kernel refuses to a program with a filter.
 void look_at_seccomp(const Tree& tree, const Options& /*options*/, Findings& found) {
   const Result<std::string> ours = read_file(tree.proc + "/self/status");
@@ -279,6 +308,7 @@ constexpr std::array kProcessChecks{Check{"tracers", look_at_tracers},
                                     Check{"nested namespaces", look_at_nested_namespaces},
                                     Check{"unshared threads", look_at_unshared_threads},
                                     Check{"policies", look_at_policies},
+                                    Check{"limits", look_at_limits},
                                     Check{"seccomp", look_at_seccomp}};
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <iterator>
 #include <ostream>
 #include <string>
 #include <vector>
@@ -281,6 +282,11 @@ INSTANTIATE_TEST_SUITE_P(Each, ForeseenTest,
                                          Held{"netlink-unread", "netlink-data", "warns"},
                                          Held{"epoll-closed", "epoll", "warns"},
                                          Held{"big-deleted-mapping", "ghost-big", "refuses"},
+                                         Held{"secret-memory", "secret-memory", "refuses"},
+                                         Held{"secret-mapping", "secret-memory", "refuses"},
+                                         Held{"huge-pages", "huge-pages", "warns"},
+                                         Held{"few-files", "nofile-low", "refuses"},
+                                         Held{"other-user", "limits-unseen", "refuses"},
                                          Held{"tcp-closing", "tcp-established", "refuses"},
                                          Held{"kvm", "fd-unsupported", "refuses"}),
                          [](const auto& of) {

@@ -104,6 +104,41 @@ def lost_session():
     os.read(ends[0], 1)
 
 
+def secret_memory():
+    call("syscall", 447, 0)  # memfd_secret(2)
+
+
+def secret_mapping():
+    fd = LIBC.syscall(447, 0)
+    if fd < 0:
+        raise OSError(ctypes.get_errno(), "memfd_secret")
+    os.ftruncate(fd, 4096)
+    held = mmap.mmap(fd, 4096)
+    os.close(fd)
+    return held
+
+
+def huge_pages():
+    if int(open("/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages").read()):
+        raise OSError(0, "there are free huge pages")
+    fd = os.memfd_create("huge", 4)  # MFD_HUGETLB
+    os.ftruncate(fd, 2 << 20)
+    return fd
+
+
+def few_files():
+    import resource
+    resource.setrlimit(resource.RLIMIT_NOFILE, (6, 6))
+
+
+def other_user():
+    if LIBC.prctl(23, 24):  # PR_CAPBSET_READ, CAP_SYS_RESOURCE
+        raise OSError(0, "has CAP_SYS_RESOURCE")
+    os.setgroups([])
+    os.setresgid(65534, 65534, 65534)
+    os.setresuid(65534, 65534, 65534)
+
+
 def unshared_thread(what):
     ready = threading.Event()
 
