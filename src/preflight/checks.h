@@ -35,6 +35,7 @@ std::span<const Check> memory_checks();
 std::span<const Check> file_checks();
 std::span<const Check> object_checks();
 std::span<const Check> mount_checks();
+std::span<const Check> lost_state_checks();
 // Also adds to tree.not_seen what cannot be seen of the sockets.
 void look_at_sockets(Tree& tree, const Options& options, Findings& found);
 

@@ -73,6 +73,7 @@ Result<Report> look_at(pid_t pid, const Options& options, const Limits& limits,
   run(object_checks());
   run(mount_checks());
   look_at_sockets(*tree, options, found);
+  run(lost_state_checks());
   Report report;
   report.pid = pid;
   report.processes = tree->members.size();

@@ -64,6 +64,8 @@ struct Finding {
 inline constexpr std::size_t kMaxPlaces = 100;
 // The failure of restores that follows from a file which grows after the dump. Only found if the processes run on.
 inline constexpr std::string_view kMayGrow = "file-size";
+// What follows is no failure: the restored process lacks something that it had.
+inline constexpr std::string_view kNotRestored = "not-restored";
 // The failure of the one finding that is no matter of the processes: only kymod knows where their images go.
 inline constexpr std::string_view kNoRoom = "disk-full";
 

@@ -395,7 +395,9 @@ Result<void> call_runtime(DumpContext& c) {
   }
   c.dumped = true;
   for (const preflight::Finding& finding : c.seen_before) {
-    if (finding.failure != preflight::kMayGrow) continue;
+    if (finding.failure != preflight::kMayGrow && finding.failure != preflight::kNotRestored) {
+      continue;
+    }
     c.warnings.push_back(
         report::printable(finding.what + " (" + places_of(finding) + "). " + finding.remedy));
   }
