@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <set>
+#include <thread>
 #include <vector>
 
 #include "base/file.h"
@@ -119,18 +121,39 @@ std::set<pid_t> ids_for_restore(const Tree& tree) {
   return ids;
 }
 
+// The processes outside of the tree that are in a session or process group of it.
+std::vector<probe::IdUse> uses_outside(const Tree& tree) {
+  Result<std::vector<probe::IdUse>> uses = probe::uses_of(ids_for_restore(tree));
+  if (!uses) return {};
+  std::erase_if(*uses, [&](const probe::IdUse& use) {
+    return use.as.empty() || use.process.zombie() || !tree.is_outside(use.process.pid);
+  });
+  return *std::move(uses);
+}
+
 // The kernel gives nobody the number of a session or process group that a process is in. So what a dump ends is not
-// restored as long as another process is in its session.
+// restored as long as another process is in its session. One that has just begun may leave it: what still is there after a
+// while counts.
 void look_at_ids(const Tree& tree, const Options& options, Findings& found) {
+  constexpr std::chrono::milliseconds kSoonGone{300};
+  constexpr std::chrono::milliseconds kLookEvery{20};
   if (options.container || tree.has_own(Kind::pid) || tree.proc != "/proc") return;
-  const Result<std::vector<probe::IdUse>> uses = probe::uses_of(ids_for_restore(tree));
-  if (!uses) return;
-  for (const probe::IdUse& use : *uses) {
-    const probe::Process& other = use.process;
-    if (use.as.empty() || other.zombie() || !tree.is_outside(other.pid)) continue;
+  std::vector<probe::IdUse> uses = uses_outside(tree);
+  const auto until = std::chrono::steady_clock::now() + kSoonGone;
+  while (!uses.empty() && std::chrono::steady_clock::now() < until) {
+    std::this_thread::sleep_for(kLookEvery);
+    const std::vector<probe::IdUse> now = uses_outside(tree);
+    std::erase_if(uses, [&](const probe::IdUse& use) {
+      return std::none_of(now.begin(), now.end(), [&](const probe::IdUse& one) {
+        return one.id == use.id && one.process.pid == use.process.pid;
+      });
+    });
+  }
+  for (const probe::IdUse& use : uses) {
     found.add(
         options.leave_running ? Grade::warns : Grade::refuses, "pid-taken",
-        {other.pid, other.name, -1, "whose " + use.as + " is " + std::to_string(use.id)},
+        {use.process.pid, use.process.name, -1,
+         "whose " + use.as + " is " + std::to_string(use.id)},
         "another process is in a session or process group of the dump, so no restore gets that pid",
         "End that process before the restore, or start such a process with setsid.");
   }
