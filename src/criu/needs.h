@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -40,6 +41,7 @@ struct Needs {
   std::vector<NeededFile> files;         // in the order of their paths
   std::vector<NeededAddress> addresses;  // without network namespaces of their own
   std::vector<NeededLock> locks;
+  std::map<std::uint64_t, std::uint64_t> huge_pages;  // how many, by their size in bytes
   bool own_mounts = false;   // the processes have a mount namespace; paths are those in it
   bool own_network = false;  // the processes have a network namespace
   // Images that could not be read, one line each.

@@ -43,6 +43,9 @@ Place place_of(const Member& member, std::string object = {});
 Place place_of(const Member& member, const OpenFile& file);
 Place place_of(const Member& member, const Mapping& mapping);
 
+// How many more huge pages of this size a program can get.
+std::uint64_t free_huge_pages(std::uint64_t bytes);
+
 // Memory that looks like a deleted file. CRIU dumps it in other ways.
 bool is_memory(std::string_view path);
 

@@ -105,19 +105,6 @@ void look_at_secret_memory(const Tree& tree, const Options& /*options*/, Finding
   });
 }
 
-// How many more huge pages of this size a program can get.
-std::uint64_t free_huge_pages(std::uint64_t bytes) {
-  const std::string folder =
-      "/sys/kernel/mm/hugepages/hugepages-" + std::to_string(bytes >> 10U) + "kB/";
-  const auto number = [&folder](const char* name) {
-    const Result<std::string> text = read_file(folder + name);
-    return text ? number_at(*text) : 0;
-  };
-  const auto rest = [](std::uint64_t of, std::uint64_t used) { return of - std::min(of, used); };
-  return rest(number("free_hugepages"), number("resv_hugepages")) +
-         rest(number("nr_overcommit_hugepages"), number("surplus_hugepages"));
-}
-
 // CRIU tells a file in huge pages by its device, and finds out which that is by taking one such page, unless an earlier CRIU
 // has left the number in /run/criu.kdat.
 void look_at_huge_pages(const Tree& tree, const Options& /*options*/, Findings& found) {
@@ -139,6 +126,18 @@ constexpr std::array kMemoryChecks{Check{"uprobes", look_at_uprobes},
                                    Check{"huge pages", look_at_huge_pages}};
 
 }  // namespace
+
+std::uint64_t free_huge_pages(std::uint64_t bytes) {
+  const std::string folder =
+      "/sys/kernel/mm/hugepages/hugepages-" + std::to_string(bytes >> 10U) + "kB/";
+  const auto number = [&folder](const char* name) {
+    const Result<std::string> text = read_file(folder + name);
+    return text ? number_at(*text) : 0;
+  };
+  const auto rest = [](std::uint64_t of, std::uint64_t used) { return of - std::min(of, used); };
+  return rest(number("free_hugepages"), number("resv_hugepages")) +
+         rest(number("nr_overcommit_hugepages"), number("surplus_hugepages"));
+}
 
 std::span<const Check> memory_checks() {
   return kMemoryChecks;

@@ -178,6 +178,17 @@ void look_at_files(const PlannedRestore& planned, Findings& found,
   }
 }
 
+void look_at_huge_pages(const PlannedRestore& planned, Findings& found) {
+  for (const auto& [bytes, needed] : planned.needs.huge_pages) {
+    const std::uint64_t free = preflight::free_huge_pages(bytes);
+    if (free >= needed) continue;
+    found.add(Grade::refuses, "huge-restore",
+              object_place(std::to_string(needed) + " of " + std::to_string(bytes >> 10U) +
+                           " KiB, free are " + std::to_string(free)),
+              "fewer huge pages are free than the checkpoint needs");
+  }
+}
+
 // CRIU waits without a limit for a lock that somebody else holds.
 void look_at_locks(const PlannedRestore& planned, Findings& found) {
   if (planned.container || planned.needs.own_mounts || planned.needs.locks.empty()) return;
@@ -389,10 +400,15 @@ json to_json(const PlannedRestore& planned) {
                          {"address", address.address},
                          {"port", address.port}});
   }
+  json huge_pages = json::array();
+  for (const auto& [bytes, count] : planned.needs.huge_pages) {
+    huge_pages.push_back({{"bytes", bytes}, {"count", count}});
+  }
   json locks = json::array();
   for (const criu::NeededLock& lock : planned.needs.locks) locks.push_back(to_json(lock));
   return {{"ids", planned.ids},
           {"locks", locks},
+          {"huge_pages", huge_pages},
           {"processes", planned.processes},
           {"image_bytes", planned.image_bytes},
           {"files", files},
@@ -477,6 +493,9 @@ PlannedRestore planned_restore_of(const json& object) {
          static_cast<std::uint16_t>(kymo::number_of(address, "port"))});
   }
   planned.needs.locks = locks_of(kymo::member(object, "locks"));
+  for (const json& pages : kymo::member(object, "huge_pages")) {
+    planned.needs.huge_pages[kymo::number_of(pages, "bytes")] = kymo::number_of(pages, "count");
+  }
   planned.needs.own_mounts = flag_in(object, "own_mounts");
   planned.needs.own_network = flag_in(object, "own_network");
   planned.needs.notes = texts_in(object, "notes");
@@ -500,6 +519,7 @@ preflight::Report look_before_restore(const PlannedRestore& planned,
   look_at_pids(planned, found, report.not_seen);
   look_at_files(planned, found, report.not_seen);
   look_at_locks(planned, found);
+  look_at_huge_pages(planned, found);
   look_at_addresses(planned, found, report.not_seen);
   look_at_mounts(planned, found);
   look_at_run(found);

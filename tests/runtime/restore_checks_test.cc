@@ -86,6 +86,14 @@ TEST(RestoreChecks, NeedsTheIdsOfSessionsAndGroupsUnlessTheyAreThoseOfAForeignRo
   EXPECT_EQ(ids_of(Tree{on_shell, below}), (std::set<pid_t>{10, 12}));
 }
 
+// CRIU said "Can't mmap shmem", and kymo that the reason is not known.
+TEST(RestoreChecks, HugePagesThatAreNotFreeAreRefused) {
+  PlannedRestore planned;
+  planned.needs.huge_pages[std::uint64_t{2} << 20U] = std::uint64_t{1} << 40U;
+  const std::string found = finding_in(look(planned_restore_of(to_json(planned))), "huge-restore");
+  EXPECT_NE(found.find("1099511627776 of 2048 KiB, free are "), std::string::npos) << found;
+}
+
 TEST(RestoreChecks, ThePidsOfAPidNamespaceAreNotThoseOfThisMachine) {
   PlannedRestore planned;
   planned.ids = {1, getpid()};
