@@ -61,6 +61,9 @@ class NeedsReader {
     for_each_message("inetsk.img", kInetSocketsImage, [&](std::span<const std::byte> message) {
       if (wire::InetSkEntry socket; parse_message(message, socket)) add(socket);
     });
+    for_each_message("memfd.img", kMemoryFilesImage, [&](std::span<const std::byte> message) {
+      if (wire::MemoryFileEntry file; parse_message(message, file)) add(file);
+    });
     read_locks();
     needs_.changed.assign(changed_.begin(), changed_.end());
     for (auto& [path, file] : files_) needs_.files.push_back(std::move(file));
@@ -108,6 +111,15 @@ class NeedsReader {
 
   void changes_folder_of(const std::string& path) {
     if (path.starts_with('/')) changed_.insert(std::filesystem::path(path).parent_path());
+  }
+
+  void add(const wire::MemoryFileEntry& entry) {
+    constexpr unsigned kShift = 26;  // MAP_HUGE_SHIFT, MAP_HUGE_MASK
+    constexpr unsigned kMask = 63;
+    const unsigned bits = entry.hugetlb_flag() >> kShift & kMask;
+    if (bits == 0) return;
+    const std::uint64_t page = std::uint64_t{1} << bits;
+    needs_.huge_pages[page] += entry.size() / page + (entry.size() % page == 0 ? 0 : 1);
   }
 
   // The ids of the files that a process has open, by descriptor.

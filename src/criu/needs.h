@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -43,6 +44,7 @@ struct Needs {
   // The folders in which a restore makes or removes files: those of unix sockets, of deleted files,
   // and of files that are locked there. In the order of their paths.
   std::vector<std::string> changed;
+  std::map<std::uint64_t, std::uint64_t> huge_pages;  // how many, by their size in bytes
   bool own_mounts = false;   // the processes have a mount namespace; paths are those in it
   bool own_network = false;  // the processes have a network namespace
   // Images that could not be read, one line each.

@@ -31,6 +31,7 @@ Result<std::vector<ImageProcess>> parse_pstree(std::span<const std::byte> image,
     }
     ImageProcess process{static_cast<pid_t>(entry.pid()),
                          static_cast<pid_t>(entry.ppid()),
+                         static_cast<pid_t>(entry.pgid()),
                          static_cast<pid_t>(entry.sid()),
                          {}};
     for (const std::uint32_t thread : entry.threads()) {

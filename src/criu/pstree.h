@@ -16,6 +16,7 @@ namespace kymo::criu {
 struct ImageProcess {
   pid_t pid = 0;
   pid_t parent = 0;
+  pid_t group = 0;
   pid_t session = 0;
   std::vector<pid_t> threads;  // all of them, the main one included
 };

@@ -36,12 +36,16 @@ std::span<const Check> file_checks();
 std::span<const Check> object_checks();
 std::span<const Check> mount_checks();
 std::span<const Check> limit_checks();
+std::span<const Check> lost_state_checks();
 // Also adds to tree.not_seen what cannot be seen of the sockets.
 void look_at_sockets(Tree& tree, const Options& options, Findings& found);
 
 Place place_of(const Member& member, std::string object = {});
 Place place_of(const Member& member, const OpenFile& file);
 Place place_of(const Member& member, const Mapping& mapping);
+
+// How many more huge pages of this size a program can get.
+std::uint64_t free_huge_pages(std::uint64_t bytes);
 
 // Memory that looks like a deleted file. CRIU dumps it in other ways.
 bool is_memory(std::string_view path);

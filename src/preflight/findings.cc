@@ -42,8 +42,8 @@ Place place_of(const Member& member, const Mapping& mapping) {
 }
 
 bool is_memory(std::string_view path) {
-  constexpr std::array<std::string_view, 6> kNames{"/memfd:", "/SYSV",    "/dev/zero",
-                                                   "/[aio]",  "/dmabuf:", "/anon_hugepage"};
+  constexpr std::array<std::string_view, 7> kNames{
+      "/memfd:", "/SYSV", "/dev/zero", "/[aio]", "/dmabuf:", "/anon_hugepage", "/secretmem"};
   return std::any_of(kNames.begin(), kNames.end(),
                      [path](std::string_view name) { return path.starts_with(name); });
 }

@@ -74,6 +74,7 @@ Result<Report> look_at(pid_t pid, const Options& options, const Limits& limits,
   run(mount_checks());
   run(limit_checks());
   look_at_sockets(*tree, options, found);
+  run(lost_state_checks());
   Report report;
   report.pid = pid;
   report.processes = tree->members.size();

@@ -64,6 +64,8 @@ struct Finding {
 };
 
 inline constexpr std::size_t kMaxPlaces = 100;
+// What follows is no failure: the restored process lacks something that it had.
+inline constexpr std::string_view kNotRestored = "not-restored";
 // The failure of the one finding that is no matter of the processes: only kymod knows where their images go.
 inline constexpr std::string_view kNoRoom = "disk-full";
 

@@ -1,14 +1,21 @@
 // Checks of what the processes are: their sessions, tracers, terminals and namespaces.
 #include <sched.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
+#include <chrono>
+#include <set>
+#include <thread>
 #include <vector>
 
 #include "base/file.h"
 #include "preflight/checks.h"
 #include "preflight/text.h"
 #include "probe/cgroup.h"
+#include "probe/id_uses.h"
 #include "probe/process.h"
 #include "probe/terminals.h"
 
@@ -97,6 +104,83 @@ void look_at_sessions(const Tree& tree, const Options& options, Findings& found)
   if (!options.shell_job && session > 0 && session != innermost(first.status, "NSpid")) {
     found.add(Grade::refuses, "tty-session",
               place_of(first, "session " + std::to_string(first.process.session)));
+  }
+}
+
+// The ids that a restore needs: of the processes, and of the sessions and process groups whose leaders CRIU makes anew if
+// they have ended. Those of the root are CRIU's own with --shell-job.
+std::set<pid_t> ids_for_restore(const Tree& tree) {
+  std::set<pid_t> ids;
+  const pid_t group = ::getpgid(tree.first().process.pid);
+  for (const Member& member : tree.members) {
+    const pid_t pid = member.process.pid;
+    ids.insert(pid);
+    if (member.process.session != tree.first().process.session) ids.insert(member.process.session);
+    if (::getpgid(pid) != group) ids.insert(::getpgid(pid));
+  }
+  return ids;
+}
+
+// The processes outside of the tree that are in a session or process group of it.
+std::vector<probe::IdUse> uses_outside(const Tree& tree) {
+  Result<std::vector<probe::IdUse>> uses = probe::uses_of(ids_for_restore(tree));
+  if (!uses) return {};
+  std::erase_if(*uses, [&](const probe::IdUse& use) {
+    return use.as.empty() || use.process.zombie() || !tree.is_outside(use.process.pid);
+  });
+  return *std::move(uses);
+}
+
+// The kernel gives nobody the number of a session or process group that a process is in. So what a dump ends is not
+// restored as long as another process is in its session. One that has just begun may leave it: what still is there after a
+// while counts.
+void look_at_ids(const Tree& tree, const Options& options, Findings& found) {
+  constexpr std::chrono::milliseconds kSoonGone{300};
+  constexpr std::chrono::milliseconds kLookEvery{20};
+  if (options.container || tree.has_own(Kind::pid) || tree.proc != "/proc") return;
+  std::vector<probe::IdUse> uses = uses_outside(tree);
+  const auto until = std::chrono::steady_clock::now() + kSoonGone;
+  while (!uses.empty() && std::chrono::steady_clock::now() < until) {
+    std::this_thread::sleep_for(kLookEvery);
+    const std::vector<probe::IdUse> now = uses_outside(tree);
+    std::erase_if(uses, [&](const probe::IdUse& use) {
+      return std::none_of(now.begin(), now.end(), [&](const probe::IdUse& one) {
+        return one.id == use.id && one.process.pid == use.process.pid;
+      });
+    });
+  }
+  for (const probe::IdUse& use : uses) {
+    found.add(
+        options.leave_running ? Grade::warns : Grade::refuses, "pid-taken",
+        {use.process.pid, use.process.name, -1,
+         "whose " + use.as + " is " + std::to_string(use.id)},
+        "another process is in a session or process group of the dump, so no restore gets that pid",
+        "End that process before the restore, or start such a process with setsid.");
+  }
+}
+
+const Member* member_with(const Tree& tree, pid_t pid) {
+  const auto at = std::find_if(tree.members.begin(), tree.members.end(),
+                               [pid](const Member& member) { return member.process.pid == pid; });
+  return at == tree.members.end() ? nullptr : &*at;
+}
+
+// CRIU puts a process into its session by starting it below the leader, or as a child of the root below a helper.
+// prepare_pstree_ids() in criu/pstree.c: it fails in the restore if there is neither.
+void look_at_lost_sessions(const Tree& tree, const Options& /*options*/, Findings& found) {
+  for (const Member& member : tree.members) {
+    const pid_t session = member.process.session;
+    const Member* above = member_with(tree, member.process.parent);
+    if (session == member.process.pid || above == nullptr || above == &tree.first() ||
+        above->process.session == session) {
+      continue;
+    }
+    while (above != nullptr && above->process.pid != session) {
+      above = above == &tree.first() ? nullptr : member_with(tree, above->process.parent);
+    }
+    if (above != nullptr) continue;
+    found.add(Grade::refuses, "session-lost",
+              place_of(member, "session " + std::to_string(session)));
   }
 }
 
@@ -203,6 +287,33 @@ void look_at_policies(const Tree& tree, const Options& /*options*/, Findings& fo
   }
 }
 
+// CRIU opens files in the process itself, up to this many at once (tried with CRIU 4.2.1).
+constexpr rlim_t kOpenedInTarget = 4;
+
+// CRIU reads the limits of each process. This is what the kernel permits of another one to this program.
+void look_at_limits(const Tree& tree, const Options& options, Findings& found) {
+  if (tree.proc != "/proc") return;
+  for (const Member& member : tree.members) {
+    rlimit limit{};
+    if (member.process.zombie()) continue;
+    if (::prlimit(member.process.pid, RLIMIT_NOFILE, nullptr, &limit) != 0) {
+      if (errno == EPERM && ::geteuid() == 0) {
+        // The runtime of a container may have more rights.
+        found.add(options.container ? Grade::warns : Grade::refuses, "limits-unseen",
+                  place_of(member, "uid " + std::to_string(member.process.uid)));
+      }
+      continue;
+    }
+    const auto open = static_cast<rlim_t>(std::count_if(
+        member.files.begin(), member.files.end(),
+        [&](const OpenFile& file) { return static_cast<rlim_t>(file.fd) < limit.rlim_cur; }));
+    if (limit.rlim_cur - open >= kOpenedInTarget) continue;
+    found.add(Grade::refuses, "nofile-low",
+              place_of(member, "may open " + std::to_string(limit.rlim_cur) + ", has " +
+                                   std::to_string(open)));
+  }
+}
+
 // CRIU switches the filter off meanwhile, which the kernel refuses to a program with a filter.
 void look_at_seccomp(const Tree& tree, const Options& /*options*/, Findings& found) {
   const Result<std::string> ours = read_file(tree.proc + "/self/status");
@@ -219,12 +330,15 @@ constexpr std::array kProcessChecks{Check{"tracers", look_at_tracers},
                                     Check{"freezers", look_at_freezers},
                                     Check{"ended main threads", look_at_ended_main_threads},
                                     Check{"sessions", look_at_sessions},
+                                    Check{"ids", look_at_ids},
+                                    Check{"lost sessions", look_at_lost_sessions},
                                     Check{"terminals", look_at_terminals},
                                     Check{"pid namespace", look_at_pid_namespace},
                                     Check{"user namespace", look_at_user_namespace},
                                     Check{"nested namespaces", look_at_nested_namespaces},
                                     Check{"unshared threads", look_at_unshared_threads},
                                     Check{"policies", look_at_policies},
+                                    Check{"limits", look_at_limits},
                                     Check{"seccomp", look_at_seccomp}};
 
 }  // namespace

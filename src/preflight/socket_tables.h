@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/file.h"
 #include "kymo/result.h"
 
 namespace kymo::preflight {
@@ -24,11 +25,14 @@ inline constexpr unsigned kClosed = 7;
 inline constexpr unsigned kCloseWait = 8;
 inline constexpr unsigned kListening = 10;
 
-// Asks a TCP socket itself, through a copy of its descriptor that lives for microseconds. The list of
-// all TCP sockets in /proc takes the kernel some ten milliseconds, however few there are.
-// `process` is a pidfd.
+// A copy of a descriptor of the process, closed on exec, to ask the file itself. Let it live for microseconds.
+// `process` is a pidfd; `inode` that of the socket, or 0 for any file.
 // Errors: not_found if the descriptor is not this socket any more; the system's, such as EPERM if
 //         this program may not trace the process.
+Result<FileDescriptor> copy_of(int process, int fd, std::uint64_t inode);
+
+// Asks a TCP socket itself. The list of all TCP sockets in /proc takes the kernel some ten
+// milliseconds, however few there are. Errors: those of copy_of().
 Result<InetSocket> tcp_socket(int process, int fd, std::uint64_t inode);
 
 // Reads a table such as /proc/PID/net/tcp or udp6, and returns the sockets with one of these inodes.

@@ -15,7 +15,7 @@
 namespace kymo::preflight {
 namespace {
 
-constexpr char kTriedSocket[] = "look at a TCP socket";
+constexpr char kTriedSocket[] = "look at a socket";
 
 using NameFunction = int (*)(int, sockaddr*, socklen_t*);
 
@@ -39,23 +39,30 @@ std::string end_of(int socket, NameFunction function) {
 
 }  // namespace
 
-Result<InetSocket> tcp_socket(int process, int fd, std::uint64_t inode) {
-  const FileDescriptor copy(static_cast<int>(::syscall(SYS_pidfd_getfd, process, fd, 0)));
+Result<FileDescriptor> copy_of(int process, int fd, std::uint64_t inode) {
+  FileDescriptor copy(static_cast<int>(::syscall(SYS_pidfd_getfd, process, fd, 0)));
   if (!copy.valid()) return system_error(kTriedSocket, errno);
   struct stat seen {};
+  if (inode == 0) return copy;
   if (::fstat(copy.get(), &seen) != 0) return system_error(kTriedSocket, errno);
   if (seen.st_ino != inode) return Error{Code::not_found, "the socket was closed meanwhile"};
+  return copy;
+}
+
+Result<InetSocket> tcp_socket(int process, int fd, std::uint64_t inode) {
+  const Result<FileDescriptor> copy = copy_of(process, fd, inode);
+  if (!copy) return copy.error();
   tcp_info info{};
   socklen_t size = sizeof info;
-  if (::getsockopt(copy.get(), IPPROTO_TCP, TCP_INFO, &info, &size) != 0) {
+  if (::getsockopt(copy->get(), IPPROTO_TCP, TCP_INFO, &info, &size) != 0) {
     return system_error(kTriedSocket, errno);
   }
   InetSocket socket;
   socket.state = info.tcpi_state;
   // Of a listening socket, the connections that wait: tcp_get_info() in net/ipv4/tcp.c.
   if (socket.state == kListening) socket.receiving = info.tcpi_unacked;
-  socket.ends = end_of(copy.get(), ::getsockname);
-  const std::string peer = end_of(copy.get(), ::getpeername);
+  socket.ends = end_of(copy->get(), ::getsockname);
+  const std::string peer = end_of(copy->get(), ::getpeername);
   if (!peer.empty()) socket.ends += " to " + peer;
   return socket;
 }

@@ -171,7 +171,10 @@ void read_threads(Tree& tree, Budget& budget, Member& member) {
     }
     const auto status =
         read_file(tree.folder_of(member) + "/task/" + std::to_string(tid) + "/status");
-    if (status) thread.tracer = static_cast<pid_t>(number_of(*status, "TracerPid"));
+    if (status) {
+      thread.tracer = static_cast<pid_t>(number_of(*status, "TracerPid"));
+      thread.cpus = value_of(*status, "Cpus_allowed");
+    }
     member.threads.push_back(thread);
   }
 }

@@ -62,6 +62,7 @@ struct Thread {
   std::string own_namespace{};  // "net:[4026532200]"; empty: none
   bool own_files = false;       // a table of descriptors
   bool own_folders = false;     // root, working directory and umask
+  std::string cpus{};           // on which it may run, as in status
 };
 
 struct Member {

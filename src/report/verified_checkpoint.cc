@@ -3,12 +3,14 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
 #include "base/json_object.h"
 #include "criu/whole_tar.h"
 #include "report/checkpoint_record.h"
+#include "runtime/process_checks.h"
 
 namespace kymo::report {
 namespace {
@@ -95,11 +97,12 @@ Result<runtime::PlannedRestore> planned_restore(const std::string& path) {
   if (!seen) return seen.error();
   runtime::PlannedRestore planned;
   planned.processes = seen->verified.tree.size();
-  for (const criu::ImageProcess& process : seen->verified.tree) {
-    planned.ids.push_back(process.pid);
-    for (const pid_t thread : process.threads) {
-      if (thread != process.pid) planned.ids.push_back(thread);
-    }
+  if (!seen->verified.tree.empty()) {
+    const pid_t root = seen->verified.tree.front().pid;
+    planned.ids.push_back(root);
+    std::set<pid_t> others = runtime::ids_of(seen->verified.tree);
+    others.erase(root);
+    planned.ids.insert(planned.ids.end(), others.begin(), others.end());
   }
   planned.needs = criu::read_needs(seen->images);
   const std::vector<std::string>& unknown = seen->verified.unknown;

@@ -18,6 +18,7 @@
 #include "criu/images.h"
 #include "criu/program_names.h"
 #include "kymo/scope.h"
+#include "probe/id_uses.h"
 #include "probe/terminals.h"
 #include "runtime/aftermath.h"
 #include "runtime/companions.h"
@@ -119,29 +120,29 @@ Result<void> check_session(const std::string& tried, pid_t pid) {
   return {};
 }
 
-// Checks whether the id is free, because CRIU gives every restored thread its old id.
-Result<void> check_free(const std::string& tried, pid_t id) {
-  Result<probe::Process> taken = probe::read_process(id);
+// Checks whether the ids are free, because CRIU gives every restored thread its old id, and makes a helper process for
+// each session and process group whose leader has ended.
+Result<void> check_free(const std::string& tried, const std::set<pid_t>& ids) {
   const auto until = steady_clock::now() + kReapedWithin;
-  while (taken && taken->zombie() && steady_clock::now() < until) {
+  for (;;) {
+    const Result<std::vector<probe::IdUse>> uses = probe::uses_of(ids);
+    if (!uses) return Error{uses.error().code, tried + ": " + uses.error().message};
+    if (uses->empty()) return {};
+    const auto lives = std::find_if(uses->begin(), uses->end(),
+                                    [](const probe::IdUse& use) { return !use.process.zombie(); });
+    if (lives != uses->end()) {
+      return Error{Code::failed_precondition,
+                   tried + ": " + probe::text_of(*lives) + "; end that process first"};
+    }
+    if (steady_clock::now() >= until) {
+      const probe::IdUse& held = uses->front();
+      return Error{Code::failed_precondition,
+                   tried + ": its pid " + std::to_string(held.id) +
+                       " is held by a zombie until its parent, process " +
+                       std::to_string(held.process.parent) + ", reaps it or ends"};
+    }
     std::this_thread::sleep_for(kLookAgainEvery);
-    taken = probe::read_process(id);
   }
-  if (!taken && taken.error().code == Code::not_found) {
-    return {};
-  }
-  if (!taken) {
-    return Error{taken.error().code, tried + ": whether its pid " + std::to_string(id) +
-                                         " is free is not known: " + taken.error().message};
-  }
-  const std::string its_pid = tried + ": its pid " + std::to_string(id);
-  if (taken->zombie()) {
-    return Error{Code::failed_precondition,
-                 its_pid + " is held by a zombie until its parent, process " +
-                     std::to_string(taken->parent) + ", reaps it or ends"};
-  }
-  return Error{Code::failed_precondition,
-               its_pid + " is in use by '" + taken->name + "'; end that process first"};
 }
 
 // Returns the threads that are stopped or traced now and were not before the dump.
@@ -313,7 +314,11 @@ std::set<pid_t> ids_of(const std::vector<criu::ImageProcess>& tree) {
   for (const criu::ImageProcess& process : tree) {
     ids.insert(process.pid);
     ids.insert(process.threads.begin(), process.threads.end());
+    // If the root leads neither, it was dumped with --shell-job, and gets CRIU's own.
+    if (process.session != tree.front().session) ids.insert(process.session);
+    if (process.group != tree.front().group) ids.insert(process.group);
   }
+  ids.erase(0);
   return ids;
 }
 
@@ -337,10 +342,8 @@ Result<std::vector<criu::ImageProcess>> check_images(const RestoreSpec& spec) {
                                                 ": criu restore --images-dir " + spec.images_dir +
                                                 " --restore-detached restores them"};
   }
-  for (const pid_t id : ids_of(*tree)) {
-    if (Result<void> free = check_free(tried, id); !free) {
-      return free.error();
-    }
+  if (Result<void> free = check_free(tried, ids_of(*tree)); !free) {
+    return free.error();
   }
   return tree;
 }

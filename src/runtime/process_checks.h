@@ -40,12 +40,12 @@ Result<DumpTarget> check_dump(const DumpSpec& spec);
 // Errors: deadline_exceeded.
 Result<std::chrono::milliseconds> time_left(const DumpSpec& spec);
 
-// Checks whether the images are complete and all their pids are free. Returns the processes in the
+// Checks whether the images are complete and all their ids are free. Returns the processes in the
 // images, the root first.
 Result<std::vector<criu::ImageProcess>> check_images(const RestoreSpec& spec);
 // Checks the same as check_images(), and that the work directory exists.
 Result<std::vector<criu::ImageProcess>> check_restore(const RestoreSpec& spec);
-// Returns the pids of the processes and the ids of their threads.
+// Returns the ids that a restore needs: of the processes, their threads, sessions and process groups.
 std::set<pid_t> ids_of(const std::vector<criu::ImageProcess>& tree);
 
 // After a failed dump: checks that no thread is stopped or traced that was not before. Waits at most

@@ -22,7 +22,7 @@
 #include "criu/whole_tar.h"
 #include "preflight/checks.h"
 #include "preflight/text.h"
-#include "probe/process.h"
+#include "probe/id_uses.h"
 #include "runtime/build_id.h"
 #include "runtime/link_checks.h"
 #include "runtime/lock_checks.h"
@@ -94,14 +94,16 @@ void look_at_pids(const PlannedRestore& planned, Findings& found,
               "Restore it with CRIU itself (criu restore --images-dir DIR).");
     return;
   }
-  for (const pid_t id : planned.ids) {
-    const Result<probe::Process> taken = probe::read_process(id);
-    if (taken) {
-      found.add(Grade::refuses, "pid-taken",
-                {id, taken->name, -1, taken->zombie() ? "a zombie" : ""});
-    } else if (taken.error().code != Code::not_found) {
-      not_seen.push_back("pid " + std::to_string(id) + ": " + taken.error().message);
+  const auto uses = probe::uses_of({planned.ids.begin(), planned.ids.end()});
+  if (!uses) not_seen.push_back(uses.error().message);
+  for (const probe::IdUse& use : uses ? *uses : std::vector<probe::IdUse>()) {
+    std::string object = use.process.zombie() ? "a zombie" : "";
+    if (!use.as.empty()) {
+      object +=
+          (object.empty() ? "" : ", ") + ("whose " + use.as) + " is " + std::to_string(use.id);
     }
+    found.add(Grade::refuses, "pid-taken",
+              {use.process.pid, use.process.name, -1, std::move(object)});
   }
 }
 
@@ -173,6 +175,17 @@ void look_at_files(const PlannedRestore& planned, Findings& found,
   for (const criu::NeededFile& file : planned.needs.files) {
     if (preflight::is_memory(file.path) || file.path.starts_with(own)) continue;
     look_at_file(file, found, not_seen);
+  }
+}
+
+void look_at_huge_pages(const PlannedRestore& planned, Findings& found) {
+  for (const auto& [bytes, needed] : planned.needs.huge_pages) {
+    const std::uint64_t free = preflight::free_huge_pages(bytes);
+    if (free >= needed) continue;
+    found.add(Grade::refuses, "huge-restore",
+              object_place(std::to_string(needed) + " of " + std::to_string(bytes >> 10U) +
+                           " KiB, free are " + std::to_string(free)),
+              "fewer huge pages are free than the checkpoint needs");
   }
 }
 
@@ -387,10 +400,15 @@ json to_json(const PlannedRestore& planned) {
                          {"address", address.address},
                          {"port", address.port}});
   }
+  json huge_pages = json::array();
+  for (const auto& [bytes, count] : planned.needs.huge_pages) {
+    huge_pages.push_back({{"bytes", bytes}, {"count", count}});
+  }
   json locks = json::array();
   for (const criu::NeededLock& lock : planned.needs.locks) locks.push_back(to_json(lock));
   return {{"ids", planned.ids},
           {"locks", locks},
+          {"huge_pages", huge_pages},
           {"processes", planned.processes},
           {"image_bytes", planned.image_bytes},
           {"files", files},
@@ -475,6 +493,9 @@ PlannedRestore planned_restore_of(const json& object) {
          static_cast<std::uint16_t>(kymo::number_of(address, "port"))});
   }
   planned.needs.locks = locks_of(kymo::member(object, "locks"));
+  for (const json& pages : kymo::member(object, "huge_pages")) {
+    planned.needs.huge_pages[kymo::number_of(pages, "bytes")] = kymo::number_of(pages, "count");
+  }
   planned.needs.own_mounts = flag_in(object, "own_mounts");
   planned.needs.own_network = flag_in(object, "own_network");
   planned.needs.notes = texts_in(object, "notes");
@@ -498,6 +519,7 @@ preflight::Report look_before_restore(const PlannedRestore& planned,
   look_at_pids(planned, found, report.not_seen);
   look_at_files(planned, found, report.not_seen);
   look_at_locks(planned, found);
+  look_at_huge_pages(planned, found);
   look_at_addresses(planned, found, report.not_seen);
   look_at_mounts(planned, found);
   look_at_run(found);

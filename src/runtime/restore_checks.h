@@ -36,7 +36,7 @@ std::vector<std::string> machine_warnings(const Machine& there);
 
 // A checkpoint that somebody plans to restore.
 struct PlannedRestore {
-  std::vector<pid_t> ids;  // of its processes and threads, the root first
+  std::vector<pid_t> ids;  // process_checks.h: ids_of(), the root first
   std::size_t processes = 0;
   std::uint64_t image_bytes = 0;
   criu::Needs needs;

@@ -25,6 +25,7 @@ TEST(PstreeTest, ReadsProcessesAndThreadsTheRootFirst) {
   ASSERT_EQ(tree->size(), 2U);
   EXPECT_EQ(tree->front().pid, 300);
   EXPECT_EQ(tree->front().session, 300);
+  EXPECT_EQ(tree->front().group, 300);
   EXPECT_EQ(tree->front().threads, (std::vector<pid_t>{300, 301}));
   EXPECT_EQ(tree->back().pid, 5);
   EXPECT_EQ(tree->back().parent, 300);

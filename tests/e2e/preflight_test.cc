@@ -8,7 +8,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <ostream>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -281,6 +284,11 @@ INSTANTIATE_TEST_SUITE_P(Each, ForeseenTest,
                                          Held{"netlink-unread", "netlink-data", "warns"},
                                          Held{"epoll-closed", "epoll", "warns"},
                                          Held{"big-deleted-mapping", "ghost-big", "refuses"},
+                                         Held{"secret-memory", "secret-memory", "refuses"},
+                                         Held{"secret-mapping", "secret-memory", "refuses"},
+                                         Held{"huge-pages", "huge-pages", "warns"},
+                                         Held{"few-files", "nofile-low", "refuses"},
+                                         Held{"other-user", "limits-unseen", "refuses"},
                                          Held{"tcp-closing", "tcp-established", "refuses"},
                                          Held{"kvm", "fd-unsupported", "refuses"}),
                          [](const auto& of) {
@@ -342,6 +350,59 @@ TEST_F(ConfiguredTest, WhatCriuIsConfiguredToDumpIsNotRefused) {
   const Outcome dumped =
       kymod_.kymo({"dump", "process", pid, "--leave-running", "--dir", kymod_.path("c")});
   EXPECT_EQ(dumped.exit_code, 0) << dumped.err;
+}
+
+class StateTest : public ForeseenTest {
+ protected:
+  // The names of what a restore does not bring back, by `kymo check`.
+  std::set<std::string> named(pid_t pid) const {
+    const Outcome looked = kymod_.kymo({"check", "process", std::to_string(pid), "--json"});
+    const std::string begin = "a restore does not bring back ";
+    const json report = json::parse(looked.out);
+    std::set<std::string> names;
+    for (const json& finding : report["findings"]) {
+      EXPECT_EQ(finding["failure"], "not-restored") << looked.out;
+      std::string rest = finding["what"].get<std::string>().substr(begin.size()) + ", ";
+      for (std::size_t at = 0; (at = rest.find(", ")) != std::string::npos;) {
+        names.insert(rest.substr(0, at));
+        rest.erase(0, at + 2);
+      }
+    }
+    return names;
+  }
+  json told(const std::string& name) const {
+    const std::string path = kymod_.path("state") + "/" + name;
+    EXPECT_TRUE(eventually([&] { return std::filesystem::exists(path); })) << path;
+    return json::parse(read_file(path), nullptr, false);
+  }
+};
+
+// All of it was lost, and nothing said so.
+TEST_F(StateTest, WhatARestoreLosesIsNamedBeforeTheDumpAndNothingElseIs) {
+  std::filesystem::create_directory(kymod_.path("state"));
+  Target target({"/usr/bin/python3", LOSSY_PROGRAM, kymod_.path("state")});
+  const json before = told("before");
+  const pid_t pid = target.pid();
+  const std::set<std::string> names = named(pid);
+  const Outcome dumped =
+      kymod_.kymo({"dump", "process", std::to_string(pid), "--dir", kymod_.path("checkpoint")});
+  ASSERT_EQ(dumped.exit_code, 0) << dumped.err;
+  EXPECT_NE((dumped.out + dumped.err).find("EFD_SEMAPHORE"), std::string::npos) << dumped.err;
+  target.end();
+  const Outcome restored = kymod_.kymo({"restore", kymod_.path("checkpoint")});
+  ASSERT_EQ(restored.exit_code, 0) << restored.err;
+  const WholeTree tree(pid);
+  std::ofstream(kymod_.path("state") + "/go").close();
+  const json after = told("after");
+  std::set<std::string> lost;
+  for (const auto& [name, value] : before.items()) {
+    if (after[name] != value) lost.insert(name.substr(0, name.find('@')));
+  }
+  std::vector<std::string> differ;
+  std::set_symmetric_difference(names.begin(), names.end(), lost.begin(), lost.end(),
+                                std::back_inserter(differ));
+  EXPECT_EQ(differ, std::vector<std::string>()) << "named but not lost, or lost but not named";
+  EXPECT_GE(lost.size(), 70U) << "the program could not set what is known to be lost";
 }
 
 class DumpPreflightTest : public ForeseenTest {

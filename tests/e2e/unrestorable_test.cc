@@ -31,11 +31,12 @@ class UnrestorableTest : public testing::Test {
     waitpid(outer_, nullptr, 0);
   }
 
-  // Starts a program that counts in a file, with these words before it.
-  void start(std::vector<std::string> words, bool forks) {
+  // Starts a program that counts in a file, with these words before it. It runs `first` in its shell before.
+  void start(std::vector<std::string> words, bool forks, const std::string& first = "") {
     const std::vector<std::string> rest{"setsid", "/bin/sh", "-c",
-                                        "exec </dev/null >/dev/null 2>&1; i=0; while :; do "
-                                        "i=$((i+1)); echo $i >\"$0\"; sleep 0.05; done",
+                                        "exec </dev/null >/dev/null 2>&1; " + first +
+                                            "i=0; while :; do "
+                                            "i=$((i+1)); echo $i >\"$0\"; sleep 0.05; done",
                                         file()};
     words.insert(words.end(), rest.begin(), rest.end());
     const std::string program = words.front();
@@ -107,6 +108,35 @@ TEST_F(UnrestorableTest, AProcessWithAUserNamespaceIsRefused) {
   start({"unshare", "--user", "--map-root-user"}, false);
   if (HasFailure()) return;
   expect_refused("procfs-restore");
+}
+
+// The dump was made, and ended it. No restore succeeded, and each said that a process has its pid, which none had: the kernel
+// gives nobody the number of a session that a process is in.
+TEST_F(UnrestorableTest, AnOrphanInItsSessionKeepsItsPidAndIsNamedOnBothSides) {
+  start({}, false, "(sleep 600 & echo $! >\"$0.orphan\"); ");
+  if (HasFailure()) return;
+  const pid_t orphan = std::atoi(read_file(file() + ".orphan").c_str());
+  const std::string named =
+      "process " + std::to_string(orphan) + " sleep, whose session is " + std::to_string(inner_);
+  const Outcome foreseen = kymod_.kymo({"check", "process", std::to_string(inner_)});
+  EXPECT_EQ(foreseen.exit_code, 1) << foreseen.out;
+  EXPECT_NE(foreseen.out.find(named), std::string::npos) << foreseen.out;
+  expect_refused("pid-taken");
+
+  ASSERT_EQ(dump({"--force"}).exit_code, 0);
+  ASSERT_EQ(waitpid(outer_, nullptr, 0), outer_);
+  const Outcome checked = kymod_.kymo({"check", checkpoint()});
+  EXPECT_EQ(checked.exit_code, 1) << checked.out;
+  EXPECT_NE(checked.out.find(named), std::string::npos) << checked.out;
+  const Outcome early = kymod_.kymo({"restore", checkpoint()});
+  EXPECT_EQ(early.exit_code, 1) << early.out;
+  EXPECT_NE(early.err.find("as the session of process " + std::to_string(orphan) + " (sleep)"),
+            std::string::npos)
+      << early.err;
+  ASSERT_EQ(kill(orphan, SIGKILL), 0);
+  const Outcome restored = kymod_.kymo({"restore", checkpoint()});
+  ASSERT_EQ(restored.exit_code, 0) << restored.err;
+  EXPECT_TRUE(counts());
 }
 
 }  // namespace

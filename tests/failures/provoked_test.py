@@ -419,6 +419,13 @@ def restore_nofile(p):
     p.restore(before=["prlimit", "--nofile=20:20"])
 
 
+def session_lost(p):
+    pid = p.target("lost-session")
+    p.look("process", pid)
+    p.checkpoint(pid)
+    p.restore(look=False)
+
+
 def tty_restore(p):
     p.checkpoint(on_terminal(p), "--shell-job")
     p.restore("--shell-job")
@@ -448,12 +455,13 @@ FAILURES = [
     ("file-locks", file_locks, "unseen"), ("freeze-timeout", of_target("traced-child", "--timeout", "3"), "refuses"),
     ("freezer-missing", freezer_missing, "unseen"), ("fs-unsupported", fs_unsupported, "refuses"),
     ("fsnotify", held("fsnotify"), "warns"), ("ghost-big", held("ghost-big"), "refuses"),
-    ("io-uring-fd", held("io-uring-fd"), "refuses"), ("link-remap", held("link-remap"), "refuses"), ("map-files", map_files, "unseen"),
+    ("huge-pages", of_target("huge-pages"), "warns"),
+    ("io-uring-fd", held("io-uring-fd"), "refuses"), ("limits-unseen", of_target("other-user"), "refuses"), ("link-remap", held("link-remap"), "refuses"), ("map-files", map_files, "unseen"),
     ("mapping-unsupported", held("mapping-unsupported"), "refuses"), ("mnt-chroot", mnt_chroot, "warns"),
     ("mnt-root", mnt_root, "warns"), ("mnt-sharing", of_target("slave-mount"), "warns"),
     ("mount-lookup", of_target("lost-mount"), "refuses"), ("nested-ns", of_target("nested-names"), "refuses"),
-    ("no-space", no_space, "unseen"), ("overmounted", overmounted, "refuses"), ("pidfd", held("pidfd"), "refuses"),
-    ("pidns-init", pidns_init, "refuses"), ("pipe-packet", held("pipe-packet"), "warns"), ("session-outside", session_outside, "refuses"),
+    ("no-space", no_space, "unseen"), ("nofile-low", of_target("few-files"), "refuses"), ("overmounted", overmounted, "refuses"), ("pidfd", held("pidfd"), "refuses"),
+    ("pidns-init", pidns_init, "refuses"), ("pipe-packet", held("pipe-packet"), "warns"), ("secret-memory", of_target("secret-memory"), "refuses"), ("session-outside", session_outside, "refuses"),
     ("socket-proto", held("socket-proto"), "refuses"), ("socket-unknown", held("socket-unknown"), "refuses"),
     ("sockopt-616", sockopt_616, "unseen"), ("sysv-shm", held("sysv-shm"), "refuses"),
     ("tcp-in-flight", held("tcp-in-flight", "--tcp-established"), "warns"), ("tool-missing", tool_missing, "unseen"),
@@ -468,7 +476,7 @@ FAILURES = [
     ("images-broken", without_image("inventory.img"), "refuses"), ("lock-wait", lock_wait, "refuses"), ("mnt-restore", mnt_restore, "unseen"),
     ("pages-cut", pages_cut, "refuses"), ("pages-missing", without_image("pages-*.img"), "refuses"), ("pid-taken", pid_taken, "refuses"),
     ("remap-gone", remap_gone, "another"), ("root-missing", root_missing, "unseen"),
-    ("restore-nofile", restore_nofile, "unseen"), ("tty-restore", tty_restore, "unseen"),
+    ("restore-nofile", restore_nofile, "unseen"), ("session-lost", session_lost, "refuses"), ("tty-restore", tty_restore, "unseen"),
     ("images-dir", images_dir, "unseen"), ("kerndat", kerndat, "unseen"), ("need-caps", need_caps, "unseen"),
 ]
 # CRIU prints nothing about these failures, so the log alone gives a more general one.

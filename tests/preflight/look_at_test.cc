@@ -1,7 +1,10 @@
 // What the check finds in real processes. Each has one thing that CRIU cannot dump.
 #include <gtest/gtest.h>
+#include <linux/capability.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -108,6 +111,13 @@ const std::vector<Case>& cases() {
       {kTarget, "tcp-closing", kWarns, "tcp-established", "being opened or closed"},
       {kTarget, "traced-child", kRefuses, "freeze-timeout", "tracer"},
       {kTarget, "main-thread-ends", kRefuses, "cannot-attach", "others run on"},
+      {kTarget, "orphan", kRefuses, "pid-taken", "python3, whose session is "},
+      {kTarget, "lost-session", kRefuses, "session-lost", "python3, session "},
+      {kTarget, "secret-memory", kRefuses, "secret-memory", "descriptor 3, /secretmem"},
+      {kTarget, "secret-mapping", kRefuses, "secret-memory", "of /secretmem"},
+      {kTarget, "huge-pages", kWarns, "huge-pages", "in pages of 2048 KiB"},
+      {kTarget, "few-files", kRefuses, "nofile-low", "may open 6, has 3"},
+      {kTarget, "other-user", kRefuses, "limits-unseen", "uid 65534"},
       {kTarget, "nested-names", kRefuses, "nested-ns", "uts:["},
       {kTarget, "thread-names", kRefuses, "nested-ns", ", uts:["},
       {kTarget, "thread-files", kRefuses, "fd-unsupported", "thread "},
@@ -283,6 +293,22 @@ TEST_F(LookAtTest, OfAnotherUsersProcessItSaysWhatItCannotSee) {
                       report->not_seen[0].find("root") != std::string::npos &&
                       report->not_seen[0].find(std::to_string(target.pid())) != std::string::npos;
     _exit(other && said ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+}
+
+// CRIU gives back what it may, and says nothing of the rest.
+TEST_F(LookAtTest, ALimitAboveOursIsNotRestoredWithoutTheRightToRaiseIt) {
+  if (prctl(PR_CAPBSET_READ, CAP_SYS_RESOURCE) == 1) GTEST_SKIP() << "has CAP_SYS_RESOURCE";
+  const Target target({"/bin/sleep", "600"});
+  EXPECT_EQ(finding_of(look(target.pid()), "not-restored", kWarns), nullptr);
+  const pid_t child = fork();
+  if (child == 0) {
+    const rlimit low{64, 64};
+    setrlimit(RLIMIT_NOFILE, &low);
+    _exit(finding_of(look(target.pid()), "not-restored", kWarns) != nullptr ? 0 : 1);
   }
   int status = -1;
   ASSERT_EQ(waitpid(child, &status, 0), child);

@@ -76,6 +76,69 @@ def main_thread_ends():
     LIBC.syscall(60, 0)  # exit(2), which ends only this thread
 
 
+def orphan():
+    """Leaves a process in this session that is no descendant any more."""
+    if (pid := os.fork()) == 0:
+        if os.fork() == 0:
+            time.sleep(600)
+        os._exit(0)
+    os.waitpid(pid, 0)
+
+
+def lost_session():
+    """A child takes an orphan over whose session has no leader any more."""
+    ends = os.pipe()
+    if os.fork() == 0:
+        call("prctl", 36, 1)  # PR_SET_CHILD_SUBREAPER
+        if (leader := os.fork()) == 0:
+            os.setsid()
+            if os.fork() == 0:
+                while os.getppid() == os.getsid(0):
+                    time.sleep(0.01)
+                call("prctl", 1, 9)  # PR_SET_PDEATHSIG: it has a session of its own, so it would live on
+                os.write(ends[1], b"x")
+                time.sleep(600)
+            os._exit(0)
+        os.waitpid(leader, 0)
+        time.sleep(600)
+    os.read(ends[0], 1)
+
+
+def secret_memory():
+    call("syscall", 447, 0)  # memfd_secret(2)
+
+
+def secret_mapping():
+    fd = LIBC.syscall(447, 0)
+    if fd < 0:
+        raise OSError(ctypes.get_errno(), "memfd_secret")
+    os.ftruncate(fd, 4096)
+    held = mmap.mmap(fd, 4096)
+    os.close(fd)
+    return held
+
+
+def huge_pages():
+    if int(open("/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages").read()):
+        raise OSError(0, "there are free huge pages")
+    fd = os.memfd_create("huge", 4)  # MFD_HUGETLB
+    os.ftruncate(fd, 2 << 20)
+    return fd
+
+
+def few_files():
+    import resource
+    resource.setrlimit(resource.RLIMIT_NOFILE, (6, 6))
+
+
+def other_user():
+    if LIBC.prctl(23, 24):  # PR_CAPBSET_READ, CAP_SYS_RESOURCE
+        raise OSError(0, "has CAP_SYS_RESOURCE")
+    os.setgroups([])
+    os.setresgid(65534, 65534, 65534)
+    os.setresuid(65534, 65534, 65534)
+
+
 def unshared_thread(what):
     ready = threading.Event()
 

@@ -3,13 +3,16 @@
 #include "runtime/restore_checks.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <fstream>
 #include <string>
 
+#include "runtime/process_checks.h"
 #include "support/loopback.h"
 #include "support/temporary_directory.h"
 
@@ -51,6 +54,44 @@ TEST(RestoreChecks, APidInUseIsRefusedUnlessItIsOfAContainer) {
   EXPECT_TRUE(finding_in(look(planned), "pid-taken").starts_with("refuses "));
   planned.container = true;
   EXPECT_EQ(finding_in(look(planned), "pid-taken"), "");
+}
+
+// No process has the id, but the kernel gives it to none: CRIU said "File exists".
+TEST(RestoreChecks, TheSessionAndTheGroupOfAProcessAreIdsInUse) {
+  for (const auto lead : {+[] { return setsid(); }, +[] { return pid_t{setpgid(0, 0)}; }}) {
+    const pid_t leader = fork();
+    if (leader == 0) {
+      lead();
+      if (fork() == 0) pause();
+      _exit(0);
+    }
+    ASSERT_EQ(waitpid(leader, nullptr, 0), leader);
+    PlannedRestore planned;
+    planned.ids = {leader};
+    const std::string found = finding_in(look(planned), "pid-taken");
+    EXPECT_NE(found.find(" is " + std::to_string(leader)), std::string::npos) << found;
+    EXPECT_EQ(kill(-leader, SIGKILL), 0);
+  }
+}
+
+TEST(RestoreChecks, NeedsTheIdsOfSessionsAndGroupsUnlessTheyAreThoseOfAForeignRoot) {
+  using Tree = std::vector<criu::ImageProcess>;
+  const criu::ImageProcess root{.pid = 10, .group = 10, .session = 10, .threads = {10, 11}};
+  const criu::ImageProcess child{
+      .pid = 12, .parent = 10, .group = 14, .session = 13, .threads = {12}};
+  EXPECT_EQ(ids_of(Tree{root, child}), (std::set<pid_t>{10, 11, 12, 13, 14}));
+  const criu::ImageProcess on_shell{.pid = 10, .group = 9, .session = 8, .threads = {10}};
+  const criu::ImageProcess below{
+      .pid = 12, .parent = 10, .group = 9, .session = 8, .threads = {12}};
+  EXPECT_EQ(ids_of(Tree{on_shell, below}), (std::set<pid_t>{10, 12}));
+}
+
+// CRIU said "Can't mmap shmem", and kymo that the reason is not known.
+TEST(RestoreChecks, HugePagesThatAreNotFreeAreRefused) {
+  PlannedRestore planned;
+  planned.needs.huge_pages[std::uint64_t{2} << 20U] = std::uint64_t{1} << 40U;
+  const std::string found = finding_in(look(planned_restore_of(to_json(planned))), "huge-restore");
+  EXPECT_NE(found.find("1099511627776 of 2048 KiB, free are "), std::string::npos) << found;
 }
 
 TEST(RestoreChecks, ThePidsOfAPidNamespaceAreNotThoseOfThisMachine) {

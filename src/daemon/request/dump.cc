@@ -451,8 +451,10 @@ Result<void> call_runtime(DumpContext& c) {
   }
   c.dumped = true;
   for (const preflight::Finding& finding : c.seen_before) {
-    // Whether a restore would fail is not known at the end of the dump either.
-    if (failures::entry_of(finding.failure).phase != "restore") continue;
+    // Whether a restore would fail, or lacks something, is not known at the end of the dump either.
+    const bool of_restore = failures::entry_of(finding.failure).phase == "restore" ||
+                            finding.failure == preflight::kNotRestored;
+    if (!of_restore) continue;
     c.warnings.push_back(
         report::printable(finding.what + " (" + places_of(finding) + "). " + finding.remedy));
   }

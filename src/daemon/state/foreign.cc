@@ -37,7 +37,7 @@ constexpr std::chrono::hours kDiskTime{12};
 // The functions below run in the helper process.
 
 json json_of(const criu::ImageProcess& process) {
-  return {process.pid, process.parent, process.session, process.threads};
+  return {process.pid, process.parent, process.group, process.session, process.threads};
 }
 
 Result<std::string> look(const std::string& images_dir) {
@@ -168,15 +168,16 @@ std::optional<pid_t> pid_in(const json& said) {
 }
 
 std::optional<criu::ImageProcess> process_in(const json& said) {
-  constexpr std::size_t kParts = 4;
+  constexpr std::size_t kParts = 5;
   if (!said.is_array() || said.size() != kParts || !said[1].is_number_integer() ||
-      !said[2].is_number_integer() || !said[3].is_array()) {
+      !said[2].is_number_integer() || !said[3].is_number_integer() || !said[4].is_array()) {
     return std::nullopt;
   }
   const std::optional<pid_t> pid = pid_in(said[0]);
   if (!pid) return std::nullopt;
-  criu::ImageProcess process{*pid, said[1].get<pid_t>(), said[2].get<pid_t>(), {}};
-  for (const json& thread : said[3]) {
+  criu::ImageProcess process{
+      *pid, said[1].get<pid_t>(), said[2].get<pid_t>(), said[3].get<pid_t>(), {}};
+  for (const json& thread : said[4]) {
     const std::optional<pid_t> id = pid_in(thread);
     if (!id) return std::nullopt;
     process.threads.push_back(*id);
