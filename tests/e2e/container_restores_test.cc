@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "programs.h"
+#include "runtime/restore_lock.h"
 #include "small_disk.h"
 #include "support/breakable_criu.h"
 #include "support/containerd.h"
@@ -58,6 +59,28 @@ void expect_private(const std::string& images) {
         << image;
   }
   EXPECT_EQ(fs::status(images).permissions(), fs::perms::owner_all);
+}
+
+// A restore goes on for a moment after its container runs. A dump in that moment ended with success, and had no images.
+TEST(ContainerRestoresTest, ADumpOfOneWhoseRestoreHasNotEndedIsRefused) {
+  KYMO_NEEDS_RUNC();
+  const RuncFolder runc;
+  const std::string bundle = make_bundle(runc.folder(), "bundle", counting_command());
+  Kymod kymod({"--runc-root", runc.path()});
+  kymod.start();
+  const Outcome ran = kymod.kymo({"run", "runc", "--bundle", bundle, "--id", "kymo-web"});
+  ASSERT_EQ(ran.exit_code, 0) << ran.err;
+  ASSERT_TRUE(counts_on(bundle + "/rootfs"));
+  {
+    const auto restore = runtime::lock_for_restore({"container runc:kymo-web in " + runc.path()});
+    ASSERT_TRUE(restore.ok()) << restore.error().message;
+    const Outcome refused = kymod.kymo({"dump", "runc", "kymo-web", "--dir", kymod.path("one")});
+    EXPECT_EQ(refused.exit_code, 1) << refused.out;
+    EXPECT_NE(refused.err.find("is under way, here or by another kymod"), std::string::npos)
+        << refused.err;
+    EXPECT_TRUE(counts_on(bundle + "/rootfs"));
+  }
+  EXPECT_EQ(kymod.kymo({"dump", "runc", "kymo-web", "--dir", kymod.path("one")}).exit_code, 0);
 }
 
 // Before the fix, such a container was dumped and ended, and each restore failed: "Unable to open tty-info.img:

@@ -17,7 +17,7 @@ TEST(RestoreLockTest, IsHeldByOneAtATimeAndEndsWithItsDescriptor) {
       lock_for_restore({"directory /b", "container runc:web"}, file);
   ASSERT_FALSE(same);
   EXPECT_EQ(same.error().code, Code::failed_precondition);
-  EXPECT_EQ(same.error().message.find("a restore of container runc:web is under way"), 0U);
+  EXPECT_EQ(same.error().message.find("a dump or restore of container runc:web is under way"), 0U);
   EXPECT_TRUE(lock_for_restore({"directory /b"}, file).ok())
       << "one that was refused holds nothing";
   EXPECT_TRUE(lock_for_restore({"container runc:other"}, file).ok());

@@ -112,7 +112,7 @@ Result<void> claim_process(DumpContext& c) {
                  "dump " + c.target.text() + ": it is being dumped already: wait for that to end"};
   }
   c.handover.hold(std::move(claim));
-  Result<runtime::DumpLock> lock = lock_target("dump", c.target);
+  Result<runtime::DumpLock> lock = lock_target(c.parts, "dump", c.target);
   if (!lock) return lock.error();
   c.handover.hold(*std::move(lock));
   if (c.job) c.handover.hold(c.parts.jobs.hold(c.job->id, Jobs::Doing::dump));
@@ -476,6 +476,12 @@ Error images_come_later(DumpContext& c, const DiskWait& wait) {
                "as complete when it does"});
 }
 
+// CRIU writes it in each dump, at the end.
+bool has_inventory(const criu::ImageList& images) {
+  return std::any_of(images.begin(), images.end(),
+                     [](const auto& image) { return image.name.starts_with("inventory.img"); });
+}
+
 // Writes the list of the images into the record, before the images get the name that makes them a checkpoint. They are
 // complete by now, so a missing list is only a warning.
 Result<void> list_images(DumpContext& c) {
@@ -486,6 +492,9 @@ Result<void> list_images(DumpContext& c) {
                                                 : criu::Sums::small]() -> Result<void> {
     const Result<criu::ImageList> images = criu::list_images(held->own_path(), sums);
     if (!images) return images.error();
+    if (!has_inventory(*images) && held->check()) {  // else publish() says who has changed them
+      return Error{Code::data_loss, "there is no inventory.img"};
+    }
     *listed = report::json_of(*images);
     json record = entry;
     record[report::kImages] = *listed;
@@ -494,6 +503,12 @@ Result<void> list_images(DumpContext& c) {
   const auto done = work_until(list, c.directory_claim, wait);
   if (!done) return images_come_later(c, wait);
   c.images = std::move(*listed);
+  if (!*done && done->error().code == Code::data_loss) {
+    c.unconfirmed = true;
+    return Error{Code::data_loss,
+                 "dump " + c.target.text() + ": its runtime reported success, but " +
+                     c.dir->partial_images() + " has no images: " + done->error().message};
+  }
   if (!*done)
     c.warnings.push_back("the list of the images was not written: " + done->error().message);
   return {};

@@ -23,7 +23,7 @@ Result<v1::FreezeResponse> set_frozen(const Parts& parts, const v1::Target& aske
     return Error{Code::failed_precondition,
                  verb + " " + target->text() + ": it is being dumped: wait for that to end"};
   }
-  const Result<runtime::DumpLock> lock = lock_target(verb, *target);
+  const Result<runtime::DumpLock> lock = lock_target(parts, verb, *target);
   if (!lock) return lock.error();
   runtime::Runtime& runtime = parts.runtimes.of(target->kind);
   const runtime::FreezeSpec spec{target->process, target->id,

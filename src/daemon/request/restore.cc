@@ -384,11 +384,7 @@ Result<void> begin_recording(RestoreContext& c) {
 // copy of its checkpoint.
 Result<void> lock_restore(RestoreContext& c) {
   std::vector<std::string> names{"directory " + real_directory(c.directory)};
-  if (!c.container.empty()) {
-    const bool is_runc = runtime::row_of(c.runtime_kind).has_bundles;
-    names.push_back("container " + std::string(runtime::name_of(c.runtime_kind)) + ":" +
-                    c.container + (is_runc ? " in " + c.parts.config.runc_root : ""));
-  }
+  if (!c.container.empty()) names.push_back(lock_name_of(c.parts, c.runtime_kind, c.container));
   Result<FileDescriptor> lock = runtime::lock_for_restore(names);
   if (!lock) return in_restore(c, lock.error());
   c.lock = *std::move(lock);

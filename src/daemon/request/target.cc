@@ -5,6 +5,7 @@
 
 #include "daemon/state/kinds.h"
 #include "runtime/process_checks.h"
+#include "runtime/restore_lock.h"
 
 namespace kymo::daemon {
 namespace {
@@ -133,15 +134,29 @@ Result<store::Job> adopt(const Parts& parts, const v1::AdoptRequest& request) {
   return job;
 }
 
-Result<runtime::DumpLock> lock_target(const std::string& verb, const Target& target) {
+std::string lock_name_of(const Parts& parts, runtime::Kind kind, const std::string& container) {
+  const std::string root = runtime::row_of(kind).has_bundles ? " in " + parts.config.runc_root : "";
+  return "container " + std::string(runtime::name_of(kind)) + ":" + container + root;
+}
+
+Result<runtime::DumpLock> lock_target(const Parts& parts, const std::string& verb,
+                                      const Target& target) {
   constexpr std::chrono::milliseconds kLookedAtWithin{500};
+  const auto failed = [&](const Error& why) {
+    return Error{why.code, verb + " " + target.text() + ": " + why.message, why.errno_value};
+  };
   Result<runtime::DumpLock> lock = runtime::lock_for_dump(target.process, kLookedAtWithin);
-  if (lock) return lock;
-  const Error& why = lock.error();
-  if (why.code == Code::not_found || why.code == Code::permission_denied) {
-    return runtime::DumpLock();
+  if (!lock && lock.error().code != Code::not_found &&
+      lock.error().code != Code::permission_denied) {
+    return failed(lock.error());
   }
-  return Error{why.code, verb + " " + target.text() + ": " + why.message, why.errno_value};
+  runtime::DumpLock all = lock ? *std::move(lock) : runtime::DumpLock();
+  if (target.id.empty()) return all;
+  Result<FileDescriptor> container =
+      runtime::lock_for_restore({lock_name_of(parts, target.kind, target.id)});
+  if (!container) return failed(container.error());
+  all.push_back(*std::move(container));
+  return all;
 }
 
 Result<runtime::CriuChoice> crius_of(const Parts& parts, runtime::Kind kind) {

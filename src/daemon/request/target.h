@@ -31,8 +31,13 @@ v1::Target target_of(const v1::DumpRequest& request);
 // Locks the process of the target, so that no other request and no other kymod dumps it or repairs something in it.
 // Waits half a second for kymod to find out what an earlier dump has left. A process that is gone or that may not be
 // opened is not locked: the caller finds that out later.
-// Errors: failed_precondition: it is being dumped; resource_exhausted: no descriptor is free.
-Result<runtime::DumpLock> lock_target(const std::string& verb, const Target& target);
+// A container is also locked against its restore, which goes on for a moment after its process runs.
+// Errors: failed_precondition: it is being dumped or restored; resource_exhausted: no descriptor is free.
+Result<runtime::DumpLock> lock_target(const Parts& parts, const std::string& verb,
+                                      const Target& target);
+
+// The name under which runtime::lock_for_restore() locks a container.
+std::string lock_name_of(const Parts& parts, runtime::Kind kind, const std::string& container);
 
 // Makes a job of a process or container that runs already.
 // Errors: failed_precondition: it is a job already.
