@@ -81,7 +81,7 @@ std::optional<std::uint64_t> number_in(const std::string& path, std::string_view
 struct LimitFiles {
   const char* limit;
   const char* used;
-  std::string_view files[2];  // lines of memory.stat; empty: of no limit of memory
+  std::array<std::string_view, 2> files{};  // lines of memory.stat; empty: of no limit of memory
 };
 
 std::optional<CgroupLimit> limit_of(const std::string& folder, const LimitFiles& files) {

@@ -19,7 +19,8 @@ Kymograph looks for the **root line** in CRIU's log: the first error that is not
 kernel, and not a step that failed because of an earlier error. If there is no such error, it takes the next of these:
 a message of a program that is not installed, the warning that CRIU could not attach to a process, the last test of the
 kernel that failed, and at last the step that failed. The first entry of this page that has a **message** in the root
-line explains the failure. The id is `unknown` if there is none. Then read the root line and the log.
+line explains the failure; `...` in it is any text. The id is `unknown` if there is none. Then read the root line and the
+log.
 
 Some remedies are options of CRIU. For a process, pass them to `kymo dump`. For a container, `kymo dump`
 takes only some of them ([table](runtimes.md#options-for-criu)). Write the others, without the dashes, into
