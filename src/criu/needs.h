@@ -40,6 +40,9 @@ struct Needs {
   std::vector<NeededFile> files;         // in the order of their paths
   std::vector<NeededAddress> addresses;  // without network namespaces of their own
   std::vector<NeededLock> locks;
+  // Mounts that would get other folders in the restore than they had at the dump: CRIU mounts them with options that
+  // name folders, which are then those of this machine.
+  std::vector<std::string> misled_mounts;
   bool own_mounts = false;   // the processes have a mount namespace; paths are those in it
   bool own_network = false;  // the processes have a network namespace
   // Images that could not be read, one line each.

@@ -326,7 +326,11 @@ Result<void> verify(RestoreContext& c) {
   c.sizes = std::move(seen->sizes);
   c.outputs_then = std::move(seen->outputs);
   c.warnings.insert(c.warnings.end(), seen->unknown.begin(), seen->unknown.end());
-  return refuse_damaged(c, seen->faults);
+  if (Result<void> whole = refuse_damaged(c, seen->faults); !whole) return whole;
+  const Result<void> may = runtime::check_mounts(seen->misled_mounts);
+  if (may) return {};
+  return Error{may.error().code,
+               "restore " + c.directory + ": " + report::printable(may.error().message)};
 }
 
 // Makes a directory for log and recording below the state directory, if the images are no

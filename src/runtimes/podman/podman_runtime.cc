@@ -226,6 +226,7 @@ Result<Container> PodmanRuntime::find(const std::string& container) {
     }
     found = std::move(asked).value();
   }
+  found.bundle = store->folder_of(found.id);
   // A job knows only the id of its container.
   found.name = store->name_of(found.id);
   if (found.name.empty()) found.name = container;
