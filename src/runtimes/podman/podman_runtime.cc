@@ -373,13 +373,10 @@ Result<DumpOutcome> PodmanRuntime::dump(const DumpSpec& spec, const Observer& ob
     if (Result<void> made = link.made(); !made) return made.error();
   }
   const PodmanSharedMemory shared_memory(userdata);
-  std::optional<SharedMemoryArchive> archive;
-  if (shared_memory.held()) {
-    archive.emplace(shared_memory, userdata, spec);
-    if (Result<void> made = archive->made(); !made) {
-      return Error{made.error().code,
-                   "dump container " + name_of_container(spec) + ": " + made.error().message};
-    }
+  SharedMemoryArchive archive(shared_memory, userdata, spec);
+  if (Result<void> made = archive.made(); !made) {
+    return Error{made.error().code,
+                 "dump container " + name_of_container(spec) + ": " + made.error().message};
   }
   std::optional<PreCheckpointLinks> rounds;
   if (spec.pre_dumps != 0) {
@@ -398,13 +395,7 @@ Result<DumpOutcome> PodmanRuntime::dump(const DumpSpec& spec, const Observer& ob
     }
   }
   if (outcome) {
-    if (archive) {
-      archive->conclude(*outcome);
-    } else if (!move_file(userdata + kSharedMemory, spec.work_dir + kSharedMemory)) {
-      outcome->warnings.push_back("the contents of its /dev/shm stay in " + userdata +
-                                  kSharedMemory + ", because there is no room for them in " +
-                                  spec.work_dir + ": restore it before podman dumps it again");
-    }
+    archive.conclude(*outcome);
     outcome->runtime_time_ns = runtime_time_ns(said, "runtime_checkpoint_duration");
   }
   return outcome;
