@@ -88,5 +88,63 @@ TEST_F(SharedMemoryTest, OfTheHostIsNotArchived) {
   EXPECT_TRUE(counts_on(podman_.root_of("kymo-first")));
 }
 
+constexpr char kServe[] = "exec /bin/busybox nc -ll -p 8080 -e /bin/busybox echo served";
+
+// What somebody in the network namespace of this process gets from the server there.
+std::string answer_in_network_of(const nlohmann::json& pid) {
+  return shell("nsenter -n -t " + pid.dump() + " busybox nc -w 3 127.0.0.1 8080 </dev/null").first;
+}
+
+void expect_served_while_dumped(const Kymod& kymod, const std::vector<std::string>& target) {
+  const nlohmann::json server = kymod.job("kymo-first")["pid"];
+  ASSERT_TRUE(eventually([&] { return answer_in_network_of(server) == "served\n"; }));
+  const std::string dir = kymod.path("one");
+  std::vector<std::string> words{"dump"};
+  words.insert(words.end(), target.begin(), target.end());
+  words.insert(words.end(), {"--dir", dir});
+  const Outcome dumped = kymod.kymo(words);
+  ASSERT_EQ(dumped.exit_code, 0) << dumped.err;
+  EXPECT_EQ(answer_in_network_of(server), "served\n");
+  const Outcome restored = kymod.kymo({"restore", dir});
+  EXPECT_EQ(restored.exit_code, 0) << restored.err;
+  EXPECT_EQ(answer_in_network_of(server), "served\n");
+}
+
+// Before the fix, CRIU's lock of the namespace stayed: nobody got an answer any more.
+TEST(SharedNetworkTest, AContainerServesOnWhileAnotherOneIsDumped) {
+  KYMO_NEEDS_CRIU();
+  KYMO_NEEDS_PODMAN();
+  PodmanContainers podman;
+  Kymod kymod({"--podman-flags=" + PodmanContainers::flags()});
+  kymod.start();
+  const Outcome first = run_podman(kymod, podman, "kymo-first", {"--network", "none"}, kServe);
+  ASSERT_EQ(first.exit_code, 0) << first.err;
+  const Outcome second = run_podman(kymod, podman, "kymo-second",
+                                    {"--network", "container:kymo-first"}, counting_loop());
+  ASSERT_EQ(second.exit_code, 0) << second.err;
+  ASSERT_NO_FATAL_FAILURE(expect_served_while_dumped(kymod, {"podman", "kymo-second"}));
+  EXPECT_TRUE(counts_on(podman.root_of("kymo-second")));
+}
+
+TEST(SharedNetworkTest, AProcessServesOnWhileAnotherOneIsDumped) {
+  KYMO_NEEDS_CRIU();
+  Kymod kymod;
+  kymod.start();
+  const Outcome first =
+      kymod.kymo({"run", "process", "--name", "kymo-first", "--", "/usr/bin/unshare", "-n",
+                  "/bin/sh", "-c", std::string("ip link set lo up; ") + kServe});
+  ASSERT_EQ(first.exit_code, 0) << first.err;
+  const std::string pid = kymod.job("kymo-first")["pid"].dump();
+  ASSERT_TRUE(eventually(
+      [&] { return answer_in_network_of(kymod.job("kymo-first")["pid"]) == "served\n"; }));
+  const Outcome second =
+      kymod.kymo({"run", "process", "--name", "kymo-second", "--", "/usr/bin/nsenter",
+                  "--net=/proc/" + pid + "/ns/net", "/bin/sleep", "1000"});
+  ASSERT_EQ(second.exit_code, 0) << second.err;
+  const std::string other = kymod.job("kymo-second")["pid"].dump();
+  ASSERT_TRUE(eventually([&] { return read_file("/proc/" + other + "/comm") == "sleep\n"; }));
+  expect_served_while_dumped(kymod, {"process", "kymo-second"});
+}
+
 }  // namespace
 }  // namespace kymo::test
