@@ -31,6 +31,7 @@ inline constexpr ImageKind kFdinfoImage{0x54564319, 0x56213732, "file descriptor
 inline constexpr ImageKind kFsImage{0x54564319, 0x51403912, "directories"};
 inline constexpr ImageKind kMemoryFilesImage{0x54564319, 0x48453499, "files in memory"};
 inline constexpr ImageKind kFileLocksImage{0x54564319, 0x54323616, "file locks"};
+inline constexpr ImageKind kMountsImage{0x54564319, 0x55563928, "mounts"};
 inline constexpr ImageKind kRemapImage{0x54564319, 0x59133954, "deleted files"};
 
 // The largest image that is read. Most images of the kinds that we read have some hundred bytes.

@@ -11,6 +11,7 @@
 #include <set>
 #include <span>
 #include <string_view>
+#include <utility>
 
 #include "criu/images.h"
 #include "criu/images.pb.h"
@@ -65,23 +66,26 @@ class NeedsReader {
       if (wire::MemoryFileEntry file; parse_message(message, file)) add(file);
     });
     read_locks();
+    read_mounts();
     needs_.changed.assign(changed_.begin(), changed_.end());
     for (auto& [path, file] : files_) needs_.files.push_back(std::move(file));
     return std::move(needs_);
   }
 
  private:
+  // Returns whether the image could be read.
   template <class Each>
-  void for_each_message(const std::string& name, const ImageKind& kind, const Each& each) {
-    if (!images_.has(name)) return;
+  bool for_each_message(const std::string& name, const ImageKind& kind, const Each& each) {
+    if (!images_.has(name)) return false;
     const auto bytes = images_.read(name);
     const auto messages =
         bytes ? image_messages(*bytes, kind, name) : Result<ImageMessages>(bytes.error());
     if (!messages) {
       needs_.notes.push_back(messages.error().message);
-      return;
+      return false;
     }
     for (const std::span<const std::byte> message : *messages) each(message);
+    return true;
   }
 
   // The files that CRIU finds by another name than their own, or makes from the images.
@@ -136,6 +140,59 @@ class NeedsReader {
       });
     });
     return files;
+  }
+
+  // The mount namespace of the first process.
+  std::string first_mounts() {
+    std::string name;
+    bool first = true;
+    for_each_message("pstree.img", kPstreeImage, [&](std::span<const std::byte> message) {
+      wire::PstreeEntry process;
+      if (!std::exchange(first, false) || !parse_message(message, process)) return;
+      const std::string ids = "ids-" + std::to_string(process.pid()) + ".img";
+      for_each_message(ids, kIdsImage, [&](std::span<const std::byte> own) {
+        wire::TaskIdsEntry entry;
+        if (!parse_message(own, entry)) return;
+        name = "mountpoints-" + std::to_string(entry.mnt_ns_id()) + ".img";
+      });
+    });
+    return name;
+  }
+
+  // CRIU does not mount what the restore is given: the root of the first process, and external mounts.
+  void read_mounts() {
+    std::map<std::string, std::vector<wire::MountEntry>> all;
+    for (const std::string& name : images_.names()) {
+      if (!name.starts_with("mountpoints-")) continue;
+      std::vector<wire::MountEntry>& mounts = all[name];
+      bool whole = true;
+      const bool read = for_each_message(name, kMountsImage, [&](auto message) {
+        whole &= parse_message(message, mounts.emplace_back());
+      });
+      if (!read || !whole) needs_.misled_mounts.push_back(name + ", which is damaged");
+    }
+    std::set<std::uint32_t> ids;
+    for (const wire::MountEntry& mount : all[first_mounts()]) ids.insert(mount.mnt_id());
+    std::optional<std::uint32_t> root;  // its device
+    for (const wire::MountEntry& mount : all[first_mounts()]) {
+      const std::uint32_t parent = mount.parent_mnt_id();
+      if (!ids.contains(parent) || mount.mnt_id() == parent) root = mount.root_dev();
+    }
+    for (const auto& [name, mounts] : all) {
+      for (const wire::MountEntry& mount : mounts) {
+        const bool external = mount.ext_mount() || !mount.ext_key().empty();
+        if (root != mount.root_dev() && !external) add(mount);
+      }
+    }
+  }
+
+  void add(const wire::MountEntry& mount) {
+    constexpr std::uint32_t kAufs = 13;
+    constexpr std::uint32_t kOverlay = 17;
+    const bool names_folders = mount.fstype() == kAufs || mount.fstype() == kOverlay ||
+                               mount.fsname() == "overlay" || mount.fsname() == "aufs";
+    if (!names_folders) return;
+    needs_.misled_mounts.push_back("overlay mounted at " + mount.mountpoint());
   }
 
   // Locks of files without a name cannot be held by others.

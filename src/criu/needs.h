@@ -45,6 +45,9 @@ struct Needs {
   // and of files that are locked there. In the order of their paths.
   std::vector<std::string> changed;
   std::map<std::uint64_t, std::uint64_t> huge_pages;  // how many, by their size in bytes
+  // Mounts that would get other folders in the restore than they had at the dump: CRIU mounts them with options that
+  // name folders, which are then those of this machine.
+  std::vector<std::string> misled_mounts;
   bool own_mounts = false;   // the processes have a mount namespace; paths are those in it
   bool own_network = false;  // the processes have a network namespace
   // Images that could not be read, one line each.

@@ -239,6 +239,41 @@ void look_at_removed_sources(const Tree& tree, const Options& options, Findings&
   }
 }
 
+// The root of a namespace is in no other of its mounts. What was mounted over it is.
+bool is_root(const Mount& mount, const std::vector<Mount>& mounts) {
+  return std::none_of(mounts.begin(), mounts.end(), [&](const Mount& other) {
+    return other.id == mount.parent && other.id != mount.id;
+  });
+}
+
+std::string external_remedy(const std::string& point) {
+  return "Pass --external mnt[" + point + "]:NAME to the dump and --external mnt[NAME]:" + point +
+         " to the restore, or unmount it in the mount namespace of the process.";
+}
+
+// The options of these file systems name folders (lowerdir=). CRIU mounts them again with the same options, and the
+// kernel then looks the folders up in the root of the machine. It does not mount what the restore is given: the root and
+// the external mounts.
+void look_at_overlays(const Tree& tree, const Options& options, Findings& found) {
+  if (!tree.has_own(Kind::mnt)) return;
+  const std::map<std::string, std::vector<Mount>> all = mounts_of(tree);
+  const std::vector<Mount>& first = all.at(tree.first().namespaces.of(Kind::mnt));
+  const auto root = std::find_if(first.begin(), first.end(),
+                                 [&](const Mount& mount) { return is_root(mount, first); });
+  for (const auto& [name, mounts] : all) {
+    if (name == tree.own.of(Kind::mnt)) continue;
+    for (const Mount& mount : mounts) {
+      const bool names_folders = mount.type == "overlay" || mount.type == "aufs";
+      const bool given = (root != first.end() && mount.device == root->device) ||
+                         is_external(options, "mnt[" + mount.point + "]");
+      if (!names_folders || given) continue;
+      found.add(Grade::refuses, "mnt-overlay",
+                place_of(tree.first(), mount.type + " mounted at " + mount.point), {},
+                options.container ? "" : external_remedy(mount.point));
+    }
+  }
+}
+
 // CRIU makes these anew. Of any other, it can neither save nor find the contents.
 bool is_made_anew(std::string_view type) {
   // criu/filesystems.c of CRIU 4.2
@@ -265,13 +300,9 @@ void look_at_file_systems(const Tree& tree, const Options& options, Findings& fo
         is_external(options, "mnt[" + mount.point + "]")) {
       continue;
     }
-    std::string remedy = "Pass --external mnt[";
-    remedy += mount.point;
-    remedy += "]:NAME to the dump and --external mnt[NAME]:";
-    remedy += mount.point;
-    remedy += " to the restore, or unmount it in the mount namespace of the process.";
     found.add(Grade::refuses, "fs-unsupported",
-              place_of(tree.first(), mount.type + " mounted at " + mount.point), {}, remedy);
+              place_of(tree.first(), mount.type + " mounted at " + mount.point), {},
+              external_remedy(mount.point));
   }
 }
 
@@ -286,6 +317,7 @@ constexpr std::array kMountChecks{Check{"lost mounts", look_at_lost_mounts},
                                   Check{"sharing", look_at_sharing},
                                   Check{"roots", look_at_roots},
                                   Check{"removed sources", look_at_removed_sources},
+                                  Check{"overlays", look_at_overlays},
                                   Check{"file systems", look_at_file_systems},
                                   Check{"chroot", look_at_chroot}};
 

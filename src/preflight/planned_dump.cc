@@ -1,5 +1,7 @@
 #include "preflight/planned_dump.h"
 
+#include <algorithm>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <vector>
 
@@ -10,22 +12,35 @@
 namespace kymo::preflight {
 namespace {
 
-// The file that an annotation of the container names instead of the runtime's own. Empty: none.
-std::string annotated_file(const std::string& bundle) {
+// Empty if the bundle is not known, or cannot be read.
+nlohmann::json specification_in(const std::string& bundle) {
+  if (bundle.empty()) return nlohmann::json::object();
   const Result<std::string> text = read_file(bundle + "/config.json");
-  if (!text) return {};
-  return text_of(member(parse_object(*text), "annotations"), "org.criu.config");
+  return text ? parse_object(*text) : nlohmann::json::object();
 }
 
-std::vector<std::string> files_of(const PlannedDump& planned) {
+// An annotation of the container may name a file instead of the runtime's own.
+std::vector<std::string> files_of(const PlannedDump& planned, const nlohmann::json& specification) {
   std::vector<std::string> files = criu_config_files(planned.home);
   if (!planned.container) return files;
   files.insert(files.end(), {"/etc/criu/runc.conf", "/etc/criu/crun.conf"});
-  if (planned.bundle.empty()) return files;
-  if (std::string named = annotated_file(planned.bundle); !named.empty()) {
-    files.push_back(std::move(named));
-  }
+  std::string named = text_of(member(specification, "annotations"), "org.criu.config");
+  if (!named.empty()) files.push_back(std::move(named));
   return files;
+}
+
+// The runtime names the bind mounts of its container to CRIU.
+void add_bind_mounts(const nlohmann::json& specification, Options& options) {
+  for (const nlohmann::json& mount : member(specification, "mounts")) {
+    const nlohmann::json& words = member(mount, "options");
+    const bool binds = std::any_of(words.begin(), words.end(), [](const nlohmann::json& word) {
+      return word == "bind" || word == "rbind";
+    });
+    if (!binds && text_of(mount, "type") != "bind") continue;
+    std::string to = std::filesystem::path(text_of(mount, "destination")).lexically_normal();
+    if (to.size() > 1 && to.ends_with('/')) to.pop_back();
+    options.external.push_back("mnt[" + to + "]");
+  }
 }
 
 }  // namespace
@@ -35,7 +50,9 @@ Options options_of(const PlannedDump& planned) {
   options.container = planned.container;
   options.loses_user_namespace = planned.loses_user_namespace;
   options.leave_running = planned.leave_running;
-  for (const std::string& file : files_of(planned)) add_configured(file, options);
+  const nlohmann::json specification = specification_in(planned.bundle);
+  for (const std::string& file : files_of(planned, specification)) add_configured(file, options);
+  add_bind_mounts(specification, options);
   const v1::CheckpointOptions& asked = planned.asked;
   options.tcp_established |= asked.tcp_established() || asked.tcp_close();
   options.skip_in_flight |= asked.skip_in_flight();

@@ -19,8 +19,8 @@ struct PlannedDump {
 };
 
 // The options that CRIU will have: those that were asked for, and those of its own configuration
-// files (preflight/criu_config.h). For a container, these are also the files that its runtime names
-// to CRIU.
+// files (preflight/criu_config.h). For a container, these are also the files and the bind mounts
+// that its runtime names to CRIU.
 // Threads: any. Cost: reads these files.
 Options options_of(const PlannedDump& planned);
 

@@ -288,7 +288,9 @@ Result<void> conclude_failed_dump(const DumpSpec& spec, const DumpTarget& before
   return error;
 }
 
-Result<void> wait_until_gone(const ProcessId& process) {
+namespace {
+
+Result<void> wait_until_gone(const probe::Process& process) {
   const Scope scope("wait until it is gone", {.category = "runtime"});
   const auto until = steady_clock::now() + kGoneWithin;
   for (;;) {
@@ -302,6 +304,25 @@ Result<void> wait_until_gone(const ProcessId& process) {
                                        " was dumped and should have ended, but still runs"};
     }
     std::this_thread::sleep_for(milliseconds(1));  // not always our child, so waitpid() cannot wait
+  }
+}
+
+}  // namespace
+
+void conclude_ended_dump(const DumpSpec& spec, const DumpTarget& before, DumpOutcome& outcome) {
+  if (Result<void> gone = wait_until_gone(before.process); !gone) {
+    outcome.warnings.push_back(gone.error().message);
+  }
+  std::vector<pid_t> tree;
+  for (const ProcessId& member : before.tree) tree.push_back(member.pid);
+  const Result<pid_t> other = before.network.give_back_to_others(tree);
+  if (!other) {
+    outcome.warnings.push_back(other.error().message);
+  } else if (*other != 0 && spec.options.tcp_established) {
+    outcome.warnings.push_back("its network namespace is that of process " +
+                               std::to_string(*other) +
+                               ", too, and was not kept locked for it: its connections may end "
+                               "before they are restored");
   }
 }
 

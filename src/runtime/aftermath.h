@@ -51,8 +51,9 @@ bool is_being_cleared(const std::string& images_dir);
 // Waits until none are, however long that takes.
 void wait_until_cleared(const std::string& images_dir);
 
-// Waits until a dumped process has been reaped or is a zombie.
-Result<void> wait_until_gone(const ProcessId& process);
+// Waits until a dumped process has been reaped or is a zombie, and gives its network namespace back to others who live
+// there. What fails is a warning.
+void conclude_ended_dump(const DumpSpec& spec, const DumpTarget& before, DumpOutcome& outcome);
 
 // Read CRIU's statistics at `path` into the outcome, or add a warning if there are none.
 void take_statistics(const std::string& path, DumpOutcome& outcome);

@@ -273,12 +273,7 @@ Result<DumpOutcome> dump_container(const DumpSpec& spec, ContainerCall call,
     }
     if (outcome.unconfirmed) return outcome;
   }
-  if (!spec.leave_running) {
-    if (Result<void> gone = wait_until_gone({before->process.pid, before->process.start_ticks});
-        !gone) {
-      outcome.warnings.push_back(gone.error().message);
-    }
-  }
+  if (!spec.leave_running) conclude_ended_dump(spec, *before, outcome);
   take_statistics(call.stats_path, outcome);
   outcome.criu_time_ns = add_dump_phases(call.log_path, outcome.stats, clock, observer);
   return outcome;

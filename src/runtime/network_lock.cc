@@ -1,6 +1,8 @@
 #include "runtime/network_lock.h"
 
+#include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,6 +16,7 @@
 #include "base/file.h"
 #include "criu/connections.h"
 #include "kymo/scope.h"
+#include "probe/process.h"
 #include "runtime/command.h"
 
 namespace kymo::runtime {
@@ -179,6 +182,15 @@ Result<void> delete_tables(const std::string& network, const std::vector<Connect
   return all;
 }
 
+Result<void> remove_lock(const std::string& network, const std::vector<Connection>& connections,
+                         pid_t pid) {
+  Result<void> done = give_back_by("iptables", network, connections);
+  Result<void> done6 = give_back_by("ip6tables", network, connections);
+  Result<void> tables = delete_tables(network, connections, pid);
+  if (done && done6) return tables;
+  return done ? done6 : done;
+}
+
 }  // namespace
 
 std::vector<std::string> criu_tables_in(const std::string& rules,
@@ -215,11 +227,27 @@ Result<void> give_back_network(const std::vector<pid_t>& tree) {
   }
   const std::string network = foreign_network(tree.front());
   if (connections.empty() && network.empty()) return {};
-  Result<void> done = give_back_by("iptables", network, connections);
-  Result<void> done6 = give_back_by("ip6tables", network, connections);
-  Result<void> tables = delete_tables(network, connections, tree.front());
-  if (done && done6) return tables;
-  return done ? done6 : done;
+  return remove_lock(network, connections, tree.front());
+}
+
+NetworkOfDump::NetworkOfDump(pid_t process) {
+  const std::string path = foreign_network(process);
+  if (!path.empty()) namespace_ = FileDescriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+}
+
+Result<pid_t> NetworkOfDump::give_back_to_others(const std::vector<pid_t>& tree) const {
+  struct stat ours {};
+  if (!namespace_.valid() || ::fstat(namespace_.get(), &ours) != 0) return 0;
+  for (const pid_t pid : probe::all_processes()) {
+    struct stat its {};
+    const std::string path = "/proc/" + std::to_string(pid) + "/ns/net";
+    if (::stat(path.c_str(), &its) != 0 || its.st_ino != ours.st_ino) continue;
+    if (std::find(tree.begin(), tree.end(), pid) != tree.end()) continue;
+    const Result<void> done = remove_lock(
+        "/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(namespace_.get()), {}, 0);
+    return done ? Result<pid_t>(pid) : done.error();
+  }
+  return 0;
 }
 
 }  // namespace kymo::runtime

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/file.h"
 #include "criu/connections.h"
 #include "kymo/result.h"
 
@@ -27,6 +28,27 @@ namespace kymo::runtime {
 // Cost:    reading the rules of IPv4, IPv6 and nftables, about 5 ms each, if the processes have
 //          connections or their own network namespace. Otherwise none.
 Result<void> give_back_network(const std::vector<pid_t>& tree);
+
+// The network namespace of processes that are to be dumped, if it is not that of this program. When CRIU ends the
+// processes, it leaves its lock of the whole namespace to their restore. Others who live there would be cut off until then,
+// or for ever.
+//
+// Threads: any; blocks.
+class NetworkOfDump {
+ public:
+  NetworkOfDump() = default;
+  // Call it before the dump. `process`: one of those that are to be dumped.
+  explicit NetworkOfDump(pid_t process);
+
+  // Takes CRIU's lock away if somebody else lives in the namespace. Call it when the processes, `tree`, have ended.
+  // Returns the pid of one of the others. 0: there is nobody else, or the namespace is that of this program.
+  // Errors: as give_back_network().
+  // Cost:   as give_back_network(), and a system call for each process of the machine.
+  [[nodiscard]] Result<pid_t> give_back_to_others(const std::vector<pid_t>& tree) const;
+
+ private:
+  FileDescriptor namespace_;
+};
 
 // The names of CRIU's tables in `rules`, the output of `nft -n list ruleset inet`: those with one of
 // the connections, and the table of this pid. With `whole_network` all of CRIU's tables.

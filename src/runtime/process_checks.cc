@@ -280,7 +280,8 @@ Result<DumpTarget> check_dump(const DumpSpec& spec) {
   if (Result<void> ok = check_directory(tried, "the work directory", spec.work_dir); !ok) {
     return ok.error();
   }
-  DumpTarget target{*process, {}, probe::halted_threads(spec.process.pid)};
+  DumpTarget target{
+      *process, {}, probe::halted_threads(spec.process.pid), NetworkOfDump(spec.process.pid)};
   for (const pid_t thread : target.halted) {
     // halted_threads() also returns processes that it could not read. After a failed dump they
     // would be taken for threads that were halted before, so refuse the dump.

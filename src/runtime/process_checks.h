@@ -11,6 +11,7 @@
 #include "criu/pstree.h"
 #include "kymo/result.h"
 #include "probe/process.h"
+#include "runtime/network_lock.h"
 #include "runtime/runtime.h"
 
 namespace kymo::runtime {
@@ -20,6 +21,7 @@ struct DumpTarget {
   probe::Process process;
   std::vector<ProcessId> tree;  // the process and its descendants, the process first
   std::vector<pid_t> halted;    // threads of the tree that were stopped or traced already
+  NetworkOfDump network{};
 };
 
 // Checks whether kymod may manage this process. It must run, and kymod must be allowed to signal

@@ -326,6 +326,13 @@ void look_at_source(const std::string& source, const std::string& destination, F
             "Put the folder or file back, or name what the link leads to in config.json.");
 }
 
+// CRIU would mount them with folders of this machine: a container could read them, and write to them.
+void look_at_misled_mounts(const std::vector<std::string>& mounts, Findings& found) {
+  for (const std::string& mount : mounts) {
+    found.add(Grade::refuses, "mnt-overlay", object_place(mount));
+  }
+}
+
 // The folders and files of the machine that a container of runc has mounted.
 void look_at_mounts(const PlannedRestore& planned, Findings& found) {
   if (planned.bundle.empty()) return;
@@ -348,6 +355,12 @@ void look_at_mounts(const PlannedRestore& planned, Findings& found) {
     look_at_source((std::filesystem::path(planned.bundle) / source).lexically_normal(),
                    kymo::text_of(mount, "destination"), found);
   }
+}
+
+Result<void> first_of(Findings& found) {
+  const std::vector<preflight::Finding> findings = found.take();
+  return findings.empty() ? Result<void>()
+                          : Error{Code::failed_precondition, preflight::line_of(findings.front())};
 }
 
 }  // namespace
@@ -413,6 +426,7 @@ json to_json(const PlannedRestore& planned) {
           {"image_bytes", planned.image_bytes},
           {"files", files},
           {"addresses", addresses},
+          {"misled_mounts", planned.needs.misled_mounts},
           {"own_mounts", planned.needs.own_mounts},
           {"own_network", planned.needs.own_network},
           {"notes", planned.needs.notes},
@@ -447,9 +461,13 @@ Result<void> check_locks(const std::vector<criu::NeededLock>& locks) {
   planned.needs.locks = locks;
   Findings found;
   look_at_locks(planned, found);
-  const std::vector<preflight::Finding> findings = found.take();
-  return findings.empty() ? Result<void>()
-                          : Error{Code::failed_precondition, preflight::line_of(findings.front())};
+  return first_of(found);
+}
+
+Result<void> check_mounts(const std::vector<std::string>& misled) {
+  Findings found;
+  look_at_misled_mounts(misled, found);
+  return first_of(found);
 }
 
 Result<void> check_sizes(const std::vector<criu::NeededFile>& files) {
@@ -496,6 +514,7 @@ PlannedRestore planned_restore_of(const json& object) {
   for (const json& pages : kymo::member(object, "huge_pages")) {
     planned.needs.huge_pages[kymo::number_of(pages, "bytes")] = kymo::number_of(pages, "count");
   }
+  planned.needs.misled_mounts = texts_in(object, "misled_mounts");
   planned.needs.own_mounts = flag_in(object, "own_mounts");
   planned.needs.own_network = flag_in(object, "own_network");
   planned.needs.notes = texts_in(object, "notes");
@@ -521,6 +540,7 @@ preflight::Report look_before_restore(const PlannedRestore& planned,
   look_at_locks(planned, found);
   look_at_huge_pages(planned, found);
   look_at_addresses(planned, found, report.not_seen);
+  look_at_misled_mounts(planned.needs.misled_mounts, found);
   look_at_mounts(planned, found);
   look_at_run(found);
   report.findings = found.take();

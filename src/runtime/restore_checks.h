@@ -59,6 +59,9 @@ std::vector<criu::NeededLock> locks_of(const nlohmann::json& array);
 //         without a limit. Names the process and the file.
 Result<void> check_locks(const std::vector<criu::NeededLock>& locks);
 
+// Errors: failed_precondition: there are such mounts (criu::Needs::misled_mounts). The finding on one line.
+Result<void> check_mounts(const std::vector<std::string>& misled);
+
 // Errors: failed_precondition: one of these files has another size than at the dump, which CRIU refuses. The finding on
 //         one line, as preflight::line_of() has it. Files that cannot be seen are left to CRIU.
 Result<void> check_sizes(const std::vector<criu::NeededFile>& files);

@@ -43,7 +43,7 @@ struct Container {
   std::string name;
   // The first process of the container, with its pid outside of the container.
   ProcessId process;
-  std::string bundle;
+  std::string bundle;  // the folder of its config.json. Empty: not known
   std::vector<std::string> command;
   bool frozen = false;
   bool read_only_root = false;

@@ -90,4 +90,18 @@ bool is_of_root(const probe::Process& process, std::string_view program) {
   return !error && theirs == fs::read_symlink("/proc/self/ns/pid", error) && !error;
 }
 
+std::string folder_of_shim(pid_t shim, const char* below) {
+  const Result<probe::Process> seen = probe::read_process(shim);
+  if (!seen || !is_of_root(*seen, "containerd-shim")) return {};
+  std::error_code error;
+  const auto folder =
+      std::filesystem::canonical("/proc/" + std::to_string(shim) + "/cwd/" + below, error);
+  return error ? std::string() : folder.string();
+}
+
+std::string bundle_of_shim(pid_t process) {
+  const Result<probe::Process> seen = probe::read_process(process);
+  return seen ? folder_of_shim(seen->parent, "") : "";
+}
+
 }  // namespace kymo::runtime

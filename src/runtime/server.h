@@ -37,4 +37,10 @@ Result<CriuProgram> criu_of_server(const std::string& server, const std::string&
 // Threads: any.
 bool is_of_root(const probe::Process& process, std::string_view program);
 
+// The shim of containerd, which Docker has, too, is the parent of a container's first process, and runs in the bundle.
+// Returns a folder below that of this shim, without links. Empty if the process is no shim.
+std::string folder_of_shim(pid_t shim, const char* below);
+// Returns the folder with the config.json of the container that runs. Empty if it has no shim. `process`: its first one.
+std::string bundle_of_shim(pid_t process);
+
 }  // namespace kymo::runtime

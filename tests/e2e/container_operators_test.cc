@@ -180,24 +180,114 @@ TEST(ContainerWithAReplacedSourceTest, OfPodmanIsRefusedAndRunsOn) {
   refuse_replaced(kymod, "podman", file, podman.root_of("kymo-linked"));
 }
 
-// Such a container was dumped and ended, and podman had removed what it had mounted: "Unable to mount".
-TEST(ContainerWithAnOverlayTest, OfPodmanIsRefusedAndRunsOn) {
+// An overlay of the machine, until it goes.
+class HostOverlay {
+ public:
+  HostOverlay() {
+    for (const char* name : {"below", "above", "work", "volume"}) folder_.folder(name);
+    const std::string at = folder_.path();
+    shell("mount -t overlay host -o lowerdir=" + at + "/below,upperdir=" + at +
+          "/above,workdir=" + at + "/work " + path());
+  }
+  ~HostOverlay() { shell("umount " + path()); }
+  HostOverlay(const HostOverlay&) = delete;
+  HostOverlay& operator=(const HostOverlay&) = delete;
+  [[nodiscard]] std::string path() const { return folder_.path() + "/volume"; }
+
+ private:
+  TemporaryDirectory folder_;
+};
+
+std::vector<std::string> run_of_podman(PodmanContainers& podman, const std::string& name,
+                                       const std::vector<std::string>& flags,
+                                       const std::vector<std::string>& command) {
+  std::vector<std::string> words{"run", "podman", "--name", name, "--"};
+  words.insert(words.end(), flags.begin(), flags.end());
+  for (const std::string& word : podman.arguments(name, command)) words.push_back(word);
+  return words;
+}
+
+// Refused, also with --leave-running, and a checkpoint that was made all the same is not restored. Before the fix, the
+// container had the files of the host's /etc there after the restore.
+TEST(ContainerWithAnOverlayTest, OfPodmanIsRefusedAndGetsNoFolderOfTheHost) {
   KYMO_NEEDS_PODMAN();
   PodmanContainers podman;
-  const TemporaryDirectory folder;
   Kymod kymod({"--podman-flags=" + PodmanContainers::flags()});
   kymod.start();
-  ASSERT_NO_FATAL_FAILURE(start_with(kymod, podman, folder.path() + ":/data:O"));
-  const std::string root = podman.root_of("kymo-linked");
+  const std::string mount =
+      "/bin/busybox mkdir /m; /bin/busybox mount -t overlay o -o lowerdir=/etc:/bin /m || exit 1; ";
+  const Outcome ran = kymod.kymo(run_of_podman(podman, "kymo-overlay", {"--cap-add", "SYS_ADMIN"},
+                                               {"/bin/sh", "-c", mount + counting_loop()}));
+  ASSERT_EQ(ran.exit_code, 0) << ran.err;
+  const std::string root = podman.root_of("kymo-overlay");
   ASSERT_TRUE(counts_on(root));
-  for (const char* const verb : {"check", "dump"}) {
-    const Outcome refused = kymod.kymo({verb, "podman", "kymo-linked"});
-    EXPECT_EQ(refused.exit_code, 1) << verb << refused.out;
-    EXPECT_NE((refused.out + refused.err).find("/data is an overlay that podman removes"),
-              std::string::npos)
-        << verb << refused.out << refused.err;
+  for (const std::vector<std::string>& further :
+       {std::vector<std::string>{}, std::vector<std::string>{"--leave-running"}}) {
+    std::vector<std::string> words{"dump", "podman", "kymo-overlay", "--dir", kymod.path("one")};
+    words.insert(words.end(), further.begin(), further.end());
+    const Outcome refused = kymod.kymo(words);
+    EXPECT_EQ(refused.exit_code, 1) << refused.out;
+    EXPECT_NE(refused.err.find("overlay mounted at /m"), std::string::npos) << refused.err;
+    EXPECT_TRUE(counts_on(root)) << kymod.log();
   }
-  EXPECT_TRUE(counts_on(root));
+  const std::string dir = kymod.path("forced");
+  const Outcome dumped = kymod.kymo({"dump", "podman", "kymo-overlay", "--force", "--dir", dir});
+  ASSERT_EQ(dumped.exit_code, 0) << dumped.err;
+  EXPECT_NE(kymod.kymo({"check", dir}).out.find("mnt-overlay"), std::string::npos);
+  const Outcome restored = kymod.kymo({"restore", dir});
+  EXPECT_EQ(restored.exit_code, 1) << restored.out;
+  EXPECT_NE(restored.err.find("overlay mounted at /m"), std::string::npos) << restored.err;
+  EXPECT_EQ(podman.status("kymo-overlay"), "exited");
+}
+
+// podman mounts it with the options of an overlay.
+TEST(ContainerWithAnOverlayTest, OfPodmansVolumeIsRefused) {
+  KYMO_NEEDS_PODMAN();
+  PodmanContainers podman;
+  const TemporaryDirectory volume;
+  Kymod kymod({"--podman-flags=" + PodmanContainers::flags()});
+  kymod.start();
+  const Outcome ran = kymod.kymo(run_of_podman(
+      podman, "kymo-overlay", {"-v", volume.path() + ":/data:O"}, counting_command()));
+  ASSERT_EQ(ran.exit_code, 0) << ran.err;
+  const Outcome refused =
+      kymod.kymo({"dump", "podman", "kymo-overlay", "--dir", kymod.path("one")});
+  EXPECT_EQ(refused.exit_code, 1) << refused.out;
+  EXPECT_NE(refused.err.find("overlay mounted at /data"), std::string::npos) << refused.err;
+  EXPECT_TRUE(counts_on(podman.root_of("kymo-overlay"))) << kymod.log();
+}
+
+// The runtime names it to CRIU, which does not mount it.
+TEST(ContainerWithAnOverlayTest, OneOfTheHostIsDumpedAndRestored) {
+  KYMO_NEEDS_PODMAN();
+  PodmanContainers podman;
+  const HostOverlay volume;
+  Kymod kymod({"--podman-flags=" + PodmanContainers::flags()});
+  kymod.start();
+  const Outcome ran = kymod.kymo(
+      run_of_podman(podman, "kymo-overlay", {"-v", volume.path() + ":/data"}, counting_command()));
+  ASSERT_EQ(ran.exit_code, 0) << ran.err;
+  const std::string dir = kymod.path("one");
+  const Outcome dumped = kymod.kymo({"dump", "podman", "kymo-overlay", "--dir", dir});
+  ASSERT_EQ(dumped.exit_code, 0) << dumped.err;
+  const Outcome restored = kymod.kymo({"restore", dir});
+  EXPECT_EQ(restored.exit_code, 0) << restored.err;
+  EXPECT_TRUE(counts_on(podman.root_of("kymo-overlay")));
+}
+
+// Its bundle is found by its shim.
+TEST(ContainerWithAnOverlayTest, OneOfTheHostIsNoFindingOfDocker) {
+  KYMO_NEEDS_DOCKER();
+  const Docker docker(fs::path(criu_path()).parent_path());
+  const HostOverlay volume;
+  ASSERT_NO_FATAL_FAILURE(start_with(docker, volume.path() + ":/data"));
+  Kymod kymod;
+  kymod.start();
+  const Outcome checked = kymod.kymo({"check", "docker", "kymo-linked"});
+  EXPECT_EQ(checked.out.find("mnt-overlay"), std::string::npos) << checked.out;
+  const Outcome dry =
+      kymod.kymo({"dump", "docker", "kymo-linked", "--dry-run", "--dir", kymod.path("none")});
+  EXPECT_EQ(dry.out.find("refuses: "), std::string::npos) << dry.out;
 }
 
 // Its files are an overlay as well.
@@ -226,8 +316,7 @@ TEST(ContainerWithAnOverlayTest, OfAnImageIsRefusedAndRunsOn) {
   ASSERT_TRUE(counts_on(root));
   const Outcome refused = kymod.kymo({"dump", "podman", "kymo-linked"});
   EXPECT_EQ(refused.exit_code, 1) << refused.out;
-  EXPECT_NE(refused.err.find("/data is an overlay that podman removes"), std::string::npos)
-      << refused.err;
+  EXPECT_NE(refused.err.find("overlay mounted at /data"), std::string::npos) << refused.err;
   EXPECT_TRUE(counts_on(root));
   static_cast<void>(podman.podman("rm -f -t 0 kymo-linked"));
   static_cast<void>(podman.podman("rmi " + image));

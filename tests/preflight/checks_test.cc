@@ -127,6 +127,32 @@ TEST(PreflightChecks, AUserNamespaceIsRefusedIfTheRuntimeLosesIt) {
   EXPECT_TRUE(found_by(process_checks(), tree, options).empty()) << "runc's are restored";
 }
 
+// CRIU mounts it again with folders of the machine.
+TEST(PreflightChecks, AnOverlayOfAMountNamespaceIsRefused) {
+  const test::TemporaryDirectory proc;
+  proc.folder("12");
+  Tree tree = tree_of_one();
+  tree.proc = proc.path();
+  set(tree.members[0].namespaces, Kind::mnt, "mnt:[2]");
+  Options options;
+  options.container = true;
+  options.external = {"mnt[/data]"};
+  const std::string given =
+      "20 1 0:30 / / rw - overlay overlay rw,lowerdir=/a\n"
+      "21 20 0:31 /d /data rw - overlay overlay rw,lowerdir=/b\n"
+      "22 20 0:30 /x /y rw - overlay overlay rw,lowerdir=/a\n";
+  proc.file("12/mountinfo", given);
+  EXPECT_TRUE(found_by(mount_checks(), tree, options).empty());
+  for (const char* point : {"/m", "/", "/data/g"}) {
+    proc.file("12/mountinfo",
+              given + "24 20 0:32 / " + point + " rw - overlay o rw,lowerdir=/etc\n");
+    expect_one(found_by(mount_checks(), tree, options), Grade::refuses, "mnt-overlay");
+  }
+  options.external.clear();
+  proc.file("12/mountinfo", given);
+  expect_one(found_by(mount_checks(), tree, options), Grade::refuses, "mnt-overlay");
+}
+
 // Before the fix, the check found nothing, and CRIU refused the dump.
 TEST(PreflightChecks, ADiskInAMountNamespaceMustBeExternal) {
   const test::TemporaryDirectory proc;

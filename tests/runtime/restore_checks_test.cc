@@ -233,6 +233,7 @@ TEST(RestoreChecks, APlanIsTheSameBehindJson) {
   planned.needs.files = {{"/one", 5, 0100644}, {"/two"}};
   planned.needs.addresses = {{true, false, "::1", 80}};
   planned.needs.locks = {{"/one", true, false}, {"/two", false, true, 3, 4}};
+  planned.needs.misled_mounts = {"overlay mounted at /m"};
   planned.needs.notes = {"note"};
   planned.faults = {"fault"};
   planned.machine = {"6.1", "cpu", "a b"};

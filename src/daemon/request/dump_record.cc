@@ -13,7 +13,7 @@ json container_json(const Target& target) {
   return {{"runtime", runtime::name_of(target.kind)},
           {"id", target.id},
           {"name", target.name},
-          {"bundle", target.bundle},
+          {"bundle", runtime::row_of(target.kind).has_bundles ? target.bundle : ""},
           {"frozen", target.frozen},
           {"read_only_root", target.read_only_root}};
 }

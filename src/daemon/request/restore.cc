@@ -301,7 +301,11 @@ Result<void> verify(RestoreContext& c) {
   }
   c.in_images = *std::move(seen);
   c.warnings.insert(c.warnings.end(), c.in_images.unknown.begin(), c.in_images.unknown.end());
-  return refuse_damaged(c, c.in_images.faults);
+  if (Result<void> whole = refuse_damaged(c, c.in_images.faults); !whole) return whole;
+  const Result<void> may = runtime::check_mounts(c.in_images.misled_mounts);
+  if (may) return {};
+  return Error{may.error().code,
+               "restore " + c.directory + ": " + report::printable(may.error().message)};
 }
 
 // Makes a directory for log and recording below the state directory, if the images are no

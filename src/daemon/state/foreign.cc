@@ -64,6 +64,7 @@ Result<std::string> look(const std::string& images_dir) {
   return json_text(json{{"tree", std::move(tree)},
                         {"faults", seen->faults},
                         {"unknown", seen->verified.unknown},
+                        {"misled_mounts", needs.misled_mounts},
                         {"locks", std::move(locks)},
                         {"paths", std::move(paths)},
                         {"sizes", std::move(sizes)},
@@ -234,6 +235,9 @@ Result<ImagesSeen> ForeignFiles::look_at_images(const std::string& images_dir,
   }
   for (const json& said : member(*answer, "unknown")) {
     if (said.is_string()) criu::add_fault(seen.unknown, said.get<std::string>());
+  }
+  for (const json& mount : member(*answer, "misled_mounts")) {
+    if (mount.is_string()) seen.misled_mounts.push_back(mount.get<std::string>());
   }
   seen.locks = runtime::locks_of(member(*answer, "locks"));
   for (const json& path : member(*answer, "paths")) {

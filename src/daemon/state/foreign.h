@@ -28,6 +28,7 @@ struct ImagesSeen {
   std::vector<std::string> unknown;      // that of criu::Verified
   // The file locks that the restore takes, of paths of this machine.
   std::vector<criu::NeededLock> locks;
+  std::vector<std::string> misled_mounts;  // that of criu::Needs
   // The files of this machine that were open or mapped.
   std::vector<std::string> paths;
   // Those of these files of which CRIU compares the size, with it.

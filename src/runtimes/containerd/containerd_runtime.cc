@@ -178,6 +178,7 @@ Result<Container> ContainerdRuntime::find(const std::string& container) {
   found.id = name->text();
   found.name = container;
   found.process = *process;
+  found.bundle = bundle_of_shim(process->pid);
   if (const Result<probe::Process> seen = probe::read_process(process->pid); seen) {
     found.command = seen->command;
   }

@@ -173,6 +173,7 @@ Result<Container> DockerRuntime::find(const std::string& container) {
   found.id = seen->id;
   found.name = container;
   found.process = identify(seen->pid);
+  found.bundle = bundle_of_shim(seen->pid);
   if (const auto process = probe::read_process(seen->pid); process) {
     found.command = process->command;
   }
@@ -250,7 +251,7 @@ Result<void> DockerRuntime::may_dump(const DumpSpec& spec) {
                      ": it was started with --rm, so Docker would remove it and it could not be "
                      "restored: use --leave-running, or start it without --rm"};
   }
-  const std::string bundle = bundle_of_docker(spec.process.pid);
+  const std::string bundle = bundle_of_shim(spec.process.pid);
   return bundle.empty() ? Result<void>() : refuse_linked_sources(tried, bundle);
 }
 

@@ -28,19 +28,9 @@ namespace fs = std::filesystem;
 using std::chrono::milliseconds;
 
 constexpr milliseconds kShimLookEvery{4};
-constexpr std::string_view kShimName = "containerd-shim";
 constexpr char kLogName[] = "/restore.log";
 constexpr char kStatsName[] = "/stats-restore";
 constexpr std::size_t kMaxLogBytes = std::size_t{1} << 30U;
-
-// A folder below the one in which the shim works, without links. Empty if the process is no shim.
-std::string folder_of_shim(pid_t shim, const char* below) {
-  const Result<probe::Process> seen = probe::read_process(shim);
-  if (!seen || !is_of_root(*seen, kShimName)) return {};
-  std::error_code error;
-  const fs::path folder = fs::canonical("/proc/" + std::to_string(shim) + "/cwd/" + below, error);
-  return error ? std::string() : folder.string();
-}
 
 // The folder in which the shim lets CRIU work.
 std::string work_folder(pid_t shim) {
@@ -58,11 +48,6 @@ void clean_up(const fs::path& folder) {
 }
 
 }  // namespace
-
-std::string bundle_of_docker(pid_t process) {
-  const Result<probe::Process> seen = probe::read_process(process);
-  return seen ? folder_of_shim(seen->parent, "") : "";
-}
 
 DockerDumpFiles::DockerDumpFiles(pid_t process, const std::string& work_dir) {
   const Result<probe::Process> seen = probe::read_process(process);

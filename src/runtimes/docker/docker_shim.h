@@ -11,10 +11,6 @@ namespace kymo::runtime {
 // in the folder of containerd's shim, the parent of the container's first process, which runs in
 // its folder. Docker 20.10 with containerd 1.6 removes them after a dump and a failed restore.
 
-// Returns the folder with the config.json of the container that runs, which is that of the shim. Empty if the shim is of
-// another kind. `process`: the first process of the container.
-std::string bundle_of_docker(pid_t process);
-
 // While it exists, CRIU writes the log and the statistics of a dump into `work_dir`: there is a
 // link in the place of the folder that the shim would make for CRIU. If the shim is of another
 // kind, nothing happens, and these files are missing after the dump.

@@ -215,6 +215,7 @@ Result<Container> PodmanRuntime::find(const std::string& container) {
     }
     found = std::move(asked).value();
   }
+  found.bundle = store->folder_of(found.id);
   // A job knows only the id of its container.
   found.name = store->name_of(found.id);
   if (found.name.empty()) found.name = container;
@@ -315,16 +316,6 @@ Result<void> PodmanRuntime::may_dump(const DumpSpec& spec) {
                      ": it was started with --rm, so podman would remove it and it could not "
                      "be restored: use --leave-running, or start it without --rm"};
   }
-  const std::string overlay = store && !spec.leave_running ? store->overlay_of(spec.container) : "";
-  if (!overlay.empty()) {
-    return Error{
-        Code::failed_precondition,
-        asked + ": " + overlay +
-            " is an overlay that podman removes when the container ends (-v FOLDER:" + overlay +
-            ":O, --mount type=image), so it could not be restored: use --leave-running, or start "
-            "it "
-            "with the folder itself or a volume"};
-  }
   return store ? refuse_linked_sources(asked, store->folder_of(spec.container)) : Result<void>();
 }
 
@@ -364,13 +355,10 @@ Result<DumpOutcome> PodmanRuntime::dump(const DumpSpec& spec, const Observer& ob
     if (Result<void> made = link.made(); !made) return made.error();
   }
   const PodmanSharedMemory shared_memory(userdata);
-  std::optional<SharedMemoryArchive> archive;
-  if (shared_memory.held()) {
-    archive.emplace(shared_memory, userdata, spec);
-    if (Result<void> made = archive->made(); !made) {
-      return Error{made.error().code,
-                   "dump container " + name_of_container(spec) + ": " + made.error().message};
-    }
+  SharedMemoryArchive archive(shared_memory, userdata, spec);
+  if (Result<void> made = archive.made(); !made) {
+    return Error{made.error().code,
+                 "dump container " + name_of_container(spec) + ": " + made.error().message};
   }
   std::optional<PreCheckpointLinks> rounds;
   if (spec.pre_dumps != 0) {
@@ -389,13 +377,7 @@ Result<DumpOutcome> PodmanRuntime::dump(const DumpSpec& spec, const Observer& ob
     }
   }
   if (outcome) {
-    if (archive) {
-      archive->conclude(*outcome);
-    } else if (!move_file(userdata + kSharedMemory, spec.work_dir + kSharedMemory)) {
-      outcome->warnings.push_back("the contents of its /dev/shm stay in " + userdata +
-                                  kSharedMemory + ", because there is no room for them in " +
-                                  spec.work_dir + ": restore it before podman dumps it again");
-    }
+    archive.conclude(*outcome);
     outcome->runtime_time_ns = runtime_time_ns(said, "runtime_checkpoint_duration");
   }
   return outcome;

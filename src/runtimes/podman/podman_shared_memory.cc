@@ -7,12 +7,14 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <optional>
 #include <set>
 #include <system_error>
+#include <vector>
 
 #include "base/human.h"
 #include "base/patience.h"
@@ -20,6 +22,7 @@
 #include "kymo/scope.h"
 #include "probe/process.h"
 #include "runtime/command.h"
+#include "runtime/oci_spec.h"
 #include "runtime/scratch.h"
 
 namespace kymo::runtime {
@@ -48,6 +51,22 @@ bool is_mount_point(const std::string& folder) {
          inside.st_dev != above.st_dev;
 }
 
+// podman mounts the folder shm of the container's own folder, or another /dev/shm.
+bool has_own_shared_memory(const std::string& userdata) {
+  const Result<std::string> spec = read_file(userdata + "/config.json");
+  const std::vector<OciMount> mounts = mounts_of(userdata, spec ? *spec : "");
+  return std::any_of(mounts.begin(), mounts.end(), [&](const OciMount& mount) {
+    const fs::path source = mount.source;
+    std::error_code error;
+    return mount.destination == "/dev/shm/" && source.filename() == "shm" &&
+           fs::equivalent(source.parent_path(), userdata, error);
+  });
+}
+
+constexpr char kNowhere[] = "/dev/null";
+constexpr char kNotOwn[] =
+    "its /dev/shm is that of the host or of another container (--ipc), so it is left as it is";
+
 FileDescriptor mount_of_its_own(const std::string& folder) {
   if (!is_mount_point(folder)) return {};
   return FileDescriptor(static_cast<int>(
@@ -57,7 +76,8 @@ FileDescriptor mount_of_its_own(const std::string& folder) {
 }  // namespace
 
 PodmanSharedMemory::PodmanSharedMemory(const std::string& userdata)
-    : mount_(mount_of_its_own(userdata + "/shm")) {}
+    : own_(has_own_shared_memory(userdata)),
+      mount_(own_ ? mount_of_its_own(userdata + "/shm") : FileDescriptor()) {}
 
 // A path that other programs of this user can use, too.
 std::string PodmanSharedMemory::path() const {
@@ -121,26 +141,42 @@ Result<void> PodmanSharedMemory::ensure_archive(const std::string& archive) cons
 
 SharedMemoryArchive::SharedMemoryArchive(const PodmanSharedMemory& memory,
                                          const std::string& userdata, const DumpSpec& spec)
-    : memory_(memory), spec_(spec), place_(memory.place_for_archive(spec)) {
-  if (!place_) return;
+    : memory_(memory),
+      podmans_(userdata + kSharedMemory),
+      spec_(spec),
+      place_(memory.held() ? memory.place_for_archive(spec) : std::string()) {
+  if (!memory.own()) link_.emplace(podmans_, kNowhere);
+  if (!place_ || place_->empty()) return;
   const std::ofstream empty(*place_);
   std::error_code error;
   fs::permissions(*place_, fs::perms::owner_read | fs::perms::owner_write, error);
-  link_.emplace(userdata + kSharedMemory, *place_);
+  link_.emplace(podmans_, *place_);
 }
 
 SharedMemoryArchive::~SharedMemoryArchive() {
-  if (concluded_ || !place_) return;
+  if (concluded_ || !place_ || place_->empty()) return;
   std::error_code error;
   fs::remove(*place_, error);
 }
 
 Result<void> SharedMemoryArchive::made() const {
-  return place_ ? link_->made() : place_.error();
+  if (!place_) return place_.error();
+  return link_ ? link_->made() : Result<void>();
 }
 
 void SharedMemoryArchive::conclude(DumpOutcome& outcome) {
   concluded_ = true;
+  if (!memory_.own()) {
+    outcome.warnings.emplace_back(kNotOwn);
+    return;
+  }
+  if (!memory_.held()) {
+    if (move_file(podmans_, spec_.work_dir + kSharedMemory)) return;
+    outcome.warnings.push_back("the contents of its /dev/shm stay in " + podmans_ +
+                               ", because there is no room for them in " + spec_.work_dir +
+                               ": restore it before podman dumps it again");
+    return;
+  }
   if (probe::process_lives(spec_.process.pid, spec_.process.start_ticks)) return;
   const Result<void> whole = memory_.ensure_archive(*place_);
   if (whole || outcome.unconfirmed) return;
@@ -160,6 +196,7 @@ void SharedMemoryArchive::rescue(const std::string& userdata, const DumpSpec& sp
 }
 
 void SharedMemoryArchive::undo(const std::string& userdata, const DumpSpec& spec) {
+  CheckpointLink::undo(userdata + kSharedMemory, kNowhere);
   bool written = false;
   for (const std::string& path : in_work_dirs(spec, kSharedMemory)) {
     std::error_code error;
@@ -167,7 +204,8 @@ void SharedMemoryArchive::undo(const std::string& userdata, const DumpSpec& spec
     CheckpointLink::undo(userdata + kSharedMemory, path);
   }
   // An earlier kymod let podman write it into its storage.
-  if (!written) move_file(userdata + kSharedMemory, spec.work_dir + kSharedMemory);
+  if (!written && has_own_shared_memory(userdata))
+    move_file(userdata + kSharedMemory, spec.work_dir + kSharedMemory);
 }
 
 namespace {
@@ -184,6 +222,11 @@ SharedMemoryOfRestore::SharedMemoryOfRestore(const std::string& userdata, const 
   if (!disk_answers_for(archive)) {
     read_ = Error{Code::unavailable,
                   "the disk of " + spec.work_dir + " does not answer; nothing was restored"};
+    return;
+  }
+  if (!PodmanSharedMemory(userdata).own()) {  // its checkpoint may be of an earlier kymod
+    link_.emplace(userdata + kSharedMemory, no_archive(spec));
+    fault_ = kNotOwn;
     return;
   }
   std::error_code error;

@@ -15,13 +15,19 @@ namespace kymo::runtime {
 // CRIU has ended the container. If podman cannot, they would be lost, so kymod holds their file system until the archive
 // is whole, and if necessary writes it itself.
 //
+// podman does the same with the /dev/shm of the host or of another container (--ipc=host, --ipc=container:X, pods), with
+// whatever others have there: a restore would take their files back to the time of the dump, also podman's own locks.
+// So of such a /dev/shm there is no archive, in a dump or in a restore.
+//
 // Threads: one at a time.
 class PodmanSharedMemory {
  public:
   // Holds the /dev/shm of the container whose folder of podman this is.
   explicit PodmanSharedMemory(const std::string& userdata);
 
-  // False if the container has no /dev/shm of its own (--ipc=host), or if kymod may not hold it.
+  // Whether the container has a /dev/shm of its own, by its config.json.
+  [[nodiscard]] bool own() const { return own_; }
+  // False if it is not its own, or if kymod may not hold it.
   [[nodiscard]] bool held() const { return mount_.valid(); }
   // Returns where the archive of a dump is to be written: in the work directory of the spec, or if that has no
   // room, in the one of the checkpoint.
@@ -39,14 +45,16 @@ class PodmanSharedMemory {
   [[nodiscard]] Need need() const;
   [[nodiscard]] std::string path() const;
 
+  const bool own_;
   FileDescriptor mount_;  // a mount of its own, which lives on when podman unmounts the container's
 };
 
 // While it exists, podman writes the archive of a dump not into its own storage, which may be full, but into the
-// checkpoint. There the archive is empty until podman writes it, so that a later kymod sees what is missing.
+// checkpoint. There the archive is empty until podman writes it, so that a later kymod sees what is missing. If the memory
+// is not held, podman writes it into its storage, and conclude() moves it. If it is not the container's own, it is written
+// to nowhere.
 class SharedMemoryArchive {
  public:
-  // `memory`: must be held.
   SharedMemoryArchive(const PodmanSharedMemory& memory, const std::string& userdata,
                       const DumpSpec& spec);
   // Removes the archive of a dump that failed.
@@ -64,8 +72,9 @@ class SharedMemoryArchive {
 
  private:
   const PodmanSharedMemory& memory_;
+  const std::string podmans_;  // where podman writes it
   const DumpSpec& spec_;
-  Result<std::string> place_;
+  Result<std::string> place_;  // empty: none
   std::optional<CheckpointLink> link_;
   bool concluded_ = false;
 };
@@ -78,7 +87,7 @@ class SharedMemoryOfRestore {
 
   // Errors: unavailable: the disk of the archive does not answer.
   [[nodiscard]] Result<void> made() const;
-  // Why /dev/shm is empty after the restore. Empty if it is not.
+  // Why /dev/shm is not what it was at the dump. Empty if it is.
   [[nodiscard]] const std::string& fault() const { return fault_; }
 
   static void undo(const std::string& userdata, const RestoreSpec& spec);

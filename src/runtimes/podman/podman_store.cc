@@ -100,15 +100,4 @@ bool PodmanStore::removes_when_ended(const std::string& id) const {
   return text_of(member(config, "annotations"), "io.podman.annotations.autoremove") == "TRUE";
 }
 
-std::string PodmanStore::overlay_of(const std::string& id) const {
-  const Result<std::string> text = read_file(folder_of(id) + "/config.json");
-  if (!text) return {};
-  const nlohmann::json config = parse_object(*text);
-  for (const nlohmann::json& mount : member(config, "mounts")) {
-    const bool made = text_of(mount, "source").starts_with(folder_of(id) + "/overlay/");
-    if (made) return text_of(mount, "destination");
-  }
-  return {};
-}
-
 }  // namespace kymo::runtime

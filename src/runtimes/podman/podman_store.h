@@ -29,9 +29,6 @@ struct PodmanStore {
   [[nodiscard]] pid_t pid_of(const std::string& id) const;
   // Whether podman removes the container as soon as it ends (podman run --rm).
   [[nodiscard]] bool removes_when_ended(const std::string& id) const;
-  // The folder in the container of an overlay that podman makes at each start and removes when the container ends
-  // (-v FOLDER:/y:O, --mount type=image). Empty: there is none.
-  [[nodiscard]] std::string overlay_of(const std::string& id) const;
   // Returns the folder in which podman puts its checkpoint, CRIU's log and CRIU's statistics.
   [[nodiscard]] std::string folder_of(const std::string& id) const {
     return containers + "/" + id + "/userdata";

@@ -324,10 +324,7 @@ Result<DumpOutcome> ProcessRuntime::dump(const DumpSpec& spec, const Observer& o
     return outcome;
   }
   if (!spec.leave_running) {
-    if (Result<void> gone = wait_until_gone({before->process.pid, before->process.start_ticks});
-        !gone) {
-      outcome.warnings.push_back(gone.error().message);
-    }
+    conclude_ended_dump(spec, *before, outcome);
     (*reaper_)->wait_reaped(before->process.pid, kGoneWithin);
   }
   take_statistics(stats_path, outcome);
