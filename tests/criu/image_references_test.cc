@@ -59,7 +59,7 @@ class ImageReferencesTest : public testing::Test {
   [[nodiscard]] References references() const {
     const Result<ImageSet> images = ImageSet::open(folder_.path());
     EXPECT_TRUE(images.ok()) << images.error().message;
-    return check_references(*images, {{7, 0, 7, {7, 8}}, {9, 7, 7, {}}});
+    return check_references(*images, {{7, 0, 7, 7, {7, 8}}, {9, 7, 7, 7, {}}});
   }
 
   test::TemporaryDirectory folder_;

@@ -153,7 +153,7 @@ TEST_P(ImageStreamerTest, WhatIsCapturedIsServed) {
   ASSERT_TRUE(whole.ok()) << whole.error().message;
   EXPECT_EQ(whole->size(), pages.size());
 
-  auto streamer = ImageStreamer::serve(folder_.path(), nullptr).value();
+  auto streamer = ImageStreamer::serve(folder_.path(), folder_.path(), nullptr).value();
   {
     const PretendedCriu criu(folder_.path(), "streamer-serve.sock");
     criu.ask("pages-1.img");
@@ -193,7 +193,7 @@ TEST_P(ImageStreamerTest, CriuDoesNotGetTheEndOfAnImageThatIsCutShort) {
   }
   for (int cut = 1; cut <= 8; ++cut) {
     fs::resize_file(file("pages-1.img"), fs::file_size(file("pages-1.img")) - 1);
-    auto streamer = ImageStreamer::serve(folder_.path(), nullptr).value();
+    auto streamer = ImageStreamer::serve(folder_.path(), folder_.path(), nullptr).value();
     {
       const PretendedCriu criu(folder_.path(), "streamer-serve.sock");
       criu.ask("pages-1.img");
@@ -323,7 +323,7 @@ TEST(ImageStreamerFaultsTest, ALinkIsNotServedNorWrittenThrough) {
   std::ofstream(outside) << "secret";
   fs::create_symlink(outside, images + "/core-1.img");
   {
-    auto streamer = ImageStreamer::serve(images, nullptr).value();
+    auto streamer = ImageStreamer::serve(images, images, nullptr).value();
     const PretendedCriu criu(images, "streamer-serve.sock");
     criu.ask("core-1.img");
     EXPECT_FALSE(criu.is_there());
@@ -342,7 +342,7 @@ TEST(ImageStreamerFaultsTest, ALinkIsNotServedNorWrittenThrough) {
 TEST(ImageStreamerFaultsTest, ADamagedImageIsNamedAndWithoutAPipeNothingHangs) {
   const test::TemporaryDirectory folder;
   std::ofstream(folder.path() + "/core-1.img.zst") << "no frame at all";
-  auto streamer = ImageStreamer::serve(folder.path(), nullptr).value();
+  auto streamer = ImageStreamer::serve(folder.path(), folder.path(), nullptr).value();
   {
     const PretendedCriu criu(folder.path(), "streamer-serve.sock");
     criu.ask("core-1.img");
