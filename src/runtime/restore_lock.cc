@@ -45,7 +45,8 @@ Result<FileDescriptor> lock_all(const std::vector<std::string>& names, short typ
 Result<FileDescriptor> lock_for_restore(const std::vector<std::string>& names,
                                         const std::string& file) {
   return lock_all(names, F_WRLCK, file, [](const std::string& name) {
-    return "a dump or restore of " + name + " is under way, here or by another kymod: wait for that to end";
+    return "a dump or restore of " + name +
+           " is under way, here or by another kymod: wait for that to end";
   });
 }
 

@@ -19,7 +19,8 @@ OPTION = re.compile(r"--[a-z][a-z-]+")
 FOREIGN = {"--make-rprivate": "mount --make-rprivate", "--rbind": "mount --rbind", "--mount-proc": "unshare .*--mount-proc",
            "--init": "podman run --init", "--security-opt": "its container with --security-opt", "--all": "criu check --all",
            "--work-dir": "criu lazy-pages", "--memory": "docker update --memory", "--memory-swap": "docker update .*--memory-swap",
-           "--pids-limit": "docker update --pids-limit", "--userns": "docker run --userns=host", "--uidmap": "podman run without .*--uidmap"}
+           "--pids-limit": "docker update --pids-limit", "--userns": "docker run --userns=host", "--uidmap": "podman run without .*--uidmap",
+           "--mount": "podman.*--mount type=image"}
 # "write NAME VALUE into /etc/criu/..." or "NAME VALUE in /etc/criu/...": an option without its dashes.
 CONFIGURED = re.compile(r"([a-z][a-z-]+)(?: [\w.]+)? (?:in|into) /etc/criu/")
 SECOND_CONFIGURED = re.compile(r"write ([a-z][a-z-]+) and ")
