@@ -1,7 +1,6 @@
 #include "preflight/socket_state.h"
 
 #include <linux/tcp.h>
-#include <linux/udp.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 
@@ -54,11 +53,11 @@ constexpr std::array kOptions{
     Option{IPPROTO_TCP, TCP_TX_DELAY, "TCP_TX_DELAY"},
     Option{IPPROTO_TCP, 44, "TCP_RTO_MAX_MS"},
     Option{IPPROTO_TCP, TCP_CONGESTION, "TCP_CONGESTION"},
-    Option{IPPROTO_UDP, UDP_SEGMENT, "UDP_SEGMENT"},
-    Option{IPPROTO_UDP, UDP_GRO, "UDP_GRO"},
-    Option{IPPROTO_UDP, UDP_ENCAP, "UDP_ENCAP"},
-    Option{IPPROTO_UDP, UDP_NO_CHECK6_TX, "UDP_NO_CHECK6_TX"},
-    Option{IPPROTO_UDP, UDP_NO_CHECK6_RX, "UDP_NO_CHECK6_RX"},
+    Option{IPPROTO_UDP, 103, "UDP_SEGMENT"},
+    Option{IPPROTO_UDP, 104, "UDP_GRO"},
+    Option{IPPROTO_UDP, 100, "UDP_ENCAP"},
+    Option{IPPROTO_UDP, 101, "UDP_NO_CHECK6_TX"},
+    Option{IPPROTO_UDP, 102, "UDP_NO_CHECK6_RX"},
     Option{IPPROTO_IP, IP_MTU_DISCOVER, "IP_MTU_DISCOVER"},
     Option{IPPROTO_IP, IP_RECVERR, "IP_RECVERR"},
     Option{IPPROTO_IP, IP_RECVERR_RFC4884, "IP_RECVERR_RFC4884"},
