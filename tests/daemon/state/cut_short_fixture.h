@@ -27,7 +27,8 @@ inline Result<std::string> find_no_process(const std::string& /*images*/) {
   return std::string(R"({"tree":[],"locks":[],"faults":[]})");
 }
 inline Result<std::string> find_a_fault(const std::string& /*images*/) {
-  return std::string(R"({"tree":[[7,0,7,7,[7]]],"locks":[],"faults":["pages-1.img is too short"]})");
+  return std::string(
+      R"({"tree":[[7,0,7,7,[7]]],"locks":[],"faults":["pages-1.img is too short"]})");
 }
 
 class CutShort : public ::testing::Test {
