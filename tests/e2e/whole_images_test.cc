@@ -23,10 +23,12 @@ constexpr const char* kProgram = R"(import ctypes, mmap, os, sys, time
 shared = mmap.mmap(-1, 1 << 16)
 ends = os.pipe()
 os.write(ends[1], b"not read yet")
+parent = os.getpid()
 if os.fork() == 0:
-    while True:
+    while os.getppid() == parent:
         time.sleep(0.05)
         shared[0] = (shared[0] + 1) % 256
+    os._exit(0)
 class Program(ctypes.Structure):
     _fields_ = [("length", ctypes.c_ushort), ("rules", ctypes.c_void_p)]
 allow = (ctypes.c_uint64 * 1)(0x7FFF0000 << 32 | 6)
