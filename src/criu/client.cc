@@ -165,6 +165,12 @@ ClientOptions limited(ClientOptions options, std::chrono::milliseconds limit,
   return options;
 }
 
+// The options with files that a restore gives to criu.
+ClientOptions inheriting(ClientOptions options, const std::vector<FileDescriptor>& files) {
+  for (const FileDescriptor& file : files) options.inherited.push_back(file.get());
+  return options;
+}
+
 void track_memory(const std::string& parent, wire::Options& opts) {
   opts.set_track_mem(true);
   if (!parent.empty()) {
@@ -350,23 +356,18 @@ Result<DumpReply> Client::dump(const DumpRequest& request, const Notified& notif
 }
 
 Result<void> Client::rehearse(const RehearsalRequest& request) const {
-  const Result<std::vector<FileDescriptor>> inherited = open_inherited(request.options.inherited);
-  if (!inherited) return inherited.error();
-  ClientOptions options = limited(options_, request.time_limit, request.cancel);
-  for (const FileDescriptor& file : *inherited) options.inherited.push_back(file.get());
-  return criu::rehearse(options, request);
+  const Result<std::vector<FileDescriptor>> files = open_inherited(request.options.inherited);
+  if (!files) return files.error();
+  return criu::rehearse(inheriting(limited(options_, request.time_limit, request.cancel), *files),
+                        request);
 }
 
 Result<RestoreReply> Client::restore(const RestoreRequest& request,
                                      const Notified& notified) const {
-  const Result<std::vector<FileDescriptor>> inherited = open_inherited(request.options.inherited);
-  if (!inherited) {
-    return inherited.error();
-  }
-  ClientOptions options = limited(options_, std::chrono::milliseconds(0), request.cancel);
-  for (const FileDescriptor& file : *inherited) {
-    options.inherited.push_back(file.get());
-  }
+  const Result<std::vector<FileDescriptor>> files = open_inherited(request.options.inherited);
+  if (!files) return files.error();
+  const ClientOptions options =
+      inheriting(limited(options_, std::chrono::milliseconds(0), request.cancel), *files);
   if (request.stream) {
     return streamed_restore(options, request, notified);
   }

@@ -119,6 +119,20 @@ class LimitedByDocker : public Limited {
   const Docker& docker_;
 };
 
+void with_runc(void (*test)(const Limited& container)) {
+  const RuncFolder runc;
+  Kymod kymod({"--runc-root", runc.path()});
+  kymod.start();
+  test(LimitedByRunc(kymod, runc));
+}
+
+void with_docker(void (*test)(const Limited& container)) {
+  const Docker docker(fs::path(criu_path()).parent_path());
+  Kymod kymod;
+  kymod.start();
+  test(LimitedByDocker(kymod, docker));
+}
+
 // A restore takes about 2 MiB more than this container has. Each was killed: "a step failed, and CRIU gave no reason".
 void warn_and_name_memory(const Limited& container) {
   ASSERT_TRUE(counts_on(container.root()));
@@ -150,18 +164,12 @@ void warn_and_name_memory(const Limited& container) {
 
 TEST(ContainerAtItsMemoryLimitTest, OfRuncIsWarnedOfAndRestoredAfterTheLimitIsRaised) {
   KYMO_NEEDS_RUNC();
-  const RuncFolder runc;
-  Kymod kymod({"--runc-root", runc.path()});
-  kymod.start();
-  warn_and_name_memory(LimitedByRunc(kymod, runc));
+  with_runc(warn_and_name_memory);
 }
 
 TEST(ContainerAtItsMemoryLimitTest, OfDockerIsWarnedOfAndRestoredAfterTheLimitIsRaised) {
   KYMO_NEEDS_DOCKER();
-  const Docker docker(fs::path(criu_path()).parent_path());
-  Kymod kymod;
-  kymod.start();
-  warn_and_name_memory(LimitedByDocker(kymod, docker));
+  with_docker(warn_and_name_memory);
 }
 
 // A restore of this container has up to six processes at once. Each failed as "pid-taken", although no pid was.
@@ -194,18 +202,12 @@ void refuse_and_name_pids(const Limited& container) {
 
 TEST(ContainerAtItsPidsLimitTest, OfRuncIsRefusedAndRestoredAfterTheLimitIsRaised) {
   KYMO_NEEDS_RUNC();
-  const RuncFolder runc;
-  Kymod kymod({"--runc-root", runc.path()});
-  kymod.start();
-  refuse_and_name_pids(LimitedByRunc(kymod, runc));
+  with_runc(refuse_and_name_pids);
 }
 
 TEST(ContainerAtItsPidsLimitTest, OfDockerIsRefusedAndRestoredAfterTheLimitIsRaised) {
   KYMO_NEEDS_DOCKER();
-  const Docker docker(fs::path(criu_path()).parent_path());
-  Kymod kymod;
-  kymod.start();
-  refuse_and_name_pids(LimitedByDocker(kymod, docker));
+  with_docker(refuse_and_name_pids);
 }
 
 }  // namespace

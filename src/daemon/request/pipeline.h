@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <exception>
 #include <string>
+#include <utility>
 
 #include "kymo/result.h"
 #include "kymo/scope.h"
@@ -31,6 +32,17 @@ Result<void> run_step(const Step<Context>& step, Context& context) {
   } catch (const std::exception& error) {
     return Error{Code::internal, std::string(step.name.text()) + ": " + error.what()};
   }
+}
+
+// These steps, and then those.
+template <class Context, std::size_t N, std::size_t M>
+constexpr std::array<Step<Context>, N + M> joined(const std::array<Step<Context>, N>& these,
+                                                  const std::array<Step<Context>, M>& those) {
+  return [&]<std::size_t... I, std::size_t... J>(std::index_sequence<I...>,
+                                                 std::index_sequence<J...>) {
+    return std::array<Step<Context>, N + M>{these[I]..., those[J]...};
+  }
+  (std::make_index_sequence<N>(), std::make_index_sequence<M>());
 }
 
 // Runs the steps in order until one fails. Each step becomes a scope of the request's timing tree;

@@ -44,10 +44,11 @@ Result<void> check_rehearsal_memory(std::uint64_t bytes) {
 
 Result<void> may_rehearse(runtime::Kind kind) {
   if (runtime::row_of(kind).can_rehearse) return {};
-  return Error{Code::unimplemented,
-               "a restore by " + std::string(runtime::name_of(kind)) +
-                   " cannot be rehearsed, because CRIU is started by it and cannot be told to stop "
-                   "before the container runs; dump it with --leave-running, and restore a copy"};
+  return Error{
+      Code::unimplemented,
+      "a restore by " + std::string(runtime::name_of(kind)) +
+          " cannot be rehearsed, because kymod cannot tell the CRIU that it starts to stop "
+          "before the container runs"};
 }
 
 Result<void> rehearse(const Parts& parts, runtime::Kind kind, runtime::RehearsalSpec spec,

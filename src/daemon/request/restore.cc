@@ -483,7 +483,6 @@ Result<void> rehearse_restore(RestoreContext& c) {
   runtime::RehearsalSpec spec{spec_of(c)};
   const auto outputs = missing_outputs(c);
   spec.options.inherited.insert(spec.options.inherited.end(), outputs.begin(), outputs.end());
-  if (Result<void> size = estimate_size(c); !size) return size;
   const Result<void> rehearsed =
       rehearse(c.parts, c.runtime_kind, std::move(spec), c.in_images, c.memory_bytes);
   if (rehearsed) return {};
@@ -492,7 +491,8 @@ Result<void> rehearse_restore(RestoreContext& c) {
       {rehearsed.error().code, "rehearse " + c.directory + ": " + rehearsed.error().message});
 }
 
-constexpr auto kRestoreSteps = std::to_array<Step<RestoreContext>>({
+// What comes before a restore and before a rehearsal.
+constexpr auto kFirstSteps = std::to_array<Step<RestoreContext>>({
     {"confirm", confirm, "files"},
     {"validate", validate},
     {"claim directory", claim_directory},
@@ -502,31 +502,27 @@ constexpr auto kRestoreSteps = std::to_array<Step<RestoreContext>>({
     {"choose criu", choose_criu},
     {"lock", lock_restore},
     {"verify images", verify, "files"},
-    {"check job", check_job, "store"},
-    {"check", check_restorable, "runtime"},
-    {"prepare directory", prepare_directory, "files"},
-    {"find job", find_job, "store"},
-    {"find output", find_output, "files"},
-    {"estimate size", estimate_size, "files"},
-    {"begin recording", begin_recording, "recording"},
-    {"note restore", note_restore, "files"},
-    {"restore", call_runtime, "runtime"},
-    {"register job", register_job, "store"},
 });
 
+constexpr auto kRestoreSteps =
+    joined(kFirstSteps, std::to_array<Step<RestoreContext>>({
+                            {"check job", check_job, "store"},
+                            {"check", check_restorable, "runtime"},
+                            {"prepare directory", prepare_directory, "files"},
+                            {"find job", find_job, "store"},
+                            {"find output", find_output, "files"},
+                            {"estimate size", estimate_size, "files"},
+                            {"begin recording", begin_recording, "recording"},
+                            {"note restore", note_restore, "files"},
+                            {"restore", call_runtime, "runtime"},
+                            {"register job", register_job, "store"},
+                        }));
+
 // A rehearsal leaves nothing: no job, no recording, no history.
-constexpr auto kRehearsalSteps = std::to_array<Step<RestoreContext>>({
-    {"confirm", confirm, "files"},
-    {"validate", validate},
-    {"claim directory", claim_directory},
-    {"find images", find_images, "files"},
-    {"check folders", refuse_foreign, "files"},
-    {"find runtime", find_runtime},
-    {"choose criu", choose_criu},
-    {"lock", lock_restore},
-    {"verify images", verify, "files"},
-    {"rehearse", rehearse_restore, "runtime"},
-});
+constexpr auto kRehearsalSteps = joined(kFirstSteps, std::to_array<Step<RestoreContext>>({
+                                                         {"estimate size", estimate_size, "files"},
+                                                         {"rehearse", rehearse_restore, "runtime"},
+                                                     }));
 
 }  // namespace
 

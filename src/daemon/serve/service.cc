@@ -240,12 +240,10 @@ grpc::Status Service::Restore(grpc::ServerContext* context, const v1::RestoreReq
         Result<v1::RestoreResponse> out = may ? restore(parts_, *request, timing) : may.error();
         if (!out) {
           add_failure(*context, out.error());
+        } else if (request->rehearse()) {
+          spdlog::info("restore: {} was rehearsed", out->directory());
         } else {
-          if (request->rehearse()) {
-            spdlog::info("restore: {} was rehearsed", out->directory());
-          } else {
-            spdlog::info("restore: pid {} runs from {}", out->pid(), out->directory());
-          }
+          spdlog::info("restore: pid {} runs from {}", out->pid(), out->directory());
         }
         return out;
       });

@@ -1,10 +1,8 @@
 #include "runtimes/runc/runc_runtime.h"
 
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -19,7 +17,6 @@
 #include "base/file.h"
 #include "base/json_text.h"
 #include "base/mounts.h"
-#include "base/patience.h"
 #include "criu/ghosts.h"
 #include "criu/leftovers.h"
 #include "kymo/scope.h"
