@@ -20,8 +20,8 @@ constexpr char kRehearsalLog[] = "rehearsal.log";
 // CRIU takes back what it has restored within this time; else it is killed.
 constexpr std::chrono::milliseconds kToGiveUp{500};
 
-// Runs as `sh -c kStage NAME FOLDER SAID COVERED... -- COMMAND...`, the first process of its pid namespace. A folder is
-// covered by one that reads from it and writes to memory.
+// Runs as `sh -c kStage NAME FOLDER SAID COVERED LAYERS... -- COMMAND...`, the first process of its pid namespace. A folder
+// is covered by one that reads from its layers and writes to memory.
 constexpr char kStage[] = R"(set -e
 echo 1000 >/proc/self/oom_score_adj  # if memory runs out, nobody else ends for it
 ip link set lo up
@@ -39,8 +39,8 @@ while test "$1" != --; do
   number=$((number + 1))
   mkdir -p "$folder/$number/upper" "$folder/$number/work"
   cd "$1"
-  mount -t overlay kymo -o "lowerdir=.,upperdir=$folder/$number/upper,workdir=$folder/$number/work" "$1"
-  shift
+  mount -t overlay kymo -o "lowerdir=$2,upperdir=$folder/$number/upper,workdir=$folder/$number/work" "$1"
+  shift 2
 done
 cd /
 umount -l "$folder"
@@ -110,10 +110,11 @@ Error failed(const std::string& tried, const std::string& log, const Error& erro
 std::vector<std::string> Stage::words(const std::vector<std::string>& command) const {
   // It ends with the thread that starts it, and so with this program.
   std::vector<std::string> words{
-      "setpriv", "--pdeathsig",  "KILL",           "--",           "unshare", "--pid",
-      "--fork",  "--kill-child", "--net",          "--mount-proc", "--",      "/bin/sh",
-      "-c",      kStage,         "kymo-rehearsal", folder,         said};
-  words.insert(words.end(), covered.begin(), covered.end());
+      "setpriv",       "--pdeathsig",    "KILL",  "--",      "unshare",
+      "--propagation", "slave",          "--pid", "--fork",  "--kill-child",
+      "--net",         "--mount-proc",   "--",    "/bin/sh", "-c",
+      kStage,          "kymo-rehearsal", folder,  said};
+  for (const Covered& one : covered) words.insert(words.end(), {one.folder, one.layers});
   words.emplace_back("--");
   words.insert(words.end(), command.begin(), command.end());
   return words;
@@ -138,7 +139,8 @@ Result<void> rehearse(const ClientOptions& options, const RehearsalRequest& requ
     if (!serving) return serving.error();
     streamer = *std::move(serving);
   }
-  const Stage stage{folder->path(), request.changed, inherited_path(options, said)};
+  Stage stage{folder->path(), {}, inherited_path(options, said)};
+  for (const std::string& changed : request.changed) stage.covered.push_back({changed});
   std::vector<std::string> words =
       stage.words(criu_words(options, request, stage, streamer != nullptr));
   const std::string program = words.front();

@@ -25,8 +25,13 @@ Result<void> rehearse(const ClientOptions& options, const RehearsalRequest& requ
 struct Stage {
   // An empty folder, in which the stage keeps files of its own.
   std::string folder;
-  // Folders of which the stage only reads: what is changed in them goes to memory.
-  std::vector<std::string> covered;
+  // A folder of which the stage only reads: what is changed in it goes to memory.
+  struct Covered {
+    std::string folder;
+    std::string layers = kItself;  // what is seen there, as the lowerdir of an overlay
+  };
+  static constexpr char kItself[] = ".";
+  std::vector<Covered> covered;
   // Which file the action script makes, or writes to, when CRIU comes to the moment before anything
   // runs: a path as it is on the stage.
   std::string said;

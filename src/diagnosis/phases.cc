@@ -260,19 +260,19 @@ std::vector<Phase> with_hook(const std::vector<Phase>& phases, const Phase& hook
 }
 
 void add_hook(const RequestTimes& times, const Notification& at, std::string_view name,
-              std::vector<Phase>& phases) {
+              std::string_view source, std::vector<Phase>& phases) {
   const auto since = [&](std::uint64_t at_ns) {
     return std::clamp(at_ns, times.began_ns, times.ended_ns) - times.began_ns;
   };
   const Phase hook{std::string(name), since(at.at_ns), since(at.answered_ns), 0,
-                   shown("CRIU's notification: ", at.name)};
+                   shown(source, at.name)};
   if (hook.end_ns > hook.begin_ns) phases = with_hook(phases, hook);
 }
 
 // The log shows hooks from level 4 on. Notifications show them at every level.
 void add_hooks(const RequestTimes& times, std::vector<Phase>& phases) {
   for (const Notification& notification : times.notifications) {
-    add_hook(times, notification, criu::kHooksPhase, phases);
+    add_hook(times, notification, criu::kHooksPhase, "CRIU's notification: ", phases);
   }
 }
 
@@ -280,7 +280,7 @@ void add_hooks(const RequestTimes& times, std::vector<Phase>& phases) {
 void set_frozen(std::vector<Phase>& phases) {
   std::size_t end = 0;
   for (std::size_t i = 0; i < phases.size(); ++i) {
-    if (phases[i].name == criu::kEndPhase) end = i + 1;
+    if (phases[i].name == criu::kEndPhase || phases[i].name == kRehearsalPhase) end = i + 1;
   }
   bool frozen = false;
   for (std::size_t i = 0; i < phases.size(); ++i) {
@@ -334,9 +334,11 @@ std::vector<Phase> phases_of(const RequestTimes& times, const criu::LogPhases& l
   std::vector<Phase> phases = partition(cuts_of(times, log), times.began_ns, times.ended_ns);
   // A log that shows hooks shows them better. The notifications of a container come from its log.
   if (!times.container && time_in(phases, criu::kHooksPhase) == 0) add_hooks(times, phases);
-  add_hook(times, times.rehearsal, kRehearsalPhase, phases);
+  add_hook(times, times.paused, criu::kFreezePhase, kOurClock, phases);
+  add_hook(times, times.rehearsal, kRehearsalPhase, kOurClock, phases);
   limit(phases);
-  if (!times.restore && !log.stopped_none) set_frozen(phases);
+  const bool stood = !log.stopped_none || times.paused.at_ns != 0;
+  if (!times.restore && stood) set_frozen(phases);
   return phases;
 }
 

@@ -42,7 +42,8 @@ struct RequestTimes {
   std::uint64_t criu_ended_ns = 0;  // for a container: the end of the runtime's command
   std::uint64_t ended_ns = 0;
   std::vector<Notification> notifications;  // by time
-  Notification rehearsal;  // of the restore, while the processes stood still (--prove)
+  Notification paused{};                    // by its runtime, before CRIU began
+  Notification rehearsal{};  // of the restore, while the processes stood still (--prove)
 };
 
 // Divides the time of a request into phases, by CRIU's log, its notifications and our clock.

@@ -85,6 +85,9 @@ struct Observer {
   std::function<void(std::uint64_t bytes, std::uint64_t page_bytes, bool exact)> moved{};
   // A round of pre-dump has ended.
   std::function<void(const PreDumpRound& round)> pre_dumped{};
+  // The runtime has made the container stand still before it calls CRIU, and it stands still until the dump is over.
+  // CLOCK_MONOTONIC.
+  std::function<void(std::uint64_t from_ns, std::uint64_t to_ns)> paused{};
   // CRIU has ended, and its log was read.
   std::function<void(LogSeen log)> logged{};
 };
@@ -269,10 +272,8 @@ class Runtime {
   virtual Result<void> settle_dump(const DumpSpec& spec) = 0;
   virtual Result<RestoreOutcome> restore(const RestoreSpec& spec, const Observer& observer) = 0;
   // Really restores, up to the moment before anything runs, and takes it back. Nothing of it is left, and
-  // whatever runs with the same pids or name is not touched. Only if the table of runtimes says that it can.
-  virtual Result<void> rehearse(const RehearsalSpec& /*spec*/) {
-    return Error{Code::unimplemented, "this runtime cannot rehearse a restore"};
-  }
+  // whatever runs with the same pids or name is not touched.
+  virtual Result<void> rehearse(const RehearsalSpec& spec) = 0;
   // Cleans up after a restore of a container with this spec whose caller was killed. Removes what is left of it,
   // so that the next restore finds nothing in its way. Returns false if the restore still goes on.
   // `began_unix_ns`: when it began.

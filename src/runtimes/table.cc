@@ -12,7 +12,6 @@ namespace kymo::runtime {
 namespace {
 
 constexpr bool kHasBundles = true;
-constexpr bool kCanRehearse = true;
 constexpr bool kUserNamespaces = true;
 
 std::unique_ptr<Runtime> make_process(const RuntimeSettings& all) {
@@ -56,13 +55,13 @@ std::unique_ptr<Runtime> make_docker(const RuntimeSettings& all) {
 }
 
 constexpr std::array<RuntimeRow, 5> kTable{{
-    {"process", make_process, kCanRehearse},
-    {"runc", make_runc, kCanRehearse, oci_of_runc, kHasBundles, kUserNamespaces},
-    {"podman", make_podman, !kCanRehearse, oci_of_podman, !kHasBundles, !kUserNamespaces,
+    {"process", make_process},
+    {"runc", make_runc, oci_of_runc, kHasBundles, kUserNamespaces},
+    {"podman", make_podman, oci_of_podman, !kHasBundles, !kUserNamespaces,
      "the arguments of podman run -d"},
-    {"containerd", make_containerd, !kCanRehearse, oci_of_containerd, !kHasBundles, kUserNamespaces,
+    {"containerd", make_containerd, oci_of_containerd, !kHasBundles, kUserNamespaces,
      "the image, then the command and its arguments"},
-    {"docker", make_docker, !kCanRehearse, oci_of_docker, !kHasBundles, !kUserNamespaces,
+    {"docker", make_docker, oci_of_docker, !kHasBundles, !kUserNamespaces,
      "the arguments of docker run -d"},
 }};
 

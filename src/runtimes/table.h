@@ -37,8 +37,6 @@ struct RuntimeRow {
   // it is the name of a value of the API's enum Runtime. A test compares them.
   std::string_view name;
   std::unique_ptr<Runtime> (*make)(const RuntimeSettings& settings) = nullptr;
-  // Whether Runtime::rehearse() and DumpSpec::prove work.
-  bool can_rehearse = false;
   // The members below are only for container runtimes.
   Result<OciRuntime> (*oci_runtime)(const RuntimeSettings& settings) = nullptr;
   // Whether containers are started and restored from a bundle, with an id that the user chooses.

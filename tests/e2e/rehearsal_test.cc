@@ -23,8 +23,7 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 
 std::vector<std::string> dump_of(const CountedJob& job, Kind kind) {
-  std::vector<std::string> words{"dump", kind == Kind::runc ? "runc" : "process",
-                                 job.counting->name(), "--dir", job.dir()};
+  std::vector<std::string> words{"dump", "process", job.counting->name(), "--dir", job.dir()};
   if (kind == Kind::connected) words.emplace_back("--tcp-established");
   return words;
 }
@@ -37,13 +36,16 @@ std::set<std::string> names_in(const std::string& folder) {
 
 class RehearsalTest : public testing::TestWithParam<Kind> {};
 
+std::string name_of(const testing::TestParamInfo<Kind>& kind) {
+  static constexpr const char* kNames[] = {"Process", "Connected",  "Runc",
+                                           "Podman",  "Containerd", "Docker"};
+  return kNames[static_cast<std::size_t>(kind.param)];
+}
+
 INSTANTIATE_TEST_SUITE_P(Rehearsals, RehearsalTest,
-                         testing::Values(Kind::process, Kind::connected, Kind::runc),
-                         [](const auto& kind) {
-                           return kind.param == Kind::process     ? "Process"
-                                  : kind.param == Kind::connected ? "Connected"
-                                                                  : "Runc";
-                         });
+                         testing::Values(Kind::process, Kind::connected, Kind::runc, Kind::podman,
+                                         Kind::containerd, Kind::docker),
+                         name_of);
 
 TEST_P(RehearsalTest, ItIsTakenBackAndNothingOfItIsLeft) {
   KYMO_NEEDS(GetParam());
@@ -53,6 +55,13 @@ TEST_P(RehearsalTest, ItIsTakenBackAndNothingOfItIsLeft) {
   ASSERT_TRUE(eventually([&] { return job.counting->copies().empty(); }));
   const std::set<std::string> before = names_in(job.dir());
 
+  if (GetParam() == Kind::containerd || GetParam() == Kind::docker) {
+    const Outcome refused = kymod.kymo({"verify", "--rehearse", job.dir()});
+    EXPECT_EQ(refused.exit_code, 1) << refused.out;
+    EXPECT_NE(refused.err.find("has its root only while it runs"), std::string::npos)
+        << refused.err;
+    return;
+  }
   for (int i = 0; i < 2; ++i) {
     const json verified = kymod.kymo_json({"verify", "--rehearse", job.dir()});
     EXPECT_EQ(verified["rehearsal"]["restorable"], true) << verified;
@@ -66,6 +75,18 @@ TEST_P(RehearsalTest, ItIsTakenBackAndNothingOfItIsLeft) {
   static_cast<void>(kymod.kymo_json({"restore", job.dir()}));
   EXPECT_TRUE(eventually([&] { return job.counting->counts(); })) << kymod.log();
   EXPECT_EQ(job.counting->connections(), GetParam() == Kind::connected ? 1 : 0);
+}
+
+TEST_P(RehearsalTest, OneThatRunsOnIsNotTouched) {
+  KYMO_NEEDS(GetParam());
+  CountedJob job(GetParam());
+  std::vector<std::string> words = dump_of(job, GetParam());
+  words.emplace_back("--leave-running");
+  static_cast<void>(job.kymod->kymo_json(words));
+  const json verified = job.kymod->kymo_json({"verify", "--rehearse", job.dir()});
+  EXPECT_EQ(verified["rehearsal"]["restorable"], true) << verified;
+  EXPECT_EQ(verified["rehearsal"]["warnings"].size(), 1U) << verified;  // it runs
+  EXPECT_TRUE(job.counting->counts());
 }
 
 TEST_P(RehearsalTest, ADumpThatIsProvedEndsItAndIsRestored) {

@@ -123,8 +123,15 @@ std::string checkpoint_id(const DumpContext& c) {
   return "c" + std::to_string(c.began_unix_ns) + "-" + std::to_string(c.target.process.pid);
 }
 
-runtime::DumpSpec spec_of(const DumpContext& c) {
+Result<void> prove(DumpContext& c, const std::string& images_dir, std::chrono::milliseconds left);
+
+runtime::DumpSpec spec_of(DumpContext& c) {
   runtime::DumpSpec spec;
+  if (c.asked.prove()) {
+    spec.prove = [&c](const std::string& images_dir, std::chrono::milliseconds left) {
+      return prove(c, images_dir, left);
+    };
+  }
   spec.process = c.target.process;
   if (c.dir) {
     spec.images_dir = c.dir->partial_images();
@@ -151,7 +158,7 @@ runtime::DumpSpec spec_of(const DumpContext& c) {
 // Whether its restore can be rehearsed while it stands still.
 Result<void> check_provable(const DumpContext& c) {
   if (!c.asked.prove()) return {};
-  const Result<void> can = may_rehearse(c.target.kind);
+  const Result<void> can = may_rehearse(c.target.kind, c.criu);
   if (can && c.asked.options().external().empty()) return {};
   return Error{can ? Code::invalid_argument : can.error().code,
                "dump " + c.target.text() + " with --prove: " +
@@ -427,14 +434,8 @@ Result<void> call_runtime(DumpContext& c) {
     spdlog::info("pre-dump of {}: {} pages in {}", c.target.text(), round.pages_written,
                  report::duration(round.duration_ns));
   };
-  runtime::DumpSpec planned = spec_of(c);
-  if (c.asked.prove()) {
-    planned.prove = [&c](const std::string& images_dir, std::chrono::milliseconds left) {
-      return prove(c, images_dir, left);
-    };
-  }
   Result<runtime::DumpOutcome> outcome =
-      runtime::in_scratch(planned, [&](const runtime::DumpSpec& spec) {
+      runtime::in_scratch(spec_of(c), [&](const runtime::DumpSpec& spec) {
         return c.parts.runtimes.of(c.target.kind).dump(spec, observer);
       });
   c.progress.finishing();

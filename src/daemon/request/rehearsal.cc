@@ -42,18 +42,22 @@ Result<void> check_rehearsal_memory(std::uint64_t bytes) {
                    " are available"};
 }
 
-Result<void> may_rehearse(runtime::Kind kind) {
-  if (runtime::row_of(kind).can_rehearse) return {};
-  return Error{
-      Code::unimplemented,
-      "a restore by " + std::string(runtime::name_of(kind)) +
-          " cannot be rehearsed, because kymod cannot tell the CRIU that it starts to stop "
-          "before the container runs"};
+// An older one runs no action script for a container.
+Result<void> may_rehearse(runtime::Kind kind, const runtime::CriuProgram& criu) {
+  constexpr int kMajor = 4;
+  const bool old =
+      criu.version.major < kMajor || (criu.version.major == kMajor && criu.version.minor == 0);
+  if (kind == runtime::Kind::process || !old) return {};
+  return Error{Code::failed_precondition,
+               "the restore of a container is rehearsed by CRIU 4.1 or later, and " + criu.path +
+                   " is CRIU " + criu.version.text()};
 }
 
 Result<void> rehearse(const Parts& parts, runtime::Kind kind, runtime::RehearsalSpec spec,
                       const ImagesSeen& seen, std::uint64_t memory_bytes) {
-  if (Result<void> can = may_rehearse(kind); !can) return can;
+  if (spec.criu) {
+    if (Result<void> can = may_rehearse(kind, *spec.criu); !can) return can;
+  }
   if (!seen.faults.empty()) {
     return Error{Code::data_loss, "its images are damaged: " + seen.faults.front()};
   }

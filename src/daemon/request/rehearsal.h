@@ -5,14 +5,15 @@
 #include "daemon/request/parts.h"
 #include "daemon/state/foreign.h"
 #include "kymo/result.h"
+#include "runtime/criu_choice.h"
 #include "runtime/runtime.h"
 #include "runtimes/table.h"
 
 namespace kymo::daemon {
 
-// Whether a checkpoint of this kind can be rehearsed.
-// Errors: unimplemented, with what can be done instead.
-Result<void> may_rehearse(runtime::Kind kind);
+// Whether this criu can rehearse the restore of a checkpoint of this kind, and can be proved.
+// Errors: failed_precondition.
+Result<void> may_rehearse(runtime::Kind kind, const runtime::CriuProgram& criu);
 
 // Whether there is memory for a rehearsal of processes with so much memory.
 // Errors: resource_exhausted.

@@ -183,6 +183,10 @@ Result<runtime::Observer> Request::runtime_called() {
     recording.mark("pre-dump round ended");
     times.pre_dumps_ended_ns = monotonic_ns();
   };
+  observer.paused = [this](std::uint64_t from_ns, std::uint64_t to_ns) {
+    const std::lock_guard lock(times_mutex);
+    times.paused = {"its runtime paused it", from_ns, to_ns};
+  };
   observer.logged = [this](runtime::LogSeen read) {
     log = std::move(read.phases);
     times.log_began_ns = read.began_ns;

@@ -1,5 +1,7 @@
 #include "runtimes/containerd/containerd_runtime.h"
 
+#include <signal.h>
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -9,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "kymo/scope.h"
 #include "probe/process.h"
@@ -23,6 +26,8 @@
 #include "runtime/oci_spec.h"
 #include "runtime/option_checks.h"
 #include "runtime/process_checks.h"
+#include "runtime/proved_dump.h"
+#include "runtime/rehearsal.h"
 #include "runtime/scratch.h"
 #include "runtime/server.h"
 #include "runtimes/containerd/containerd_client.h"
@@ -53,12 +58,19 @@ class ContainerdRuntime : public Runtime {
   Result<DumpOutcome> dump(const DumpSpec& spec, const Observer& observer) override;
   Result<void> settle_dump(const DumpSpec& spec) override;
   Result<RestoreOutcome> restore(const RestoreSpec& spec, const Observer& observer) override;
+  Result<void> rehearse(const RehearsalSpec& spec) override;
   Result<bool> settle_restore(const RestoreSpec& spec, std::int64_t) override;
   Result<std::string> freeze(const FreezeSpec& spec) override;
   Result<std::string> unfreeze(const FreezeSpec& spec) override;
 
  private:
   [[nodiscard]] Result<void> forget_stopped(const ContainerdName& name) const;
+  [[nodiscard]] Result<CommandOutcome> make_images(const DumpSpec& spec, const ContainerdName& name,
+                                                   bool leave_running, const Command& limits) const;
+  [[nodiscard]] Result<CommandOutcome> dump_proved(const DumpSpec& spec, const ContainerdName& name,
+                                                   const Observer& observer,
+                                                   const Command& limits) const;
+  void let_run(const DumpSpec& spec, const ContainerdName& name) const;
 
   ContainerdRuntimeOptions options_;
   ContainerdClient client_;
@@ -243,6 +255,56 @@ Result<void> ContainerdRuntime::may_dump(const DumpSpec& spec) {
   return process ? Result<void>() : process.error();
 }
 
+Result<CommandOutcome> ContainerdRuntime::make_images(const DumpSpec& spec,
+                                                      const ContainerdName& name,
+                                                      bool leave_running,
+                                                      const Command& limits) const {
+  return client_.checkpoint(
+      name,
+      {spec.images_dir, spec.work_dir, leave_running, spec.options.tcp_established,
+       spec.options.external_unix_sockets, spec.options.shell_job, spec.options.file_locks},
+      limits);
+}
+
+// CRIU, or settle_container_dump(), may have thawed what containerd takes for paused, and runc resumes only what is frozen.
+void ContainerdRuntime::let_run(const DumpSpec& spec, const ContainerdName& name) const {
+  const Result<std::optional<ContainerdTask>> task = client_.task(name);
+  if (spec.frozen || !task || !*task || (*task)->state != ContainerdTask::State::paused) return;
+  const Result<Freezer> freezer = Freezer::of(spec.process.pid);
+  if (freezer && !freezer->frozen()) static_cast<void>(freezer->set(true).ok());
+  static_cast<void>(client_.resume(name).ok());
+}
+
+// containerd starts CRIU with nothing of kymod's. So kymod makes the container stand still from before its dump until it is
+// proved, and ends it then.
+Result<CommandOutcome> ContainerdRuntime::dump_proved(const DumpSpec& spec,
+                                                      const ContainerdName& name,
+                                                      const Observer& observer,
+                                                      const Command& limits) const {
+  if (!spec.frozen) {
+    const Scope scope("pause it", {.category = "runtime"});
+    const std::uint64_t from_ns = monotonic_ns();
+    if (Result<void> paused = client_.pause(name); !paused) return paused.error();
+    if (observer.paused) observer.paused(from_ns, monotonic_ns());
+  }
+  Result<CommandOutcome> done = make_images(spec, name, true, limits);
+  if (done) {
+    if (Result<void> proved = prove(spec); !proved) done = proved.error();
+  }
+  const Result<Freezer> freezer = Freezer::of(spec.process.pid);
+  if (done && (!freezer || !freezer->frozen())) {
+    done = Error{Code::failed_precondition,
+                 "another program let it run during its dump, after its images were made"};
+  }
+  if (!done || spec.leave_running) {
+    let_run(spec, name);
+    return done;
+  }
+  for (const pid_t pid : probe::process_tree(spec.process.pid)) ::kill(pid, SIGKILL);
+  static_cast<void>(freezer->set(false).ok());
+  return done;
+}
+
 Result<DumpOutcome> ContainerdRuntime::dump(const DumpSpec& spec, const Observer& observer) {
   if (Result<void> good = may_dump(spec); !good) return good.error();
   const ContainerdName name = containerd_name(spec.container).value();
@@ -251,12 +313,9 @@ Result<DumpOutcome> ContainerdRuntime::dump(const DumpSpec& spec, const Observer
   checkpoint.images_dir = spec.images_dir;
   checkpoint.log_path = spec.work_dir + kDumpLog;
   checkpoint.stats_path = spec.work_dir + "/stats-dump";
-  checkpoint.run = [this, &spec, name](const Command& limits) {
-    return client_.checkpoint(
-        name,
-        {spec.images_dir, spec.work_dir, spec.leave_running, spec.options.tcp_established,
-         spec.options.external_unix_sockets, spec.options.shell_job, spec.options.file_locks},
-        limits);
+  checkpoint.run = [this, &spec, &observer, name](const Command& limits) {
+    return spec.prove ? dump_proved(spec, name, observer, limits)
+                      : make_images(spec, name, spec.leave_running, limits);
   };
   Result<DumpOutcome> outcome = dump_container(spec, std::move(checkpoint), observer);
   if (outcome && !spec.leave_running) {
@@ -270,7 +329,20 @@ Result<DumpOutcome> ContainerdRuntime::dump(const DumpSpec& spec, const Observer
 }
 
 Result<void> ContainerdRuntime::settle_dump(const DumpSpec& spec) {
-  return settle_container_dump(spec, in_work_dirs(spec, kDumpLog));
+  Result<void> settled = settle_container_dump(spec, in_work_dirs(spec, kDumpLog));
+  if (const auto name = containerd_name(spec.container); name) let_run(spec, *name);
+  return settled;
+}
+
+Result<void> ContainerdRuntime::rehearse(const RehearsalSpec& spec) {
+  const std::string tried = "could not restore container " + name_of_container(spec);
+  const Result<ContainerdName> name = containerd_name(spec.container);
+  if (!name) return name.error();
+  const std::optional<ProcessId> process = running(client_.task(*name));
+  if (!process) return not_rehearsable(tried, "containerd");
+  RehearsalSpec here = spec;
+  here.bundle = bundle_of_shim(process->pid);
+  return rehearse_by_runc(here, "", options_.timeout);
 }
 
 Result<void> ContainerdRuntime::may_restore(const RestoreSpec& spec) {

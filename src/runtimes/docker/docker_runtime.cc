@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/cancellation.h"
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/patience.h"
 #include "kymo/scope.h"
@@ -30,6 +31,8 @@
 #include "runtime/oci_spec.h"
 #include "runtime/option_checks.h"
 #include "runtime/process_checks.h"
+#include "runtime/proved_dump.h"
+#include "runtime/rehearsal.h"
 #include "runtime/scratch.h"
 #include "runtime/server.h"
 #include "runtimes/docker/docker_client.h"
@@ -69,6 +72,7 @@ class DockerRuntime : public Runtime {
   Result<DumpOutcome> dump(const DumpSpec& spec, const Observer& observer) override;
   Result<void> settle_dump(const DumpSpec& spec) override;
   Result<RestoreOutcome> restore(const RestoreSpec& spec, const Observer& observer) override;
+  Result<void> rehearse(const RehearsalSpec& spec) override;
   Result<bool> settle_restore(const RestoreSpec& spec, std::int64_t) override;
   Result<std::string> freeze(const FreezeSpec& spec) override;
   Result<std::string> unfreeze(const FreezeSpec& spec) override;
@@ -76,10 +80,11 @@ class DockerRuntime : public Runtime {
  private:
   [[nodiscard]] Result<void> check_experimental(const std::string& tried) const;
   // What Docker does of a dump. `ran_on`: it was being stopped, and has run after its images were made.
-  [[nodiscard]] Result<CommandOutcome> dump_by_docker(const DumpSpec& spec, const Command& limits,
-                                                      bool& ran_on) const;
-  [[nodiscard]] Result<CommandOutcome> try_to_dump(const DumpSpec& spec, const Command& limits,
-                                                   bool& ran_on) const;
+  [[nodiscard]] Result<CommandOutcome> dump_by_docker(const DumpSpec& spec,
+                                                      const Observer& observer,
+                                                      const Command& limits, bool& ran_on) const;
+  [[nodiscard]] Result<CommandOutcome> try_to_dump(const DumpSpec& spec, const Observer& observer,
+                                                   const Command& limits, bool& ran_on) const;
   [[nodiscard]] Result<CommandOutcome> make_images(const DumpSpec& spec,
                                                    const Command& limits) const;
   void let_run(const DumpSpec& spec) const;
@@ -202,6 +207,16 @@ std::optional<ProcessId> DockerRuntime::process_of(const std::string& id) {
   return seen && seen->id == id ? running(seen) : std::nullopt;
 }
 
+Result<void> DockerRuntime::rehearse(const RehearsalSpec& spec) {
+  const std::string tried = "could not restore container " + shown(name_of_container(spec));
+  const Result<DockerContainer> seen = client_.container(spec.container);
+  if (!seen) return absent_or(tried, "Docker no longer has this container", seen.error());
+  if (seen->pid == 0) return not_rehearsable(tried, "Docker");
+  RehearsalSpec here = spec;
+  here.bundle = bundle_of_shim(seen->pid);
+  return rehearse_by_runc(here, "", options_.timeout);
+}
+
 // As long as Docker does not answer, it is not known whether the container runs.
 Result<bool> DockerRuntime::settle_restore(const RestoreSpec& spec, std::int64_t) {
   if (is_being_restored(spec.container)) return false;
@@ -287,7 +302,7 @@ Result<void> DockerRuntime::end_dumped(const DumpSpec& spec, bool ran_on) const 
 Result<CommandOutcome> DockerRuntime::make_images(const DumpSpec& spec,
                                                   const Command& limits) const {
   std::optional<DockerThaw> thaw;
-  if (spec.leave_running && !spec.frozen) {
+  if (spec.leave_running && !spec.frozen && !spec.prove) {
     thaw.emplace(client_, spec.container, spec.process, spec.work_dir + kDumpLog);
   }
   // Docker goes on when CRIU has ended. It fails if the folder is gone into which it unpacks. The
@@ -315,18 +330,23 @@ Result<CommandOutcome> DockerRuntime::make_images(const DumpSpec& spec,
   return taken ? done : taken.error();
 }
 
-Result<CommandOutcome> DockerRuntime::try_to_dump(const DumpSpec& spec, const Command& limits,
-                                                  bool& ran_on) const {
+Result<CommandOutcome> DockerRuntime::try_to_dump(const DumpSpec& spec, const Observer& observer,
+                                                  const Command& limits, bool& ran_on) const {
   const DockerDumpFiles files(spec.process.pid, spec.work_dir);
   if (!spec.frozen) {
     const Scope scope("pause it", {.category = "runtime"});
+    const std::uint64_t from_ns = monotonic_ns();
     if (Result<void> paused = client_.pause(spec.container); !paused) {
       let_run(spec);
       return paused.error();
     }
+    if (observer.paused) observer.paused(from_ns, monotonic_ns());
   }
   const auto paused_at = std::chrono::system_clock::now();
   Result<CommandOutcome> done = make_images(spec, limits);
+  if (done && done->exit_status == 0) {
+    if (Result<void> proved = prove(spec); !proved) done = proved.error();
+  }
   if (done && done->exit_status == 0 && !spec.leave_running) {
     const Pause pause = pause_since(client_, spec.container, spec.process, paused_at);
     ran_on = pause == Pause::ended;
@@ -356,8 +376,8 @@ bool was_stored_already(const Result<CommandOutcome>& done) {
 }
 
 // The container runs on while it waits for containerd.
-Result<CommandOutcome> DockerRuntime::dump_by_docker(const DumpSpec& spec, const Command& limits,
-                                                     bool& ran_on) const {
+Result<CommandOutcome> DockerRuntime::dump_by_docker(const DumpSpec& spec, const Observer& observer,
+                                                     const Command& limits, bool& ran_on) const {
   using std::chrono::milliseconds;
   using std::chrono::steady_clock;
   constexpr milliseconds kCollectsWithin{15'000};
@@ -365,7 +385,7 @@ Result<CommandOutcome> DockerRuntime::dump_by_docker(const DumpSpec& spec, const
   const auto begun = steady_clock::now();
   Command left = limits;
   for (;;) {
-    Result<CommandOutcome> done = try_to_dump(spec, left, ran_on);
+    Result<CommandOutcome> done = try_to_dump(spec, observer, left, ran_on);
     if (!was_stored_already(done)) return done;
     const auto passed = std::chrono::duration_cast<milliseconds>(steady_clock::now() - begun);
     const milliseconds most =
@@ -391,21 +411,13 @@ Result<DumpOutcome> DockerRuntime::dump(const DumpSpec& spec, const Observer& ob
   Result<void> ended;
   bool ran_on = false;
   checkpoint.run = [&](const Command& limits) {
-    Result<CommandOutcome> done = dump_by_docker(spec, limits, ran_on);
+    Result<CommandOutcome> done = dump_by_docker(spec, observer, limits, ran_on);
     if (done && done->exit_status == 0 && !spec.leave_running) {
       ended = end_dumped(spec, ran_on);
     }
     return done;
   };
-  // Docker pauses a container before it calls CRIU. So it stood still even if CRIU has stopped no task.
-  Observer paused = observer;
-  if (observer.logged) {
-    paused.logged = [&observer](LogSeen seen) {
-      seen.phases.stopped_none = false;
-      observer.logged(std::move(seen));
-    };
-  }
-  Result<DumpOutcome> outcome = dump_container(spec, std::move(checkpoint), paused);
+  Result<DumpOutcome> outcome = dump_container(spec, std::move(checkpoint), observer);
   if (outcome && ran_on) {
     outcome->warnings.emplace_back(
         "another program stopped the container during its dump: it ran on after its images were "

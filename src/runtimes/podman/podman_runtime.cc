@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/file.h"
+#include "base/json_object.h"
 #include "base/json_text.h"
 #include "base/mounts.h"
 #include "kymo/scope.h"
@@ -23,6 +24,8 @@
 #include "runtime/oci_spec.h"
 #include "runtime/option_checks.h"
 #include "runtime/process_checks.h"
+#include "runtime/proved_dump.h"
+#include "runtime/rehearsal.h"
 #include "runtime/scratch.h"
 #include "runtimes/podman/podman_files.h"
 #include "runtimes/podman/podman_folders.h"
@@ -96,6 +99,7 @@ class PodmanRuntime : public Runtime {
   Result<DumpOutcome> dump(const DumpSpec& spec, const Observer& observer) override;
   Result<void> settle_dump(const DumpSpec& spec) override;
   Result<RestoreOutcome> restore(const RestoreSpec& spec, const Observer& observer) override;
+  Result<void> rehearse(const RehearsalSpec& spec) override;
   Result<bool> settle_restore(const RestoreSpec& spec, std::int64_t) override;
   Result<std::string> freeze(const FreezeSpec& spec) override;
   Result<std::string> unfreeze(const FreezeSpec& spec) override;
@@ -115,6 +119,8 @@ class PodmanRuntime : public Runtime {
                                       const Cancellation* cancel) const;
   Result<PodmanStore> store() { return folders_.store(); }
   Result<std::string> restorable(const RestoreSpec& spec);
+  // What podman says of a container.
+  Result<json> look_up(const std::string& name) const;
   Result<Container> inspect(const std::string& name) const;
   // Returns the call of a checkpoint or restore. `name`: of the container, for messages. The log
   // and the statistics of a checkpoint are in `work_dir`, to which links in podman's folder
@@ -158,8 +164,8 @@ Result<PodmanStore> PodmanRuntime::ask_for_folders(std::chrono::milliseconds wit
   return PodmanStore::from_info(info->output);
 }
 
-// Asks podman about a container that its files do not show. This takes a tenth of a second.
-Result<Container> PodmanRuntime::inspect(const std::string& name) const {
+// This takes a tenth of a second.
+Result<json> PodmanRuntime::look_up(const std::string& name) const {
   const std::string tried = "container " + name;
   const Scope scope("ask podman", {.category = "runtime"});
   const Result<CommandOutcome> said = run_command(command({"container", "inspect", "--", name}));
@@ -170,19 +176,26 @@ Result<Container> PodmanRuntime::inspect(const std::string& name) const {
     return Error{Code::not_found,
                  tried + ": " + podman_reason(said->errors) + " (podman ps -a shows them)"};
   }
-  const json all = parse_json(said->output);
+  json all = parse_json(said->output);
   if (!all.is_array() || all.empty() || !all[0].is_object()) {
     return Error{Code::data_loss, tried + ": podman inspect prints no JSON of a container"};
   }
-  const json state = all[0].value("State", json::object());
-  const std::string status = state.value("Status", "");
+  return std::move(all[0]);
+}
+
+// Asks podman about a container that its files do not show.
+Result<Container> PodmanRuntime::inspect(const std::string& name) const {
+  const Result<json> seen = look_up(name);
+  if (!seen) return seen.error();
+  const json& state = member(*seen, "State");
+  const std::string status = text_of(state, "Status");
   if (status != "running" && status != "paused") {
-    return Error{Code::failed_precondition,
-                 tried + ": it is not running (it is " + status + "): use podman start " + name};
+    return Error{Code::failed_precondition, "container " + name + ": it is not running (it is " +
+                                                status + "): use podman start " + name};
   }
   Container found;
-  found.id = all[0].value("Id", "");
-  found.process = identify(state.value("Pid", 0));
+  found.id = text_of(*seen, "Id");
+  found.process = identify(static_cast<pid_t>(number_of(state, "Pid")));
   return found;
 }
 
@@ -251,6 +264,11 @@ Command PodmanRuntime::command_of(const std::string& verb, const std::string& id
   return command(std::move(words), criu_folder);
 }
 
+Result<CommandOutcome> with_output(Result<CommandOutcome> outcome, std::string& said) {
+  if (outcome && outcome->exit_status == 0) said = outcome->output;
+  return outcome;
+}
+
 ContainerCall PodmanRuntime::call(const std::string& verb, const std::string& id,
                                   const std::string& name, const std::string& userdata,
                                   const std::string& work_dir, std::vector<std::string> words,
@@ -271,11 +289,7 @@ ContainerCall PodmanRuntime::call(const std::string& verb, const std::string& id
     call.growing_log = userdata + log;
     forget(userdata + stats);
   }
-  call.run = [said](const Command& limits) {
-    Result<CommandOutcome> outcome = run_command(limits);
-    if (outcome && outcome->exit_status == 0) *said = outcome->output;
-    return outcome;
-  };
+  call.run = [said](const Command& limits) { return with_output(run_command(limits), *said); };
   call.collect = [=](const CommandOutcome* outcome) {
     if (!is_dump) {
       move_file(userdata + log, work_dir + log);
@@ -287,6 +301,34 @@ ContainerCall PodmanRuntime::call(const std::string& verb, const std::string& id
     }
   };
   return call;
+}
+
+// Only runc is known to restore a container without podman.
+Result<void> check_runs_by_runc(const std::string& tried, const std::string& program) {
+  if (program.empty() || std::filesystem::path(program).filename() == "runc") return {};
+  return Error{Code::unimplemented,
+               tried +
+                   ": its restore can be rehearsed only if podman runs it by runc (podman run "
+                   "--runtime runc), and not by " +
+                   program};
+}
+
+// The OCI runtime of a container that runs, as its conmon was told: during a dump podman does not answer. Empty: not known.
+std::string oci_runtime_of(pid_t first) {
+  const Result<probe::Process> process = probe::read_process(first);
+  const auto monitor = process ? probe::read_process(process->parent) : process;
+  if (!monitor) return {};
+  const std::vector<std::string>& words = monitor->command;
+  const auto told = std::find(words.begin(), words.end(), "-r");
+  return told == words.end() || told + 1 == words.end() ? "" : *(told + 1);
+}
+
+// The folders of an overlay, as podman mounts it when it starts the container.
+std::string layers_of(const json& container) {
+  const json& folders = member(member(container, "GraphDriver"), "Data");
+  const std::string upper = text_of(folders, "UpperDir");
+  const std::string lower = text_of(folders, "LowerDir");
+  return upper.empty() || lower.empty() ? "" : upper + ":" + lower;
 }
 
 Result<void> PodmanRuntime::may_dump(const DumpSpec& spec) {
@@ -308,6 +350,10 @@ Result<void> PodmanRuntime::may_dump(const DumpSpec& spec) {
         asked +
             ": it is frozen, and podman dumps only running containers: use kymo unfreeze podman " +
             name_of_container(spec)};
+  }
+  if (spec.prove) {
+    const Result<void> can = check_runs_by_runc(asked, oci_runtime_of(spec.process.pid));
+    if (!can) return can;
   }
   const Result<PodmanStore> store = this->store();
   if (store && !spec.leave_running && store->removes_when_ended(spec.container)) {
@@ -337,6 +383,9 @@ Result<DumpOutcome> PodmanRuntime::dump(const DumpSpec& spec, const Observer& ob
   std::string said;
   ContainerCall checkpoint = call("checkpoint", spec.container, name_of_container(spec), userdata,
                                   spec.work_dir, flags, criu_folder, &said);
+  checkpoint.run = [&](const Command& limits) {
+    return with_output(run_proved(limits, spec), said);
+  };
   checkpoint.images_dir = spec.images_dir;
   checkpoint.round = [&](const PreDumpPlace&) {
     std::vector<std::string> words = podman_flags(spec.options);
@@ -404,6 +453,21 @@ Result<void> PodmanRuntime::settle_dump(const DumpSpec& spec) {
   CheckpointLink::undo(userdata + kCheckpoint, spec.images_dir);
   PreCheckpointLinks::undo(userdata, spec.images_dir);
   return settled;
+}
+
+Result<void> PodmanRuntime::rehearse(const RehearsalSpec& spec) {
+  const std::string tried = "could not restore container " + name_of_container(spec);
+  const Result<PodmanStore> store = this->store();
+  if (!store) return Error{store.error().code, tried + ": " + store.error().message};
+  const pid_t first = store->pid_of(spec.container);
+  const Result<json> ended = first == 0 ? look_up(spec.container) : json();
+  if (!ended) return ended.error();
+  Result<void> can =
+      check_runs_by_runc(tried, first != 0 ? oci_runtime_of(first) : text_of(*ended, "OCIRuntime"));
+  if (!can) return can;
+  RehearsalSpec here = spec;
+  here.bundle = store->folder_of(spec.container);
+  return rehearse_by_runc(here, options_.criu_folder, options_.timeout, layers_of(*ended));
 }
 
 // As long as podman's folders are not known, neither is whether the container runs.

@@ -31,10 +31,10 @@
 #include "runtime/option_checks.h"
 #include "runtime/process_checks.h"
 #include "runtime/proved_dump.h"
+#include "runtime/rehearsal.h"
 #include "runtime/scratch.h"
 #include "runtimes/runc/bundle.h"
 #include "runtimes/runc/left_over.h"
-#include "runtimes/runc/rehearsal.h"
 
 namespace kymo::runtime {
 namespace {
@@ -349,15 +349,6 @@ Result<ProcessId> RuncRuntime::run(const RunSpec& spec) {
   return container ? Result<ProcessId>(container->process) : container.error();
 }
 
-std::vector<std::string> runc_flags(const CheckpointOptions& options) {
-  std::vector<std::string> flags;
-  if (options.tcp_established) flags.emplace_back("--tcp-established");
-  if (options.shell_job) flags.emplace_back("--shell-job");
-  if (options.file_locks) flags.emplace_back("--file-locks");
-  if (options.external_unix_sockets) flags.emplace_back("--ext-unix-sk");
-  return flags;
-}
-
 Result<void> check_runc_options(const std::string& tried, const CheckpointOptions& options) {
   return refuse_options(
       tried, options, {"--tcp-established", "--shell-job", "--file-locks", "--ext-unix-sk"},
@@ -418,9 +409,7 @@ Result<DumpOutcome> RuncRuntime::dump(const DumpSpec& spec, const Observer& obse
   checkpoint.images_dir = spec.images_dir;
   checkpoint.log_path = spec.work_dir + kCriuLog;
   checkpoint.stats_path = spec.work_dir + "/stats-dump";
-  if (spec.prove) {
-    checkpoint.run = [&](const Command& limits) { return run_proved(limits, spec); };
-  }
+  checkpoint.run = [&](const Command& limits) { return run_proved(limits, spec); };
   Result<DumpOutcome> outcome = dump_container(spec, std::move(checkpoint), observer);
   const std::string folder = folder_of(spec.container);
   std::error_code error;
@@ -505,13 +494,9 @@ Result<RestoreOutcome> RuncRuntime::restore(const RestoreSpec& spec, const Obser
 
 Result<void> RuncRuntime::rehearse(const RehearsalSpec& spec) {
   const std::string tried = "could not restore container " + name_of_container(spec);
-  if (Result<void> good = check_runc_options(tried, spec.options); !good) return good;
-  Command runc;
-  runc.words = runc_flags(spec.options);
-  runc.words.insert(runc.words.begin(), options_.program);
-  runc.environment = environment_with_path(spec.criu ? spec.criu->folder : options_.criu_folder);
-  runc.timeout = spec.time_limit.count() != 0 ? spec.time_limit : options_.timeout;
-  return rehearse_by_runc(tried, spec, std::move(runc));
+  Result<void> good = check_runc_options(tried, spec.options);
+  if (!good) return good;
+  return rehearse_by_runc(spec, options_.criu_folder, options_.timeout, "", options_.program);
 }
 
 Result<bool> RuncRuntime::settle_restore(const RestoreSpec& spec, std::int64_t began_unix_ns) {

@@ -1,10 +1,10 @@
-#include "runtimes/runc/rehearsal.h"
+#include "runtime/rehearsal.h"
 
 #include <unistd.h>
 
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <vector>
 
 #include "base/file.h"
@@ -13,6 +13,7 @@
 #include "criu/log.h"
 #include "criu/rehearsal.h"
 #include "criu/scratch_folder.h"
+#include "runtime/command.h"
 #include "runtime/oci_spec.h"
 #include "runtime/readable_images.h"
 
@@ -37,7 +38,7 @@ const OciMount* mount_of(const std::vector<OciMount>& mounts, const std::string&
 Result<void> write_bundle(const std::string& tried, const std::string& bundle,
                           const std::string& cgroup, const std::string& folder) {
   const Result<std::string> text = read_file(bundle + "/config.json");
-  if (!text) return Error{text.error().code, tried + ": " + text.error().message};
+  if (!text) return Error{Code::failed_precondition, tried + ": " + text.error().message};
   json config = parse_json(*text);
   const std::string root = text_of(member(config, "root"), "path");
   if (root.empty() || !member(config, "linux").is_object()) {
@@ -47,27 +48,34 @@ Result<void> write_bundle(const std::string& tried, const std::string& bundle,
   config["root"]["path"] = (fs::path(bundle) / root).lexically_normal();
   config["linux"]["cgroupsPath"] = cgroup;
   for (json& one : config["linux"]["namespaces"]) {
-    const bool network =
-        one.is_object() && one.contains("path") && text_of(one, "type") == "network";
-    if (network) one["path"] = "/proc/self/ns/net";
+    if (!one.is_object() || !one.contains("path")) continue;
+    if (text_of(one, "type") == "network") {
+      one["path"] = "/proc/self/ns/net";
+    } else {
+      one.erase("path");  // it is made from the images
+    }
   }
   return replace_file(folder + "/config.json", json_text(config));
 }
 
-// The folders of this machine that the container sees the folders `changed` in: its root, or the source of a bind mount.
-// Those of its other mounts, such as a tmpfs, are its own.
-std::vector<std::string> places_of(const std::string& bundle,
-                                   const std::vector<std::string>& changed) {
+// Where the container has the folders `changed` on this machine: in its root, or in the source of a bind mount. Those of
+// its other mounts, such as a tmpfs, are its own.
+std::vector<criu::Stage::Covered> places_of(const std::string& bundle,
+                                            const std::vector<std::string>& changed,
+                                            const std::string& root_layers) {
   const Result<std::string> text = read_file(bundle + "/config.json");
   const std::vector<OciMount> mounts = text ? mounts_of(bundle, *text) : std::vector<OciMount>();
-  std::set<std::string> places;
+  std::map<std::string, std::string> places;  // and what is seen there
+  if (!root_layers.empty() && !mounts.empty()) places[mounts.front().source] = root_layers;
   for (const std::string& folder : changed) {
     const OciMount* mount = mount_of(mounts, folder);
     std::error_code error;
     if (mount == nullptr || mount->source.empty()) continue;
-    if (fs::is_directory(mount->source, error)) places.insert(mount->source);
+    if (fs::is_directory(mount->source, error)) places.emplace(mount->source, criu::Stage::kItself);
   }
-  return {places.begin(), places.end()};
+  std::vector<criu::Stage::Covered> covered;
+  for (const auto& [place, layers] : places) covered.push_back({place, layers});
+  return covered;
 }
 
 // runc leaves them if it is killed.
@@ -82,7 +90,25 @@ void remove_cgroups(const std::string& name) {
 
 }  // namespace
 
-Result<void> rehearse_by_runc(const std::string& tried, const RehearsalSpec& spec, Command runc) {
+std::vector<std::string> runc_flags(const CheckpointOptions& options) {
+  std::vector<std::string> flags;
+  if (options.tcp_established) flags.emplace_back("--tcp-established");
+  if (options.shell_job) flags.emplace_back("--shell-job");
+  if (options.file_locks) flags.emplace_back("--file-locks");
+  if (options.external_unix_sockets) flags.emplace_back("--ext-unix-sk");
+  return flags;
+}
+
+Error not_rehearsable(const std::string& tried, const std::string& runtime) {
+  return {Code::failed_precondition,
+          tried + ": it has ended, and " + runtime +
+              " has its root only while it runs: rehearse it before its end (kymo dump --prove)"};
+}
+
+Result<void> rehearse_by_runc(const RehearsalSpec& spec, const std::string& criu_folder,
+                              std::chrono::milliseconds timeout, const std::string& root_layers,
+                              const std::string& program) {
+  const std::string tried = "could not restore container " + name_of_container(spec);
   const Result<criu::ScratchFolder> folder = criu::ScratchFolder::create("kymo-rehearsal");
   if (!folder) return folder.error();
   const std::string cgroup = "/" + fs::path(folder->path()).filename().string();
@@ -90,14 +116,19 @@ Result<void> rehearse_by_runc(const std::string& tried, const RehearsalSpec& spe
   if (!written) return written;
   const Result<ReadableImages> readable = ReadableImages::of(tried, spec.images_dir);
   if (!readable) return readable.error();
-  const criu::Stage stage{folder->path(), places_of(spec.bundle, spec.changed),
+  const criu::Stage stage{folder->path(), places_of(spec.bundle, spec.changed, root_layers),
                           spec.work_dir + "/rehearsed"};
-  runc.words.insert(runc.words.begin() + 1,
-                    {"--root", stage.folder + "/state", "restore", "--detach", "--bundle",
-                     spec.work_dir, "--image-path", spec.images_dir, "--work-path", spec.work_dir});
-  runc.words.emplace_back("kymo-rehearsal");
-  runc.words = stage.words(runc.words);
+  std::vector<std::string> words{program,       "--root",       stage.folder + "/state",
+                                 "restore",     "--detach",     "--bundle",
+                                 spec.work_dir, "--image-path", spec.images_dir,
+                                 "--work-path", spec.work_dir};
+  for (std::string& flag : runc_flags(spec.options)) words.push_back(std::move(flag));
+  words.emplace_back("kymo-rehearsal");
+  Command runc;
+  runc.words = stage.words(words);
+  runc.environment = environment_with_path(spec.criu ? spec.criu->folder : criu_folder);
   runc.environment.push_back("CRIU_CONFIG_FILE=" + stage.config());
+  runc.timeout = spec.time_limit.count() != 0 ? spec.time_limit : timeout;
   runc.cancel = spec.cancel;
   const Result<CommandOutcome> done = run_command(runc);
   remove_cgroups(cgroup);
