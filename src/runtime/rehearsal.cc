@@ -16,6 +16,7 @@
 #include "runtime/command.h"
 #include "runtime/oci_spec.h"
 #include "runtime/readable_images.h"
+#include "runtime/runc_words.h"
 
 namespace kymo::runtime {
 namespace {
@@ -88,16 +89,19 @@ void remove_cgroups(const std::string& name) {
   }
 }
 
-}  // namespace
-
-std::vector<std::string> runc_flags(const CheckpointOptions& options) {
-  std::vector<std::string> flags;
-  if (options.tcp_established) flags.emplace_back("--tcp-established");
-  if (options.shell_job) flags.emplace_back("--shell-job");
-  if (options.file_locks) flags.emplace_back("--file-locks");
-  if (options.external_unix_sockets) flags.emplace_back("--ext-unix-sk");
-  return flags;
+std::vector<std::string> words_on(const criu::Stage& stage, const RehearsalSpec& spec,
+                                  const std::string& program) {
+  std::vector<std::string> words{program, "--root", stage.folder + "/state"};
+  for (std::string& flag : runc_log_flags(spec.work_dir + kRuncLog))
+    words.push_back(std::move(flag));
+  words.insert(words.end(), {"restore", "--detach", "--bundle", spec.work_dir, "--image-path",
+                             spec.images_dir, "--work-path", spec.work_dir});
+  for (std::string& flag : runc_flags(spec.options)) words.push_back(std::move(flag));
+  words.emplace_back("kymo-rehearsal");
+  return words;
 }
+
+}  // namespace
 
 Error not_rehearsable(const std::string& tried, const std::string& runtime) {
   return {Code::failed_precondition,
@@ -118,14 +122,8 @@ Result<void> rehearse_by_runc(const RehearsalSpec& spec, const std::string& criu
   if (!readable) return readable.error();
   const criu::Stage stage{folder->path(), places_of(spec.bundle, spec.changed, root_layers),
                           spec.work_dir + "/rehearsed"};
-  std::vector<std::string> words{program,       "--root",       stage.folder + "/state",
-                                 "restore",     "--detach",     "--bundle",
-                                 spec.work_dir, "--image-path", spec.images_dir,
-                                 "--work-path", spec.work_dir};
-  for (std::string& flag : runc_flags(spec.options)) words.push_back(std::move(flag));
-  words.emplace_back("kymo-rehearsal");
   Command runc;
-  runc.words = stage.words(words);
+  runc.words = stage.words(words_on(stage, spec, program));
   runc.environment = environment_with_path(spec.criu ? spec.criu->folder : criu_folder);
   runc.environment.push_back("CRIU_CONFIG_FILE=" + stage.config());
   runc.timeout = spec.time_limit.count() != 0 ? spec.time_limit : timeout;
@@ -135,9 +133,10 @@ Result<void> rehearse_by_runc(const RehearsalSpec& spec, const std::string& criu
   std::error_code error;
   if (fs::exists(stage.said, error)) return {};
   if (!done) return Error{done.error().code, tried + ": " + done.error().message};
-  const std::string cause = criu::cause_in(spec.work_dir + "/restore.log");
-  return Error{Code::failed_precondition,
-               tried + ": " + (cause.empty() ? last_line(done->errors) : cause)};
+  std::string why = criu::cause_in(spec.work_dir + "/restore.log");
+  if (why.empty()) why = last_logged_error(spec.work_dir + kRuncLog);
+  if (why.empty()) why = last_line(done->errors);
+  return Error{Code::failed_precondition, tried + ": " + why};
 }
 
 }  // namespace kymo::runtime

@@ -2,15 +2,11 @@
 
 #include <chrono>
 #include <string>
-#include <vector>
 
 #include "kymo/result.h"
 #include "runtime/runtime.h"
 
 namespace kymo::runtime {
-
-// The flags of runc's checkpoint and restore for these options.
-std::vector<std::string> runc_flags(const CheckpointOptions& options);
 
 // Restores the container of a bundle on a stage (criu/rehearsal.h), up to the moment before anything of it runs: by a runc
 // with a state of its own, under another id, in another cgroup, in the network of the stage, and without the hooks of

@@ -281,5 +281,57 @@ TEST_F(HangingProofTest, IfKymodIsKilledTheProcessRunsOn) {
   EXPECT_EQ(kymod_.job("it")["state"], "running");
 }
 
+// What a criu does that restores on a stage for a rehearsal of a container.
+std::string on_the_stage(const std::string& what) {
+  return "case \"$CRIU_CONFIG_FILE\" in *kymo-rehearsal*) " + what + ";; esac";
+}
+
+class ContainerProofTest : public testing::TestWithParam<Kind> {};
+
+INSTANTIATE_TEST_SUITE_P(Containers, ContainerProofTest,
+                         testing::Values(Kind::runc, Kind::podman, Kind::containerd, Kind::docker),
+                         name_of);
+
+TEST_P(ContainerProofTest, IfItFailsItRunsOnAndCanBeDumpedAgain) {
+  KYMO_NEEDS(GetParam());
+  CountedJob job(GetParam());
+  std::vector<std::string> words = dump_of(job, GetParam());
+  words.emplace_back("--prove");
+  job.criu.let_do(on_the_stage("exit 1"));
+  const Outcome refused = job.kymod->kymo(words);
+  EXPECT_EQ(refused.exit_code, 1) << refused.out;
+  EXPECT_NE(refused.err.find("the rehearsal of its restore failed"), std::string::npos)
+      << refused.err;
+  EXPECT_NE(refused.err.find(": CRIU version check failed: "), std::string::npos) << refused.err;
+  EXPECT_TRUE(eventually([&] { return job.counting->counts(); })) << job.kymod->log();
+
+  job.criu.let_do("");
+  words[words.size() - 2] += "-2";  // another folder
+  static_cast<void>(job.kymod->kymo_json(words));
+  static_cast<void>(job.kymod->kymo_json({"restore", words[words.size() - 2]}));
+  EXPECT_TRUE(eventually([&] { return job.counting->counts(); })) << job.kymod->log();
+}
+
+TEST_P(ContainerProofTest, IfKymodIsKilledItRunsOnAndCanBeDumpedAgain) {
+  KYMO_NEEDS(GetParam());
+  CountedJob job(GetParam());
+  std::vector<std::string> words = dump_of(job, GetParam());
+  words.emplace_back("--prove");
+  const std::string reached = job.kymod->path("reached");
+  job.criu.let_do(on_the_stage("echo $$ >" + reached + "; exec sleep 1000"));
+  std::thread dump([&] { static_cast<void>(job.kymod->kymo(words)); });
+  EXPECT_TRUE(eventually([&] { return fs::exists(reached); })) << job.kymod->log();
+  EXPECT_EQ(job.kymod->stop(SIGKILL), -1);
+  dump.join();
+  job.criu.let_do("");
+  job.kymod->start();
+  EXPECT_TRUE(eventually([&] { return job.counting->counts(); })) << job.kymod->log();
+
+  words[words.size() - 2] += "-2";  // another folder
+  static_cast<void>(job.kymod->kymo_json(words));
+  static_cast<void>(job.kymod->kymo_json({"restore", words[words.size() - 2]}));
+  EXPECT_TRUE(eventually([&] { return job.counting->counts(); })) << job.kymod->log();
+}
+
 }  // namespace
 }  // namespace kymo::test

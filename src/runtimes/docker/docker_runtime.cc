@@ -214,6 +214,7 @@ Result<void> DockerRuntime::rehearse(const RehearsalSpec& spec) {
   if (seen->pid == 0) return not_rehearsable(tried, "Docker");
   RehearsalSpec here = spec;
   here.bundle = bundle_of_shim(seen->pid);
+  here.container_name = shown(name_of_container(spec));
   return rehearse_by_runc(here, "", options_.timeout);
 }
 

@@ -32,6 +32,7 @@
 #include "runtime/process_checks.h"
 #include "runtime/proved_dump.h"
 #include "runtime/rehearsal.h"
+#include "runtime/runc_words.h"
 #include "runtime/scratch.h"
 #include "runtimes/runc/bundle.h"
 #include "runtimes/runc/left_over.h"
@@ -45,32 +46,12 @@ constexpr char kCriuLog[] = "/dump.log";
 // What runc says if somebody else has made the container (libcontainer's ErrExist).
 constexpr char kTaken[] = "container with given ID already exists";
 constexpr char kRestoreLog[] = "/restore.log";
-constexpr char kRuncLog[] = "/runc.log";
 constexpr char kRootOfRestore[] = "/criu-root";  // in runc's folder of the container
 constexpr std::chrono::seconds kRemovesWithin{5};
 // How long kymod waits, when it starts, for a restore that an earlier kymod began and that still
 // goes on.
 constexpr std::chrono::seconds kEndsAloneWithin{3};
 constexpr std::chrono::milliseconds kLookAloneEvery{10};
-
-// Returns the message of the last error in a log of runc, which has one JSON object a line.
-std::string last_logged_error(const std::string& path) {
-  const Result<std::string> log = read_no_link(path);
-  if (!log) {
-    return {};
-  }
-  std::string message;
-  std::size_t begin = 0;
-  while (begin < log->size()) {
-    const std::size_t end = std::min(log->find('\n', begin), log->size());
-    const json entry = parse_json(log->substr(begin, end - begin));
-    begin = end + 1;
-    if (entry.is_object() && entry.value("level", "") == "error") {
-      message = last_line(entry.value("msg", ""));
-    }
-  }
-  return message;
-}
 
 std::string bundle_of(const json& state) {
   const json labels = state.value("config", json::object()).value("labels", json::array());
@@ -150,8 +131,9 @@ class RuncRuntime : public Runtime {
 
 Command RuncRuntime::command(const std::string& log, std::vector<std::string> words,
                              const std::string& criu_folder) const {
-  words.insert(words.begin(),
-               {options_.program, "--root", options_.root, "--log", log, "--log-format", "json"});
+  const std::vector<std::string> flags = runc_log_flags(log);
+  words.insert(words.begin(), flags.begin(), flags.end());
+  words.insert(words.begin(), {options_.program, "--root", options_.root});
   Command command;
   command.words = std::move(words);
   command.environment = environment_with_path(criu_folder);
