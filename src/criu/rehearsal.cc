@@ -39,6 +39,7 @@ while test "$1" != --; do
   number=$((number + 1))
   mkdir -p "$folder/$number/upper" "$folder/$number/work"
   cd "$1"
+  for copy in chown chmod; do $copy --reference "${2%%:*}" "$folder/$number/upper"; done
   mount -t overlay kymo -o "lowerdir=$2,upperdir=$folder/$number/upper,workdir=$folder/$number/work" "$1"
   shift 2
 done

@@ -347,13 +347,15 @@ std::optional<Finding> rehearsed(const Known& known) {
   constexpr double kMinShare = 0.10;
   const double share = known.share_of_phase(kRehearsalPhase);
   if (share < kMinShare) return {};
-  return Finding{"rehearsal",
-                 "rehearsal of the restore",
-                 share,
-                 "kymod rehearsed the restore for " + whole_percent(share) + " " +
-                     base_of(known.facts) + ", as --prove asks for.",
-                 "10 % " + base_of(known.facts),
-                 "Without --prove, kymo verify --rehearse can do it when the process has ended."};
+  return Finding{
+      "rehearsal",
+      "rehearsal of the restore",
+      share,
+      "kymod rehearsed the restore for " + whole_percent(share) + " " + base_of(known.facts) +
+          ", as --prove asks for.",
+      "10 % " + base_of(known.facts),
+      "Without --prove, kymo verify --rehearse can do it later: of containerd and Docker only "
+      "while the container runs."};
 }
 
 std::optional<Finding> page_faults(const Known& known) {

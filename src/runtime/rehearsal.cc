@@ -35,8 +35,22 @@ const OciMount* mount_of(const std::vector<OciMount>& mounts, const std::string&
   return found;
 }
 
-// The config.json with which the container of the bundle is restored, into `folder`.
-Result<void> write_bundle(const std::string& tried, const std::string& bundle,
+// The sources of bind mounts are paths of the bundle.
+void make_absolute(const std::string& bundle, json& mounts) {
+  for (json& mount : mounts) {
+    const std::string source = text_of(mount, "source");
+    std::error_code error;
+    const fs::path in_bundle = fs::path(bundle) / source;
+    if (!source.starts_with('/') && !source.empty() && fs::exists(in_bundle, error)) {
+      mount["source"] = in_bundle.lexically_normal();
+    }
+  }
+}
+
+constexpr char kRoot[] = "/root";
+
+// The config.json with which the container of the bundle is restored, into `folder`. `own_root`: its root is there, too.
+Result<void> write_bundle(const std::string& tried, const std::string& bundle, bool own_root,
                           const std::string& cgroup, const std::string& folder) {
   const Result<std::string> text = read_file(bundle + "/config.json");
   if (!text) return Error{Code::failed_precondition, tried + ": " + text.error().message};
@@ -46,7 +60,10 @@ Result<void> write_bundle(const std::string& tried, const std::string& bundle,
     return Error{Code::data_loss, tried + ": " + bundle + "/config.json is damaged"};
   }
   config.erase("hooks");
-  config["root"]["path"] = (fs::path(bundle) / root).lexically_normal();
+  config["linux"].erase("sysctl");  // runc has none of the network of the stage
+  config["root"]["path"] =
+      own_root ? fs::path(folder + kRoot) : (fs::path(bundle) / root).lexically_normal();
+  if (config.contains("mounts")) make_absolute(bundle, config["mounts"]);
   config["linux"]["cgroupsPath"] = cgroup;
   for (json& one : config["linux"]["namespaces"]) {
     if (!one.is_object() || !one.contains("path")) continue;
@@ -67,7 +84,7 @@ std::vector<criu::Stage::Covered> places_of(const std::string& bundle,
   const Result<std::string> text = read_file(bundle + "/config.json");
   const std::vector<OciMount> mounts = text ? mounts_of(bundle, *text) : std::vector<OciMount>();
   std::map<std::string, std::string> places;  // and what is seen there
-  if (!root_layers.empty() && !mounts.empty()) places[mounts.front().source] = root_layers;
+  if (!root_layers.empty()) places[bundle + kRoot] = root_layers;
   for (const std::string& folder : changed) {
     const OciMount* mount = mount_of(mounts, folder);
     std::error_code error;
@@ -116,11 +133,14 @@ Result<void> rehearse_by_runc(const RehearsalSpec& spec, const std::string& criu
   const Result<criu::ScratchFolder> folder = criu::ScratchFolder::create("kymo-rehearsal");
   if (!folder) return folder.error();
   const std::string cgroup = "/" + fs::path(folder->path()).filename().string();
-  Result<void> written = write_bundle(tried, spec.bundle, cgroup, spec.work_dir);
+  std::error_code error;
+  if (!root_layers.empty()) fs::create_directory(spec.work_dir + kRoot, error);
+  Result<void> written =
+      write_bundle(tried, spec.bundle, !root_layers.empty(), cgroup, spec.work_dir);
   if (!written) return written;
   const Result<ReadableImages> readable = ReadableImages::of(tried, spec.images_dir);
   if (!readable) return readable.error();
-  const criu::Stage stage{folder->path(), places_of(spec.bundle, spec.changed, root_layers),
+  const criu::Stage stage{folder->path(), places_of(spec.work_dir, spec.changed, root_layers),
                           spec.work_dir + "/rehearsed"};
   Command runc;
   runc.words = stage.words(words_on(stage, spec, program));
@@ -130,7 +150,6 @@ Result<void> rehearse_by_runc(const RehearsalSpec& spec, const std::string& criu
   runc.cancel = spec.cancel;
   const Result<CommandOutcome> done = run_command(runc);
   remove_cgroups(cgroup);
-  std::error_code error;
   if (fs::exists(stage.said, error)) return {};
   if (!done) return Error{done.error().code, tried + ": " + done.error().message};
   std::string why = criu::cause_in(spec.work_dir + "/restore.log");

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <set>
 #include <string>
@@ -14,7 +15,9 @@
 
 #include "counted_job.h"
 #include "programs.h"
+#include "support/containers.h"
 #include "support/real_criu.h"
+#include "support/shell.h"
 
 namespace kymo::test {
 namespace {
@@ -331,6 +334,34 @@ TEST_P(ContainerProofTest, IfKymodIsKilledItRunsOnAndCanBeDumpedAgain) {
   static_cast<void>(job.kymod->kymo_json(words));
   static_cast<void>(job.kymod->kymo_json({"restore", words[words.size() - 2]}));
   EXPECT_TRUE(eventually([&] { return job.counting->counts(); })) << job.kymod->log();
+}
+
+// podman has its root mounted only while it runs.
+TEST(RehearsalOfAnImageTest, TheRootOfAContainerThatHasEndedIsMadeOfItsLayers) {
+  KYMO_NEEDS_PODMAN();
+  PodmanContainers podman;
+  const std::string name = "kymo-layers";
+  const std::string image = "localhost/" + name;
+  std::vector<std::string> words = podman.arguments(name);
+  const std::string archive = podman.root_of(name) + ".tar";
+  static_cast<void>(shell("tar -C " + podman.root_of(name) + " -cf " + archive + " ."));
+  const std::string said = podman.podman("import " + archive + " " + image);
+  const auto root = std::find(words.begin(), words.end(), "--rootfs");
+  ASSERT_NE(root, words.end());
+  *words.erase(root) = image;
+  words.insert(words.begin(), {"run", "podman", "--name", name, "--"});
+  Kymod kymod({"--podman-flags=" + PodmanContainers::flags(), "--criu", criu_path()});
+  kymod.start();
+  const Outcome ran = kymod.kymo(words);
+  ASSERT_EQ(ran.exit_code, 0) << ran.err << said;
+  const std::string dir = kymod.path("c");
+  static_cast<void>(kymod.kymo_json({"dump", "podman", name, "--dir", dir}));
+  const json verified = kymod.kymo_json({"verify", "--rehearse", dir});
+  EXPECT_EQ(verified["rehearsal"]["restorable"], true) << verified;
+  static_cast<void>(kymod.kymo_json({"restore", dir}));
+  EXPECT_EQ(podman.status(name), "running");
+  static_cast<void>(podman.podman("rm -f -t 0 " + name));
+  static_cast<void>(podman.podman("rmi " + image));
 }
 
 }  // namespace

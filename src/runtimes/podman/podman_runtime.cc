@@ -303,24 +303,17 @@ ContainerCall PodmanRuntime::call(const std::string& verb, const std::string& id
   return call;
 }
 
-// Only runc is known to restore a container without podman.
-Result<void> check_runs_by_runc(const std::string& tried, const std::string& program) {
-  if (program.empty() || std::filesystem::path(program).filename() == "runc") return {};
-  return Error{Code::unimplemented,
-               tried +
-                   ": its restore can be rehearsed only if podman runs it by runc (podman run "
-                   "--runtime runc), and not by " +
-                   program};
+// What runc keeps of a container that runs.
+std::string record_of_runc(const std::string& id) {
+  return "/run/runc/" + id;
 }
 
-// The OCI runtime of a container that runs, as its conmon was told: during a dump podman does not answer. Empty: not known.
-std::string oci_runtime_of(pid_t first) {
-  const Result<probe::Process> process = probe::read_process(first);
-  const auto monitor = process ? probe::read_process(process->parent) : process;
-  if (!monitor) return {};
-  const std::vector<std::string>& words = monitor->command;
-  const auto told = std::find(words.begin(), words.end(), "-r");
-  return told == words.end() || told + 1 == words.end() ? "" : *(told + 1);
+// Only runc is known to restore a container without podman. During a dump podman itself does not answer.
+Result<void> check_runs_by_runc(const std::string& tried, bool runs_by_runc) {
+  if (runs_by_runc) return {};
+  return Error{Code::unimplemented, tried +
+                                        ": its restore can be rehearsed only if podman runs it by "
+                                        "runc (podman run --runtime runc)"};
 }
 
 // The folders of an overlay, as podman mounts it when it starts the container.
@@ -352,7 +345,8 @@ Result<void> PodmanRuntime::may_dump(const DumpSpec& spec) {
             name_of_container(spec)};
   }
   if (spec.prove) {
-    const Result<void> can = check_runs_by_runc(asked, oci_runtime_of(spec.process.pid));
+    const Result<void> can =
+        check_runs_by_runc(asked, std::filesystem::exists(record_of_runc(spec.container)));
     if (!can) return can;
   }
   const Result<PodmanStore> store = this->store();
@@ -459,12 +453,13 @@ Result<void> PodmanRuntime::rehearse(const RehearsalSpec& spec) {
   const std::string tried = "could not restore container " + name_of_container(spec);
   const Result<PodmanStore> store = this->store();
   if (!store) return Error{store.error().code, tried + ": " + store.error().message};
-  const pid_t first = store->pid_of(spec.container);
-  const Result<json> ended = first == 0 ? look_up(spec.container) : json();
+  const bool runs = store->pid_of(spec.container) != 0;
+  const Result<json> ended = runs ? json() : look_up(spec.container);
   if (!ended) return ended.error();
-  Result<void> can =
-      check_runs_by_runc(tried, first != 0 ? oci_runtime_of(first) : text_of(*ended, "OCIRuntime"));
-  if (!can) return can;
+  const bool by_runc =
+      runs ? std::filesystem::exists(record_of_runc(spec.container))
+           : std::filesystem::path(text_of(*ended, "OCIRuntime")).filename() == "runc";
+  if (Result<void> can = check_runs_by_runc(tried, by_runc); !can) return can;
   RehearsalSpec here = spec;
   here.bundle = store->folder_of(spec.container);
   return rehearse_by_runc(here, options_.criu_folder, options_.timeout, layers_of(*ended));
@@ -551,7 +546,7 @@ Result<RestoreOutcome> PodmanRuntime::restore(const RestoreSpec& spec, const Obs
   restore.images_dir = spec.images_dir;
   restore.says_taken = kRunsAlready;
   if (Result<void> removed =
-          remove_killed_restore(*id, "/run/runc/" + *id, restore.cgroups, userdata);
+          remove_killed_restore(*id, record_of_runc(*id), restore.cgroups, userdata);
       !removed) {
     return Error{removed.error().code,
                  "restore container " + spec.container + ": " + removed.error().message};
