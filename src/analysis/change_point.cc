@@ -15,16 +15,21 @@ constexpr int kShuffles = 9'999;
 // A level needs at least this many values: one or two may be outliers.
 constexpr std::size_t kMinPerSide = 3;
 
-// The U of the first t values against the others is 2 (r1 + ... + rt) - t (n + 1), with ranks r.
-Pettitt strongest_cut(const std::vector<double>& ranks) {
-  Pettitt best;
-  const auto n = static_cast<double>(ranks.size());
+// The U of the first t values against the others is 2 (r1 + ... + rt) - t (n + 1), with ranks r. Its variance is
+// t (n - t) (n + 1) / 3. Equal ranks divide it by the same factor for all cuts, which is left out.
+CutTest strongest_cut(const std::vector<double>& ranks) {
+  CutTest best;
+  const std::size_t count = ranks.size();
+  const auto n = static_cast<double>(count);
   double u = 0;
-  for (std::size_t t = 0; t + 1 < ranks.size(); ++t) {
-    u += 2 * ranks[t] - (n + 1);
-    if (std::abs(u) > best.statistic) {
-      best.statistic = std::abs(u);
-      best.at = t + 1;
+  for (std::size_t t = 1; t + kMinPerSide <= count; ++t) {
+    u += 2 * ranks[t - 1] - (n + 1);
+    if (t < kMinPerSide) continue;
+    const auto before = static_cast<double>(t);
+    const double z = std::abs(u) / std::sqrt(before * (n - before) * (n + 1) / 3);
+    if (z > best.statistic) {
+      best.statistic = z;
+      best.at = t;
     }
   }
   return best;
@@ -95,7 +100,7 @@ void cut(std::span<const double> series, std::size_t begin, std::size_t end, dou
   Change change;
   change.begin = begin;
   change.end = end;
-  change.test = pettitt_test(part);
+  change.test = cut_test(part);
   if (change.test.p >= allowed_p) {
     return;
   }
@@ -113,9 +118,9 @@ void cut(std::span<const double> series, std::size_t begin, std::size_t end, dou
 
 }  // namespace
 
-Pettitt pettitt_test(std::span<const double> series) {
+CutTest cut_test(std::span<const double> series) {
   const std::vector<double> ranks = ranks_of(series);
-  Pettitt found = strongest_cut(ranks);
+  CutTest found = strongest_cut(ranks);
   if (found.statistic > 0) {
     found.p = series.size() <= kMaxForExact ? exact_p(ranks, found.statistic)
                                             : shuffled_p(ranks, found.statistic);

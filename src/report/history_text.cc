@@ -103,7 +103,7 @@ std::string change_text(const History& history, const HistoryChange& change) {
   std::string because;
   for (const std::string& line : change.because) because += "    " + printable(line) + "\n";
   return fmt::format(
-             "{} {} {} with {} of {} ({})\n{}    Pettitt's test of {} runs: K = {:.0f}, p = "
+             "{} {} {} with {} of {} ({})\n{}    the best cut of {} runs in two: z = {:.2f}, p = "
              "{:.4f}\n",
              name_of(history.options.metric), how, change.worse ? "worse" : "better",
              printable(run.checkpoint), wall_clock(run.created_unix_ns),
@@ -233,7 +233,7 @@ nlohmann::json json_of(const History& history, const HistoryChange& change) {
           {"kind", change.found.drift ? "drift" : "step"},
           {"worse", change.worse},
           {"ratio", change.ratio},
-          {"test", "Pettitt"},
+          {"test", "maximally selected Mann-Whitney"},
           {"statistic", change.found.test.statistic},
           {"p", change.found.test.p},
           {"runs_tested", change.found.end - change.found.begin},
@@ -292,7 +292,7 @@ std::string text_of(const History& history, const std::string& title, std::size_
     text += fmt::format("too few runs to tell a change: {} of the {} that it takes\n",
                         history.compared.size(), analysis::kMinForChange);
   } else if (history.changes.empty()) {
-    text += "no change: Pettitt's test finds none\n";
+    text += "no change: the runs before and after any cut are alike\n";
   }
   return text + verdict_text(history) + runs_table(history, rows);
 }

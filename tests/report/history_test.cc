@@ -60,7 +60,7 @@ TEST(HistoryTest, AStepIsFoundWithWhatMovedThere) {
   EXPECT_NEAR(change.phases[0].after / change.phases[0].before, 1.5, 0.1);
   const std::string text = text_of(history, "web: dumps", 5);
   EXPECT_NE(text.find("duration got worse with c12"), std::string::npos) << text;
-  EXPECT_NE(text.find("Pettitt's test of 22 runs: K = 120, p = 0.0001"), std::string::npos) << text;
+  EXPECT_NE(text.find("the best cut of 22 runs in two: z = 3.96, p = 0.0001"), std::string::npos) << text;
   EXPECT_NE(text.find("            ^\n"), std::string::npos) << text;
   EXPECT_NE(text.find("and 17 older ones"), std::string::npos) << text;
 }
@@ -269,7 +269,7 @@ TEST(HistoryTest, JsonHasRunsLevelsChangesAndVerdict) {
   EXPECT_EQ(json["runs"][0]["phases_ns"]["criu starts"], 5 * kMilli);
   EXPECT_EQ(json["compared"].size(), 22U);
   EXPECT_EQ(json["levels"]["bytes"]["median"], 64U << 20U);
-  EXPECT_EQ(json["changes"][0]["test"], "Pettitt");
+  EXPECT_EQ(json["changes"][0]["test"], "maximally selected Mann-Whitney");
   EXPECT_EQ(json["changes"][0]["kind"], "step");
   EXPECT_EQ(json["changes"][0]["checkpoint"], "c12");
   EXPECT_EQ(json["regression"]["baseline_runs"], 9);
