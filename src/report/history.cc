@@ -28,13 +28,11 @@ double worse_sign(HistoryMetric metric) {
   return metric == HistoryMetric::throughput ? -1 : 1;
 }
 
-// The runs that are comparable to the newest one: they did not fail, have the same conditions, and
+// The runs that are comparable to the newest of those that `usable` names: they are usable, have the same conditions, and
 // are cold if it is cold. The newest run itself is included.
+template <class Usable>
 std::vector<std::size_t> like_the_newest(const std::vector<HistoryRun>& runs,
-                                         HistoryMetric metric) {
-  const auto usable = [&](const HistoryRun& run) {
-    return run.error.empty() && value_of(run, metric).has_value();
-  };
+                                         const Usable& usable) {
   const auto newest = std::find_if(runs.rbegin(), runs.rend(), usable);
   std::vector<std::size_t> like;
   for (std::size_t i = 0; newest != runs.rend() && i < runs.size(); ++i) {
@@ -44,6 +42,22 @@ std::vector<std::size_t> like_the_newest(const std::vector<HistoryRun>& runs,
     }
   }
   return like;
+}
+
+// A cold run, as after each restart of kymod, must not hide what is known of the warm ones before it.
+void compare(History& history) {
+  const auto usable = [&](const HistoryRun& run) {
+    return run.error.empty() && value_of(run, history.options.metric).has_value();
+  };
+  const auto warm = [&](const HistoryRun& run) { return usable(run) && !run.cold(); };
+  history.compared = like_the_newest(history.runs, usable);
+  if (history.compared.empty() || history.compared.size() > kMinBaseline ||
+      !history.runs[history.compared.back()].cold()) {
+    return;
+  }
+  std::vector<std::size_t> others = like_the_newest(history.runs, warm);
+  history.newest_left_out = others.size() > history.compared.size();
+  if (history.newest_left_out) history.compared = std::move(others);
 }
 
 std::vector<double> values_of(const History& history, HistoryMetric metric) {
@@ -72,6 +86,8 @@ HistoryLevel level_of(HistoryMetric metric, const std::vector<double>& values) {
           analysis::median(values),
           analysis::quantile(values, kQuarter),
           analysis::quantile(values, 1 - kQuarter),
+          analysis::quantile(values, 0.95),
+          analysis::quantile(values, 0.99),
           analysis::quantile(values, 0),
           analysis::quantile(values, 1)};
 }
@@ -324,7 +340,7 @@ History analyse_history(std::vector<HistoryRun> runs, const HistoryOptions& opti
   History history;
   history.options = options;
   history.runs = std::move(runs);
-  history.compared = like_the_newest(history.runs, options.metric);
+  compare(history);
   for (const HistoryMetric metric : kHistoryMetrics) {
     if (const std::vector<double> values = values_of(history, metric); !values.empty()) {
       history.levels.push_back(level_of(metric, values));

@@ -58,6 +58,8 @@ struct HistoryLevel {
   double median = 0;
   double low = 0;   // a quarter of the runs is below it
   double high = 0;  // a quarter of the runs is above it
+  double p95 = 0;   // one run of twenty is above it
+  double p99 = 0;
   double least = 0;
   double most = 0;
 };
@@ -100,6 +102,8 @@ struct History {
   HistoryOptions options;
   std::vector<HistoryRun> runs;       // oldest first
   std::vector<std::size_t> compared;  // indexes of the runs that are comparable to the newest
+  bool newest_left_out =
+      false;  // it was cold, there are too few cold ones, and warm ones are compared
   std::vector<HistoryLevel> levels;
   std::vector<HistoryChange> changes;
   std::optional<HistoryVerdict> verdict;

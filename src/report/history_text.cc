@@ -74,10 +74,17 @@ std::string chart(const History& history) {
 }
 
 std::string levels_table(const History& history) {
-  Table table({{"METRIC", Align::left}, {"MEDIAN"}, {"MIDDLE HALF"}, {"LEAST"}, {"MOST"}});
+  Table table({{"METRIC", Align::left},
+               {"MEDIAN"},
+               {"MIDDLE HALF"},
+               {"P95"},
+               {"P99"},
+               {"LEAST"},
+               {"MOST"}});
   for (const HistoryLevel& level : history.levels) {
     table.add({std::string(name_of(level.metric)), shown(level.median, level.metric),
                shown(level.low, level.metric) + " to " + shown(level.high, level.metric),
+               shown(level.p95, level.metric), shown(level.p99, level.metric),
                shown(level.least, level.metric), shown(level.most, level.metric)});
   }
   return table.empty() ? "" : table.str();
@@ -282,9 +289,14 @@ std::string text_of(const History& history, const std::string& title, std::size_
     text += fmt::format(", {} refused", refused);
   }
   if (unlike > 0) {
-    text += fmt::format(", {} unlike the newest", unlike);
+    text += fmt::format(", {} unlike {}", unlike, history.newest_left_out ? "them" : "the newest");
   }
-  text += "\n" + chart(history) + levels_table(history);
+  text += "\n";
+  if (history.newest_left_out) {
+    text +=
+        "  the newest was cold and is left out: too few cold ones are known to compare it with\n";
+  }
+  text += chart(history) + levels_table(history);
   for (const HistoryChange& change : history.changes) {
     text += change_text(history, change);
   }
@@ -306,13 +318,15 @@ nlohmann::json json_of(const History& history) {
   for (const HistoryLevel& level : history.levels) {
     levels[std::string(name_of(level.metric))] = {
         {"runs", level.runs},          {"median", level.median}, {"lower_quarter", level.low},
-        {"upper_quarter", level.high}, {"least", level.least},   {"most", level.most}};
+        {"upper_quarter", level.high}, {"p95", level.p95},       {"p99", level.p99},
+        {"least", level.least},        {"most", level.most}};
   }
   nlohmann::json changes = nlohmann::json::array();
   for (const HistoryChange& change : history.changes) {
     changes.push_back(json_of(history, change));
   }
   nlohmann::json json{{"metric", name_of(history.options.metric)},
+                      {"newest_left_out", history.newest_left_out},
                       {"runs", std::move(runs)},
                       {"compared", history.compared},
                       {"runs_needed", analysis::kMinForChange},

@@ -60,7 +60,8 @@ TEST(HistoryTest, AStepIsFoundWithWhatMovedThere) {
   EXPECT_NEAR(change.phases[0].after / change.phases[0].before, 1.5, 0.1);
   const std::string text = text_of(history, "web: dumps", 5);
   EXPECT_NE(text.find("duration got worse with c12"), std::string::npos) << text;
-  EXPECT_NE(text.find("the best cut of 22 runs in two: z = 3.96, p = 0.0001"), std::string::npos) << text;
+  EXPECT_NE(text.find("the best cut of 22 runs in two: z = 3.96, p = 0.0001"), std::string::npos)
+      << text;
   EXPECT_NE(text.find("            ^\n"), std::string::npos) << text;
   EXPECT_NE(text.find("and 17 older ones"), std::string::npos) << text;
 }
@@ -255,11 +256,35 @@ TEST(HistoryTest, ColdFailedAndOtherwiseToldRunsAreNotHeldAgainstTheNewest) {
 }
 
 TEST(HistoryTest, ColdRunsAreComparedWithColdOnes) {
-  std::vector<HistoryRun> runs = about(8, 400);
-  for (const std::size_t i : {0U, 4U, 7U}) {
-    runs[i].warmth = "cold: the first since kymod started";
-  }
-  EXPECT_EQ(analyse_history(numbered(runs), {}).compared, (std::vector<std::size_t>{0, 4, 7}));
+  std::vector<HistoryRun> runs = about(12, 400);
+  const std::vector<std::size_t> cold{0, 2, 4, 6, 8, 11};
+  for (const std::size_t i : cold) runs[i].warmth = "cold: the first since kymod started";
+  EXPECT_EQ(analyse_history(numbered(runs), {}).compared, cold);
+}
+
+// As the first dump after a restart of kymod.
+TEST(HistoryTest, AColdRunDoesNotHideWhatIsKnownOfTheWarmOnes) {
+  std::vector<HistoryRun> runs = numbered(about(20, 400), about(9, 800, 8));
+  runs.push_back(one(900));
+  runs.back().warmth = "cold: the first since kymod started";
+  const History history = analyse_history(runs, allowing(0.2));
+  ASSERT_EQ(history.changes.size(), 1U);
+  EXPECT_TRUE(history.changes[0].worse);
+  EXPECT_EQ(history.compared.back(), runs.size() - 2);
+  const std::string text = text_of(history, "web", 20);
+  EXPECT_NE(text.find("the newest was cold and is left out"), std::string::npos) << text;
+
+  runs.back().warmth = "warm";
+  EXPECT_FALSE(analyse_history(runs, {}).newest_left_out);
+}
+
+TEST(HistoryTest, TheSlowestRunsAreInTheTable) {
+  std::vector<HistoryRun> runs;
+  for (int i = 1; i <= 101; ++i) runs.push_back(one(static_cast<std::uint64_t>(i)));
+  const nlohmann::json level = json_of(analyse_history(numbered(runs), {}))["levels"]["duration"];
+  EXPECT_EQ(level["median"], 51 * kMilli);
+  EXPECT_EQ(level["p95"], 96 * kMilli);
+  EXPECT_EQ(level["p99"], 100 * kMilli);
 }
 
 TEST(HistoryTest, JsonHasRunsLevelsChangesAndVerdict) {
