@@ -207,21 +207,19 @@ std::vector<std::string> because_of(const HistoryChange& change) {
   return lines;
 }
 
-HistoryChange describe(const History& history, const analysis::Change& found,
-                       const std::vector<double>& logs) {
+HistoryChange describe(const History& history, const analysis::Change& found) {
   HistoryChange change;
   change.found = found;
-  const std::span<const double> all(logs);
-  const double shift = analysis::median_shift(all.subspan(found.begin, found.at - found.begin),
-                                              all.subspan(found.at, found.end - found.at));
-  change.ratio = std::exp(shift);
-  change.worse = shift * worse_sign(history.options.metric) > 0;
   for (const HistoryMetric metric : kHistoryMetrics) {
     HistoryMove move;
     move.name = name_of(metric);
     move.metric = metric;
     move.before = median_metric(history, side(history, found, false), metric);
     move.after = median_metric(history, side(history, found, true), metric);
+    if (metric == history.options.metric) {
+      change.ratio = move.after / std::max(move.before, 1.0);
+      change.worse = (move.after - move.before) * worse_sign(metric) > 0;
+    }
     if (move.before != 0 || move.after != 0) {
       change.metrics.push_back(std::move(move));
     }
@@ -347,9 +345,8 @@ History analyse_history(std::vector<HistoryRun> runs, const HistoryOptions& opti
     }
   }
   const std::vector<double> values = values_of(history, options.metric);
-  const std::vector<double> logs = logarithms(values);
-  for (const analysis::Change& found : analysis::find_changes(logs)) {
-    history.changes.push_back(describe(history, found, logs));
+  for (const analysis::Change& found : analysis::find_changes(logarithms(values))) {
+    history.changes.push_back(describe(history, found));
   }
   if (options.allowed_regression) {
     history.verdict = judge(history, values);

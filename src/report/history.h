@@ -75,7 +75,7 @@ struct HistoryMove {
 
 struct HistoryChange {
   analysis::Change found;  // its indexes are into History::compared
-  double ratio = 1;        // the metric after / before, from the median shift of the logarithms
+  double ratio = 1;        // the metric's median after / before
   bool worse = false;
   std::vector<HistoryMove> metrics;  // every metric that the runs have
   std::vector<HistoryMove> phases;   // the largest change first
