@@ -150,6 +150,8 @@ load refused.bash
   refused 2 "soon is not a time: give 30s" profiles --from soon
   refused 2 "2025-13-40 is no instant: give 2h (ago), 15:30" profiles --from 2025-13-40
   refused 2 "25:99 is no instant" profiles --to 25:99
+  refused 2 "the range ends before it begins: $(date -d "yesterday 14:03" "+%F %T") to $(date -d "yesterday 12:00" "+%F %T")" \
+    profiles --from "yesterday 14:03" --to "yesterday 12:00"
   refused 2 "the range ends before it begins: 2025-03-04 03:10:00 to 2025-03-04 03:00:00" \
     profiles --from "2025-03-04 03:10" --to "2025-03-04 03:00"
   refused 2 "5 has no unit" profiles --from 5

@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <optional>
+#include <string_view>
 
 #include "time_option.h"
 
@@ -41,6 +42,16 @@ std::int64_t instant_of(const std::string& option, const std::string& text,
     const auto at = parse(text, format, midnight);
     if (at) return last_time(*at, now_s) * kNanosPerSecond;
   }
+  constexpr std::string_view kYesterday = "yesterday";
+  if (text.starts_with(kYesterday)) {
+    std::tm day = midnight;
+    --day.tm_mday;
+    for (const char* const format : {" %H:%M:%S", " %H:%M", ""}) {
+      if (auto at = parse(text.substr(kYesterday.size()), format, day)) {
+        return ::mktime(&*at) * kNanosPerSecond;
+      }
+    }
+  }
   for (const char* const format :
        {"%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M", "%Y-%m-%dT%H:%M", "%Y-%m-%d"}) {
     if (auto at = parse(text, format, midnight)) return ::mktime(&*at) * kNanosPerSecond;
@@ -48,6 +59,7 @@ std::int64_t instant_of(const std::string& option, const std::string& text,
   if (text.find_first_of(":-") != std::string::npos) {
     throw CLI::ValidationError(option, text +
                                            " is no instant: give 2h (ago), 15:30, "
+                                           "\"yesterday 15:30\", "
                                            "\"2026-11-25 15:30\" or 2026-11-25");
   }
   const double ago_ns = nanoseconds_of(option, text, "give a later instant");

@@ -100,7 +100,12 @@ void add_process(CLI::App& run, Context& context) {
   process
       ->add_option_function<std::string>(
           "-u,--user,--uid",
-          [](const std::string& user) {
+          [process](const std::string& user) {
+            const CLI::Option& command = *process->get_option("command");
+            if (command.count() != 0) {
+              throw CLI::ValidationError("-u", "put -- before the command if it is for that: -- " +
+                                                   command.results().front() + " ...");
+            }
             throw CLI::ValidationError(
                 "--user",
                 "the command runs as the user of kymod; for another one type: -- setpriv --reuid=" +
