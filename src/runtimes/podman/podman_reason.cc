@@ -1,8 +1,10 @@
 #include "runtimes/podman/podman_reason.h"
 
 #include <array>
+#include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "base/json_object.h"
 #include "runtime/command.h"
 
 namespace kymo::runtime {
@@ -39,6 +41,14 @@ std::string podman_reason(const std::string& errors) {
     line.append(" (").append(kNoAnswer).append(")");
   }
   return line;
+}
+
+std::uint64_t runtime_time_ns(const std::string& output, const char* name) {
+  constexpr std::uint64_t kNanosecondsInAMicrosecond = 1000;
+  const nlohmann::json said = parse_object(output);
+  const nlohmann::json& containers = member(said, "container_statistics");
+  if (!containers.is_array() || containers.empty()) return 0;
+  return number_of(containers[0], name) * kNanosecondsInAMicrosecond;
 }
 
 }  // namespace kymo::runtime

@@ -31,6 +31,7 @@
 #include "runtimes/podman/podman_folders.h"
 #include "runtimes/podman/podman_monitor.h"
 #include "runtimes/podman/podman_reason.h"
+#include "runtimes/podman/podman_rehearsal.h"
 #include "runtimes/podman/podman_shared_memory.h"
 #include "runtimes/podman/podman_stale.h"
 #include "runtimes/podman/podman_store.h"
@@ -39,8 +40,6 @@ namespace kymo::runtime {
 namespace {
 
 using nlohmann::json;
-
-constexpr std::uint64_t kNanosecondsInAMicrosecondOfPodman = 1000;
 
 // What podman and its OCI runtime leave in podman's folder of a dumped container: the images,
 // CRIU's log and statistics, and the container's /dev/shm.
@@ -64,20 +63,6 @@ std::string named_reason(const CommandOutcome& outcome, const std::string& id,
     reason.replace(at, id.size(), name);
   }
   return reason;
-}
-
-// Returns what podman's --print-stats prints for the first container. Null if it prints nothing.
-json container_said(const std::string& output) {
-  const json said = parse_json(output);
-  const json containers = said.is_object() ? said.value("container_statistics", json()) : json();
-  return containers.is_array() && !containers.empty() ? containers[0] : json();
-}
-
-std::uint64_t runtime_time_ns(const std::string& output, const char* name) {
-  const json container = container_said(output);
-  return container.is_object()
-             ? container.value(name, std::uint64_t{0}) * kNanosecondsInAMicrosecondOfPodman
-             : 0;
 }
 
 // The names of the container's cgroups: with cgroupfs and systemd, each also with the inner one
@@ -303,27 +288,6 @@ ContainerCall PodmanRuntime::call(const std::string& verb, const std::string& id
   return call;
 }
 
-// What runc keeps of a container that runs.
-std::string record_of_runc(const std::string& id) {
-  return "/run/runc/" + id;
-}
-
-// Only runc is known to restore a container without podman. During a dump podman itself does not answer.
-Result<void> check_runs_by_runc(const std::string& tried, bool runs_by_runc) {
-  if (runs_by_runc) return {};
-  return Error{Code::unimplemented, tried +
-                                        ": its restore can be rehearsed only if podman runs it by "
-                                        "runc (podman run --runtime runc)"};
-}
-
-// The folders of an overlay, as podman mounts it when it starts the container.
-std::string layers_of(const json& container) {
-  const json& folders = member(member(container, "GraphDriver"), "Data");
-  const std::string upper = text_of(folders, "UpperDir");
-  const std::string lower = text_of(folders, "LowerDir");
-  return upper.empty() || lower.empty() ? "" : upper + ":" + lower;
-}
-
 Result<void> PodmanRuntime::may_dump(const DumpSpec& spec) {
   const std::string asked = "dump container " + name_of_container(spec);
   Result<void> good = check_podman_options(asked, spec.options);
@@ -345,8 +309,7 @@ Result<void> PodmanRuntime::may_dump(const DumpSpec& spec) {
             name_of_container(spec)};
   }
   if (spec.prove) {
-    const Result<void> can =
-        check_runs_by_runc(asked, std::filesystem::exists(record_of_runc(spec.container)));
+    const Result<void> can = check_runs_by_runc(asked, spec.container, {});
     if (!can) return can;
   }
   const Result<PodmanStore> store = this->store();
@@ -456,10 +419,8 @@ Result<void> PodmanRuntime::rehearse(const RehearsalSpec& spec) {
   const bool runs = store->pid_of(spec.container) != 0;
   const Result<json> ended = runs ? json() : look_up(spec.container);
   if (!ended) return ended.error();
-  const bool by_runc =
-      runs ? std::filesystem::exists(record_of_runc(spec.container))
-           : std::filesystem::path(text_of(*ended, "OCIRuntime")).filename() == "runc";
-  if (Result<void> can = check_runs_by_runc(tried, by_runc); !can) return can;
+  Result<void> can = check_runs_by_runc(tried, spec.container, *ended);
+  if (!can) return can;
   RehearsalSpec here = spec;
   here.bundle = store->folder_of(spec.container);
   return rehearse_by_runc(here, options_.criu_folder, options_.timeout, layers_of(*ended));

@@ -6,6 +6,7 @@
 
 #include "base/mounts.h"
 #include "kymo/scope.h"
+#include "runtimes/podman/podman_rehearsal.h"
 
 namespace kymo::runtime {
 
@@ -18,7 +19,7 @@ void end_stale_container(const std::string& id,
 }
 
 void remove_stopped(const std::string& id) {
-  const std::string folder = "/run/runc/" + id;
+  const std::string folder = record_of_runc(id);
   std::error_code error;
   if (!std::filesystem::exists(folder + "/state.json", error)) return;
   if (!detach_mounts(folder + "/")) return;  // runc would delete the files below them
