@@ -54,6 +54,18 @@ class RealRecording(unittest.TestCase):
         self.assertAlmostEqual((rates * seconds).sum(), self.run_.elapsed(BYTES), delta=1)
         self.assertEqual(self.run_.elapsed(BYTES), 60 * 256 * 1024)
 
+    def test_a_peak_in_the_last_half_window_was_in_no_rate(self):
+        path = self.path.with_name("tail.tsv")
+        path.write_text("Time (ns)\tc\n" + "".join(f"{ms * 1000000}\t{4300 if ms == 1005 else 0}\n" for ms in range(1006)))
+        run = kymo_recording.load(path)
+        highest = run.highest_rates().loc["c"]
+        self.assertEqual((highest["rate"], highest["at_ns"]), (430000, 995000000))
+        self.assertEqual(run.rates()["c"].iloc[-1], 4300 / 0.015)
+        report = subprocess.run([BUILD / "tools" / "kymo" / "kymo", "report", "--json", self.path], capture_output=True, check=True)
+        columns = {column["name"]: column for column in json.loads(report.stdout)["columns"]}
+        for name, one in self.run_.highest_rates().iterrows():
+            self.assertAlmostEqual(one["rate"], columns[name]["highest_rate_per_second"], delta=1e-6 * one["rate"] + 1e-9, msg=name)
+
     def test_phases_follow_each_other(self):
         phases = self.run_.phases()
         self.assertEqual(list(phases["name"]), ["request", "pre-dump", "network-lock", "post-dump", "done"])
