@@ -135,6 +135,27 @@ class Recording:
             rates[name] = grown / seconds
         return pandas.DataFrame(rates, index=pandas.Index(times[ends][1:], name=TIME_COLUMN))
 
+    def highest_rates(self, window="10ms"):
+        """The highest rate of each counter over any window of at least this length that ends at a row.
+
+        A DataFrame of rate and at_ns (where that window begins), by counter. Of a shorter recording it is the mean rate.
+        """
+        times = self.rows.index.to_numpy().astype("int64")
+        length = pandas.Timedelta(window).value
+        begins = numpy.searchsorted(times, times - length, side="right") - 1
+        ends = numpy.flatnonzero(begins >= 0)
+        begins = begins[ends]
+        if not len(ends) and len(times) > 1:
+            begins, ends = numpy.array([0]), numpy.array([len(times) - 1])
+        found = {}
+        for name in self.counters():
+            values = self.rows[name].to_numpy()
+            grown = numpy.where(values[ends] < values[begins], 0, values[ends] - values[begins]).astype("float64")
+            rates = grown / ((times[ends] - times[begins]) / 1e9)
+            best = int(numpy.argmax(rates)) if len(rates) else -1
+            found[name] = (rates[best], int(times[begins[best]])) if best >= 0 else (0.0, 0)
+        return pandas.DataFrame.from_dict(found, orient="index", columns=["rate", "at_ns"])
+
     def phases(self):
         """The phases, from each mark to the next, as a DataFrame of name, begin_ns, end_ns."""
         marks = self.marks
@@ -181,7 +202,8 @@ class Recording:
         """The value that this share (0 to 1) of a histogram's values does not exceed. NaN if nothing was recorded.
 
         Without `window`, a number for the whole recording. With `window`, a Series: the value of each window at its end.
-        Values are assumed to be evenly distributed in a bucket. In the last one, the result is its lower bound.
+        Values are assumed to be evenly distributed in a bucket. In the first one, the result is its upper bound: the
+        quantile is not above it. In the last one, the result is its lower bound.
         """
         if not 0 <= share <= 1:
             raise ValueError(f"quantile of {name}: the share {share} is not between 0 and 1")
@@ -529,13 +551,15 @@ def _load_gaps(path, notes):
 
 
 def _window_ends(times, window_ns):
-    """The numbers of the rows at which windows of at least `window_ns` end. The first window begins with row 0."""
+    """The numbers of the rows at which windows of at least `window_ns` end. The first begins with row 0, the last ends with the last row."""
     ends = [0] if len(times) else []
     while ends:
         at = int(numpy.searchsorted(times, times[ends[-1]] + numpy.uint64(window_ns)))
         if at >= len(times):
             break
         ends.append(max(at, ends[-1] + 1))
+    if len(ends) > 1:
+        ends[-1] = len(times) - 1  # what comes after the last window belongs to it
     return numpy.array(ends, dtype="int64")
 
 
@@ -554,6 +578,8 @@ def _quantile(buckets, counts, share):
         return numpy.nan
     for (low, high, _), count in zip(buckets, counts):
         if count > 0 and left <= count:
+            if low == 0:
+                return float(high)
             return float(low) if high == float("inf") else low + (high - low) * left / count
         left -= count
     return float(buckets[-1][0])

@@ -125,6 +125,7 @@ void test_runs(const std::vector<double>& before, const std::vector<double>& aft
                   std::to_string(after.size()) + " of " + std::to_string(kMinRuns);
   } else {
     test(before, after, margin, diff);
+    diff.runs = {before, after};
   }
 }
 

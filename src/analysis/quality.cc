@@ -135,7 +135,18 @@ std::string callback_text(const CallbackError& error) {
              ? "values of " + error.metric +
                    " are probably negative: its callback has returned 2^63 or more " + times
              : "the callback of " + error.metric + " has thrown " + times +
-                   ": its columns kept their last values meanwhile, 0 if there were none";
+                   (error.no_value ? ": it has never returned a value, so its columns are 0"
+                                   : ": its columns kept their last values meanwhile");
+}
+
+constexpr const char* kNotFinished =
+    "its recorder could not finish it: rows, gaps and totals may be missing; see that its disk has "
+    "space";
+
+std::string left_out_text(std::uint64_t lines) {
+  return std::to_string(lines) + (lines == 1 ? " line" : " lines") +
+         " could not be read, so no figure includes them: see what was left out, and whether the "
+         "disk was full or the recorder killed";
 }
 
 // A few of the callbacks that have thrown or returned negative values, and how many more there are.
@@ -247,6 +258,38 @@ std::string large_miss(const Summary& summary) {
   return "only " + human::percent(capture->share()) + " of its ticks left a row";
 }
 
+std::vector<std::string> what_is_missing(const Summary& summary,
+                                         const std::vector<std::string>& metrics) {
+  std::vector<std::string> missing;
+  const auto& metadata = summary.recording.metadata;
+  if (summary.recording.finish != Finish::ended) {
+    missing.push_back(sentence_of(summary.recording.finish, *metadata));
+  }
+  if (has_failed(summary)) missing.emplace_back(kNotFinished);
+  if (const auto capture = capture_of(summary)) {
+    std::vector<Verdict> counted;
+    judge_row_count(*capture, summary, counted);
+    for (Verdict& verdict : counted) missing.push_back(std::move(verdict.text));
+    for (const MissCause cause : {MissCause::ring_full, MissCause::sink_error}) {
+      const std::uint64_t lost = capture->missed.at(static_cast<std::size_t>(cause));
+      if (lost == 0) continue;
+      missing.push_back(human::with_commas(lost) + (lost == 1 ? " row was" : " rows were") +
+                        " lost: " + kAdvice.at(static_cast<std::size_t>(cause)));
+    }
+  }
+  if (const std::uint64_t lines = summary.left_out.lines(); lines != 0) {
+    missing.push_back(left_out_text(lines));
+  }
+  if (!metadata) return missing;
+  for (const CallbackError& error : metadata->callback_errors) {
+    const bool asked = std::any_of(metrics.begin(), metrics.end(), [&](const std::string& name) {
+      return name.starts_with(error.metric);
+    });
+    if (metrics.empty() || asked) missing.push_back(callback_text(error));
+  }
+  return missing;
+}
+
 std::vector<Verdict> judge(const Summary& summary) {
   std::vector<Verdict> verdicts;
   if (const Finish finish = summary.recording.finish; finish != Finish::ended) {
@@ -257,9 +300,7 @@ std::vector<Verdict> judge(const Summary& summary) {
     return verdicts;
   }
   if (has_failed(summary)) {
-    verdicts.push_back({Verdict::Level::bad,
-                        "its recorder could not finish it: rows, gaps and totals may be missing; "
-                        "see that its disk has space"});
+    verdicts.push_back({Verdict::Level::bad, kNotFinished});
   }
   if (const auto capture = capture_of(summary)) {
     judge_row_count(*capture, summary, verdicts);
@@ -283,10 +324,7 @@ std::vector<Verdict> judge(const Summary& summary) {
   judge_counters(summary, verdicts);
   judge_histograms(summary, verdicts);
   if (const std::uint64_t lines = summary.left_out.lines(); lines != 0) {
-    verdicts.push_back({Verdict::Level::warning,
-                        std::to_string(lines) + (lines == 1 ? " line" : " lines") +
-                            " could not be read, so no figure includes them: see what was left "
-                            "out, and whether the disk was full or the recorder killed"});
+    verdicts.push_back({Verdict::Level::warning, left_out_text(lines)});
   }
   if (verdicts.empty()) {
     verdicts.push_back({Verdict::Level::good, "no problem was found"});

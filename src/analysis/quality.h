@@ -29,6 +29,11 @@ std::optional<Capture> capture_of(const Summary& summary);
 // If a large share of the ticks left no row: which share did. Empty otherwise, and if it is unknown.
 std::string large_miss(const Summary& summary);
 
+// Why a recording does not hold all of what happened: it was cut, lost rows, or a callback of one of its
+// metrics failed. Empty if nothing is known to be missing. `metrics`: only of these callbacks; empty: of all.
+std::vector<std::string> what_is_missing(const Summary& summary,
+                                         const std::vector<std::string>& metrics);
+
 // A judgement on the quality of a recording, with advice.
 struct Verdict {
   enum class Level : std::uint8_t { good, warning, bad };

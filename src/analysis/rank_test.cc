@@ -112,7 +112,10 @@ double lowest_p(std::size_t before, std::size_t after) {
   return std::min(1.0, 2 / choices);
 }
 
-Shift shift_between(std::span<const double> before, std::span<const double> after) {
+namespace {
+
+Shift shift_of(std::span<const double> before, std::span<const double> after,
+               std::size_t size_before, std::size_t size_after) {
   if (before.empty() || after.empty()) return {};
   std::vector<double> differences;
   differences.reserve(before.size() * after.size());
@@ -120,7 +123,8 @@ Shift shift_between(std::span<const double> before, std::span<const double> afte
     for (const double to : after) differences.push_back(to - from);
   }
   std::sort(differences.begin(), differences.end());
-  const auto [cut, level] = left_out(before.size(), after.size());
+  const auto [cut_there, level] = left_out(size_before, size_after);
+  const std::size_t cut = cut_there * differences.size() / (size_before * size_after);
   const std::size_t half = differences.size() / 2;
   Shift shift;
   shift.median = differences.size() % 2 == 1 ? differences[half]
@@ -129,6 +133,17 @@ Shift shift_between(std::span<const double> before, std::span<const double> afte
   shift.high = differences[differences.size() - 1 - cut];
   shift.level = std::max(0.0, level);
   return shift;
+}
+
+}  // namespace
+
+Shift shift_between(std::span<const double> before, std::span<const double> after) {
+  return shift_of(before, after, before.size(), after.size());
+}
+
+Shift shift_at_size(std::span<const double> before, std::span<const double> after,
+                    std::size_t size) {
+  return shift_of(before, after, size, size);
 }
 
 std::optional<double> correlation_length(std::span<const double> series) {

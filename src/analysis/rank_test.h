@@ -30,6 +30,10 @@ struct Shift {
 };
 Shift shift_between(std::span<const double> before, std::span<const double> after);
 
+// The same if each sample had `size` values that lie as these do: how narrow the interval would be.
+Shift shift_at_size(std::span<const double> before, std::span<const double> after,
+                    std::size_t size);
+
 // How many consecutive values are worth one independent value (at least 1). This is the integrated
 // autocorrelation time of the ranks, summed over A. Sokal's window. Returns nothing if all values
 // are equal, because they do not show whether they depend on each other.

@@ -132,7 +132,8 @@ std::string missing_parts(const Recording& recording) {
 }
 
 Result<void> add_run(const DiffRun& run, std::size_t side, std::uint64_t block_ns,
-                     const DiffOptions& options, AllValues& all, std::vector<std::string>& notes) {
+                     const DiffOptions& options, AllValues& all, RecordingDiff& diff) {
+  std::vector<std::string>& notes = diff.notes;
   auto blocks = read_blocks(run.summary, run.window, block_ns);
   if (!blocks) return blocks.error();
   const std::vector<HistogramBlocks> histograms = histogram_blocks(run.summary.columns, *blocks);
@@ -180,7 +181,11 @@ Result<void> add_run(const DiffRun& run, std::size_t side, std::uint64_t block_n
                     ", so a difference may come from the ticks that are missing");
   }
   if (const std::string part = missing_parts(recording); !part.empty()) {
+    diff.broken.push_back(recording.path + ": " + part);
     notes.push_back(recording.path + ": " + part + "; it is compared as a run of its own");
+  }
+  for (const std::string& what : what_is_missing(run.summary, options.metrics)) {
+    diff.broken.push_back(recording.path + ": " + what);
   }
   return {};
 }
@@ -192,6 +197,9 @@ void describe_buckets(const DiffValues& values, MetricDiff& diff) {
     const std::vector<BucketRange>& buckets = values.buckets.at(side);
     const auto is_last = [](const BucketRange& bucket) { return bucket.is_last; };
     any.at(side) = std::any_of(buckets.begin(), buckets.end(), is_last);
+    diff.in_first.at(side) =
+        !buckets.empty() && std::all_of(buckets.begin(), buckets.end(),
+                                        [](const BucketRange& one) { return one.is_first; });
     diff.above_last.at(side) =
         !buckets.empty() && std::all_of(buckets.begin(), buckets.end(), is_last);
   }
@@ -348,6 +356,9 @@ void compare_all(AllValues& all, std::uint64_t block_ns, const DiffOptions& opti
     metric.others = options.metrics.empty() && column && counts_others(column_of(metric));
     if (metric.quantile) apply_resolution(all.at({false, metric.name}), metric);
     if (metric.before) limit_to_all(*metric.before, metric.shift);
+    if (!diff.by_runs) metric.between_runs = diff.margin;
+    // Who asked for it by name is told why it is not compared.
+    if (!options.metrics.empty()) metric.tells_nothing = false;
   }
   sort_metrics(diff.metrics);
 }
@@ -407,6 +418,22 @@ std::optional<double> MetricDiff::share() const {
   return {};
 }
 
+std::optional<MetricDiff::Interval> MetricDiff::interval_of(const Shift& shift_of_it) const {
+  if (verdict == DiffVerdict::the_same) return Interval{};
+  if (samples_before == 0 || unbounded || !before || !after) return {};
+  if (*before != 0) {
+    return Interval{shift_of_it.low / *before - between_runs,
+                    shift_of_it.high / *before + between_runs};
+  }
+  if (shift_of_it.low <= 0) return {};
+  return Interval{std::numeric_limits<double>::infinity(), std::numeric_limits<double>::infinity()};
+}
+
+std::optional<MetricDiff::Interval> MetricDiff::interval_at(std::size_t runs_each) const {
+  if (runs[0].empty() || runs[1].empty()) return {};
+  return interval_of(shift_at_size(runs[0], runs[1], runs_each));
+}
+
 Result<RecordingDiff> diff_recordings(const std::vector<std::string>& before,
                                       const std::vector<std::string>& after,
                                       const DiffOptions& options) {
@@ -439,7 +466,7 @@ Result<RecordingDiff> diff_recordings(const std::vector<std::string>& before,
   AllValues all;
   for (std::size_t i = 0; i < runs.size(); ++i) {
     const std::size_t side = i < diff.before.size() ? 0U : 1U;
-    auto added = add_run(*runs[i], side, block_ns, options, all, diff.notes);
+    auto added = add_run(*runs[i], side, block_ns, options, all, diff);
     if (!added) return added.error();
   }
   if (all.empty() && !is_named(options, kLengthName)) {

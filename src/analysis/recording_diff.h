@@ -68,6 +68,9 @@ struct MetricDiff {
   // The length of a block; 0 if each run is one value, or if a block has a number of values of a
   // histogram instead.
   std::uint64_t block_ns = 0;
+  // What the interval of a pair of recordings is widened by, as a share: they do not show how far runs differ.
+  double between_runs = 0;
+  std::array<std::vector<double>, 2> runs;  // the values of a test between sets
   Shift shift;
   double p = 1;
   double adjusted_p = 1;
@@ -79,6 +82,8 @@ struct MetricDiff {
   // Then `before` or `after` is only the lowest value that it can have. If it lies there in any
   // run, the verdict is not_told.
   std::array<bool, 2> above_last{};
+  std::array<bool, 2>
+      in_first{};  // the same below the lowest bound: it is the highest value that it can have
   bool unbounded = false;  // it lies there in any run
   // Of a quantile: how far it can be from its estimate on both sides together, because a bucket
   // does not tell where in it the values are. The interval of the shift contains this.
@@ -89,6 +94,19 @@ struct MetricDiff {
   // The shift as a share of `before`. If there was no test, the difference takes the place of the
   // shift. Nothing if a side is missing, if `before` is 0 and the change is not, or if `unbounded`.
   [[nodiscard]] std::optional<double> share() const;
+
+  // The changes, as shares of `before`, that the values do not rule out. Nothing if there was no test, or if
+  // `before` is 0 and `after` may be, too.
+  struct Interval {
+    double low = 0;
+    double high = 0;
+  };
+  [[nodiscard]] std::optional<Interval> interval() const { return interval_of(shift); }
+  // The same if each side had so many runs that lie as these do. Nothing between two recordings.
+  [[nodiscard]] std::optional<Interval> interval_at(std::size_t runs) const;
+
+ private:
+  [[nodiscard]] std::optional<Interval> interval_of(const Shift& shift_of_it) const;
 };
 
 struct RecordingDiff {
@@ -105,6 +123,9 @@ struct RecordingDiff {
   // By verdict, changed ones first; then the length, the totals that changed, and the largest change.
   std::vector<MetricDiff> metrics;
   std::vector<std::string> notes;
+  // Why some of the recordings do not hold all of what happened: they were cut, lost rows, or a gauge failed.
+  // A comparison with them says nothing about the programs.
+  std::vector<std::string> broken;
 };
 
 inline constexpr double kDiffAllowedP = 0.05;

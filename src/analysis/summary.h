@@ -21,12 +21,13 @@ struct ColumnSummary {
   // The members from here to `busiest` are for counters. `rate` is the mean over the recording.
   std::uint64_t delta = 0;
   double rate = 0;
+  // Of all windows that end at a row, the last one too: they slide, so a short peak is in one of them.
   double highest_rate = 0;
-  std::uint64_t highest_rate_at_ns =
-      0;                  // beginning of the window with this rate, on the rows' clock
-  RatePercentiles rates;  // over all windows
+  std::uint64_t highest_rate_at_ns = 0;  // beginning of that window, on the rows' clock
+  RatePercentiles rates;                 // over neighbouring windows
   BusyStretch busiest;
   std::uint64_t falls = 0;  // rows that are lower than the row before
+  bool no_value = false;    // its callback has never returned one: the 0 in its rows means nothing
 
   [[nodiscard]] bool idle() const { return min == max; }
 };

@@ -43,6 +43,7 @@ std::string amount(const std::optional<double>& value_of_it, const MetricDiff& m
 
 std::string amount_of(const MetricDiff& metric, std::size_t side) {
   const std::optional<double>& amount_there = side == 0 ? metric.before : metric.after;
+  if (amount_there && metric.in_first.at(side)) return "<= " + amount(amount_there, metric);
   if (!amount_there || !metric.above_last.at(side)) return amount(amount_there, metric);
   return "> " + value(*amount_there - 1, metric.unit);
 }
@@ -53,11 +54,17 @@ std::string change_of(const MetricDiff& metric) {
   return metric.before && metric.after ? "from nothing" : "";
 }
 
-std::string interval_of(const MetricDiff& metric) {
-  if (!metric.before || *metric.before == 0) return "";
-  std::string low = signed_percent(metric.shift.low / *metric.before);
+// `widened`: by what runs may differ, of two recordings.
+std::string interval_of(const MetricDiff& metric, bool widened) {
+  auto interval = metric.interval();
+  if (!interval || std::isinf(interval->low)) return "";
+  if (!widened) {
+    interval->low += metric.between_runs;
+    interval->high -= metric.between_runs;
+  }
+  std::string low = signed_percent(interval->low);
   low.erase(low.rfind(' '));  // the unit comes once, after both numbers
-  return low + " to " + signed_percent(metric.shift.high / *metric.before);
+  return low + " to " + signed_percent(interval->high);
 }
 
 std::string p_of(const MetricDiff& metric) {
@@ -149,8 +156,9 @@ std::string changed_table(const RecordingDiff& diff, std::size_t rows) {
   for (std::size_t i = 0; i < std::min(rows, metrics.size()); ++i) {
     const MetricDiff& metric = *metrics[i];
     table.add({metric_name(metric) + (metric.others ? " (counts others, too)" : ""),
-               amount_of(metric, 0), amount_of(metric, 1), change_of(metric), interval_of(metric),
-               p_of(metric), fmt::format("{}, {}", metric.samples_before, metric.samples_after)});
+               amount_of(metric, 0), amount_of(metric, 1), change_of(metric),
+               interval_of(metric, false), p_of(metric),
+               fmt::format("{}, {}", metric.samples_before, metric.samples_after)});
   }
   std::string text = "\n" + table.str(0) + more_line(rows, metrics.size());
   if (!diff.by_runs) {
@@ -235,17 +243,17 @@ std::set<std::string> told_by_mean(const RecordingDiff& diff) {
 
 // Whether the buckets of a histogram are too wide to tell if its quantile changed by more.
 bool is_hidden(const MetricDiff& metric, const AllowedChange& allowed) {
-  if (metric.unbounded) return true;
-  return metric.one_bucket && (!metric.before || *metric.before == 0 ||
-                               allowed.exceeded_by(metric.resolution / *metric.before));
+  if (!metric.quantile) return false;
+  return metric.unbounded || !metric.before || *metric.before == 0 ||
+         allowed.exceeded_by(metric.resolution / *metric.before);
 }
 
-bool is_undecided(const MetricDiff& metric, const AllowedChange& allowed,
-                  const std::set<std::string>& told) {
-  if (metric.verdict == DiffVerdict::one_sided || metric.not_known_yet) return true;
-  if (is_hidden(metric, allowed)) return !told.contains(metric.histogram);
-  if (metric.verdict != DiffVerdict::not_told) return false;
-  return allowed.exceeded_by(metric.share());
+// Whether a metric that is across the limit need not be decided: the mean of its histogram is, or it
+// moves too seldom to tell anything, and nobody asked for it.
+bool is_excused(const MetricDiff& metric, const AllowedChange& allowed,
+                const std::set<std::string>& told) {
+  if (is_hidden(metric, allowed)) return told.contains(metric.histogram);
+  return metric.tells_nothing && !allowed.exceeded_by(metric.share());
 }
 
 std::string names_of(const std::vector<const MetricDiff*>& metrics) {
@@ -255,6 +263,68 @@ std::string names_of(const std::vector<const MetricDiff*>& metrics) {
     text += (i == 0 ? "" : ", ") + metric_name(*metrics[i]);
   }
   if (metrics.size() > kMaxNames) text += fmt::format(" and {} more", metrics.size() - kMaxNames);
+  return text;
+}
+
+// How many runs would decide all that is undecided. Nothing: more than kMaxRunsToAdvise.
+std::optional<std::size_t> runs_to_decide_all(const RecordingDiff& diff, const ChangeCheck& check) {
+  std::optional<std::size_t> most = 0;
+  for (const MetricDiff* metric : check.undecided) {
+    if (is_hidden(*metric, check.allowed)) continue;
+    const auto needed = runs_to_decide(*metric, diff, check.allowed);
+    if (!needed) return {};
+    most = std::max(*most, *needed);
+  }
+  return most;
+}
+
+std::string runs_line(const RecordingDiff& diff, const ChangeCheck& check) {
+  const std::string here = fmt::format(" (here {} and {})", diff.before.size(), diff.after.size());
+  const auto needed = runs_to_decide_all(diff, check);
+  if (!needed) {
+    return fmt::format(
+        "  More than {} recordings of each side would be needed{}: the change is too near to the "
+        "limit, or the runs differ too much\n",
+        kMaxRunsToAdvise, here);
+  }
+  return fmt::format(
+      "  It takes about {} recordings of each side{}{}\n", *needed, here,
+      diff.metrics.size() > 1 ? ", or fewer for a single metric: --metric NAME" : "");
+}
+
+// Each metric that counts, with the interval that decides.
+std::string limit_table(const RecordingDiff& diff, const ChangeCheck& check,
+                        const std::string& limit, std::size_t rows) {
+  Table table(
+      {{"LIMIT " + limit, Align::left},
+       {"A"},
+       {"B"},
+       {"change"},
+       {diff.by_runs ? "95 % interval" : fmt::format("interval, ±{:g} %", diff.margin * 100)},
+       {"answer", Align::left}});
+  std::size_t shown = 0;
+  const auto add = [&](const std::vector<const MetricDiff*>& metrics, const auto& answer) {
+    for (const MetricDiff* metric : metrics) {
+      if (shown++ >= rows) continue;
+      table.add({metric_name(*metric), amount_of(*metric, 0), amount_of(*metric, 1),
+                 change_of(*metric), interval_of(*metric, true), answer(*metric)});
+    }
+  };
+  add(check.changed, [](const MetricDiff&) { return "beyond"; });
+  add(check.undecided, [&](const MetricDiff& metric) -> std::string {
+    if (!metric.interval()) return "not decided: no interval";
+    if (!diff.by_runs || is_hidden(metric, check.allowed)) return "not decided";
+    const auto needed = runs_to_decide(metric, diff, check.allowed);
+    return needed ? fmt::format("not decided: about {} runs each would", *needed)
+                  : fmt::format("not decided: not by {} runs each", kMaxRunsToAdvise);
+  });
+  add(check.within, [](const MetricDiff&) { return "within"; });
+  return table.empty() ? "" : "\n" + table.str(0) + more_line(rows, shown);
+}
+
+std::string broken_lines(const RecordingDiff& diff) {
+  std::string text;
+  for (const std::string& reason : diff.broken) text += "  " + printable(reason) + "\n";
   return text;
 }
 
@@ -268,21 +338,14 @@ std::string undecided_lines(const RecordingDiff& diff, const ChangeCheck& check)
   for (const MetricDiff* metric : check.undecided) {
     unfinished = unfinished || metric->not_known_yet;
     one_sided = one_sided || metric->verdict == DiffVerdict::one_sided;
-    const bool hidden = metric->unbounded || metric->one_bucket;
+    const bool hidden = is_hidden(*metric, check.allowed);
     too_wide = too_wide || hidden;
     longer = longer || metric->length || metric->total;
     too_few =
-        too_few || (metric->verdict == DiffVerdict::not_told && !metric->not_known_yet && !hidden);
+        too_few || (metric->verdict != DiffVerdict::one_sided && !metric->not_known_yet && !hidden);
   }
   std::string text;
-  if (too_few) {
-    text += fmt::format(
-        "  It takes {} recordings of each side (here {} and {}){}\n", diff.runs_needed,
-        diff.before.size(), diff.after.size(),
-        diff.runs_needed > analysis::kMinRuns
-            ? fmt::format(", or {} for a single metric: --metric NAME", analysis::kMinRuns)
-            : "");
-  }
+  if (too_few) text += runs_line(diff, check);
   if (longer) {
     text +=
         "  If the recordings were only stopped at different times, compare as much of each: --to "
@@ -317,29 +380,38 @@ std::string load_lines(const ChangeCheck& check) {
   return text;
 }
 
-std::string allowed_line(const RecordingDiff& diff, const AllowedChange& allowed) {
+std::string allowed_lines(const RecordingDiff& diff, const AllowedChange& allowed,
+                          std::size_t rows) {
   const ChangeCheck check = check_change(diff, allowed);
   const std::string share =
       fmt::format("{}{:g} %", allowed.only_increases ? "+" : "", allowed.share * 100);
+  const std::string table = limit_table(diff, check, share, rows);
+  if (check.broken) {
+    return table + "\nCANNOT TELL: these recordings do not hold all that happened\n" +
+           broken_lines(diff) + load_lines(check);
+  }
   switch (check.outcome()) {
     case ChangeCheck::Outcome::no_change:
       break;
     case ChangeCheck::Outcome::changed:
-      return fmt::format("\nCHANGE: {} beyond noise and beyond {}: {}\n",
+      return table +
+             fmt::format("\nCHANGE: {} beyond noise and beyond {}: {}\n",
                          check.changed.size() == 1
                              ? "a metric"
                              : fmt::format("{} metrics", check.changed.size()),
                          share, names_of(check.changed)) +
              load_lines(check);
     case ChangeCheck::Outcome::cannot_tell:
-      return fmt::format("\nCANNOT TELL whether {} changed beyond noise and beyond {}: {}\n",
+      return table +
+             fmt::format("\nCANNOT TELL whether {} changed beyond noise and beyond {}: {}\n",
                          check.undecided.size() == 1
                              ? "a metric"
                              : fmt::format("{} metrics", check.undecided.size()),
                          share, names_of(check.undecided)) +
              undecided_lines(diff, check) + load_lines(check);
   }
-  return "\nno change beyond noise and beyond " + share + "\n" + load_lines(check);
+  return table + "\nno change beyond " + share + ": the whole interval of each metric is within\n" +
+         load_lines(check);
 }
 
 nlohmann::json check_json(const RecordingDiff& diff, const AllowedChange& allowed) {
@@ -349,14 +421,17 @@ nlohmann::json check_json(const RecordingDiff& diff, const AllowedChange& allowe
     for (const MetricDiff* metric : metrics) list.push_back(metric->name);
     return list;
   };
+  const auto runs_needed = runs_to_decide_all(diff, check);
   return {{"allowed", allowed.share},
           {"only_increases", allowed.only_increases},
           {"outcome", to_string(check.outcome())},
           {"failed", !check.changed.empty()},
           {"metrics", names(check.changed)},
           {"cannot_tell", names(check.undecided)},
+          {"within", names(check.within)},
           {"not_counted", names(check.of_others)},
-          {"runs_needed", diff.runs_needed}};
+          {"broken", diff.broken},
+          {"runs_needed", runs_needed ? nlohmann::json(*runs_needed) : nlohmann::json()}};
 }
 
 nlohmann::json run_json(const DiffRun& run) {
@@ -387,9 +462,15 @@ nlohmann::json metric_json(const MetricDiff& metric) {
   if (!metric.reason.empty()) json["reason"] = metric.reason;
   if (metric.above_last[0]) json["a_above_last_bucket"] = true;
   if (metric.above_last[1]) json["b_above_last_bucket"] = true;
+  if (metric.in_first[0]) json["a_in_first_bucket"] = true;
+  if (metric.in_first[1]) json["b_in_first_bucket"] = true;
   if (metric.resolution != 0) json["resolution"] = metric.resolution;
   if (metric.one_bucket) json["in_one_bucket"] = true;
   if (metric.others) json["counts_others"] = true;
+  if (const auto interval = metric.interval(); interval && !std::isinf(interval->low)) {
+    json["interval_low"] = interval->low;
+    json["interval_high"] = interval->high;
+  }
   if (metric.samples_before == 0) return json;
   json["median_shift"] = metric.shift.median;
   json["shift_low"] = metric.shift.low;
@@ -406,15 +487,42 @@ nlohmann::json metric_json(const MetricDiff& metric) {
 }  // namespace
 
 ChangeCheck check_change(const RecordingDiff& diff, const AllowedChange& allowed) {
-  ChangeCheck check{allowed, {}, {}, {}};
+  ChangeCheck check{allowed, {}, {}, {}, {}, !diff.broken.empty()};
   const std::set<std::string> told = told_by_mean(diff);
   for (const MetricDiff& metric : diff.metrics) {
-    if (!metric.others && is_undecided(metric, allowed, told)) check.undecided.push_back(&metric);
-    if (metric.verdict != DiffVerdict::changed) continue;
-    if (!allowed.exceeded_by(metric.share())) continue;
-    (metric.others ? check.of_others : check.changed).push_back(&metric);
+    const AllowedChange::Side side = allowed.side_of(metric.interval());
+    if (side == AllowedChange::Side::beyond && metric.verdict == DiffVerdict::changed) {
+      (metric.others ? check.of_others : check.changed).push_back(&metric);
+    } else if (metric.others) {
+      continue;
+    } else if (side == AllowedChange::Side::within) {
+      check.within.push_back(&metric);
+    } else if (!is_excused(metric, allowed, told)) {
+      check.undecided.push_back(&metric);
+    }
   }
   return check;
+}
+
+std::optional<std::size_t> runs_to_decide(const MetricDiff& metric, const RecordingDiff& diff,
+                                          const AllowedChange& allowed) {
+  if (metric.runs[0].empty()) return std::max(diff.runs_needed, analysis::kMinRuns);
+  for (std::size_t runs = std::min(metric.samples_before, metric.samples_after);
+       runs <= kMaxRunsToAdvise; ++runs) {
+    switch (allowed.side_of(metric.interval_at(runs))) {
+      case AllowedChange::Side::within:
+        return runs;
+      case AllowedChange::Side::beyond:
+        // It takes enough for the correction, too.
+        if (metric.verdict == DiffVerdict::changed || runs > metric.samples_before) {
+          return std::max(runs, diff.runs_needed);
+        }
+        break;
+      case AllowedChange::Side::across:
+        break;
+    }
+  }
+  return {};
 }
 
 const char* to_string(ChangeCheck::Outcome outcome) {
@@ -439,7 +547,7 @@ std::string text_of(const RecordingDiff& diff, std::size_t rows,
           unchanged_list(diff, DiffVerdict::none, "no change") +
           unchanged_list(diff, DiffVerdict::the_same, "the same");
   if (!diff.unfinished && !diff.notes.empty()) text += "\n" + note_lines(diff);
-  return allowed ? text + allowed_line(diff, *allowed) : text;
+  return allowed ? text + allowed_lines(diff, *allowed, rows) : text;
 }
 
 nlohmann::json json_of(const RecordingDiff& diff, std::optional<AllowedChange> allowed) {

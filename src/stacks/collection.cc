@@ -68,10 +68,16 @@ void Collection::take_until(std::uint64_t horizon_ns) {
 
 void Collection::take(const Event& event) {
   Processes& processes = *profile_.processes;
-  if (const auto* sample = std::get_if<Sample>(&event.what)) return count(*sample, event.time_ns);
+  if (const auto* sample = std::get_if<Sample>(&event.what)) {
+    if (sample->pid != not_executed_ || event.time_ns > executed_by_ns_) {
+      count(*sample, event.time_ns);
+    }
+    return;
+  }
   if (const auto* mapped = std::get_if<Mapped>(&event.what)) return processes.mapped(*mapped);
   if (const auto* forked = std::get_if<Forked>(&event.what)) return processes.forked(*forked);
   if (const auto* executed = std::get_if<Executed>(&event.what)) {
+    if (executed->pid == not_executed_) not_executed_ = 0;
     return processes.executed(*executed);
   }
   if (const auto* exited = std::get_if<Exited>(&event.what)) return processes.exited(*exited);

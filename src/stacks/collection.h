@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/clock.h"
 #include "stacks/event.h"
 #include "stacks/profile.h"
 #include "stacks/source.h"
@@ -36,6 +37,10 @@ class Collection {
   }
   // Reads the mappings of a process now. A process that it forks has the same ones, until it executes a program.
   void know(pid_t pid) { profile_.processes->add_running(pid); }
+  // Leaves out the samples of a process until it executes a program: until then it runs code of this one.
+  void skip_until_exec(pid_t pid) { not_executed_ = pid; }
+  // It has executed the program by now, even if no event says so.
+  void has_executed() { executed_by_ns_ = monotonic_ns(); }
   [[nodiscard]] SourceCounts counts() const { return source_->counts(); }
   // See Processes. Call it now and then if stacks are taken for a long time.
   std::vector<std::shared_ptr<const Module>> take_unused() {
@@ -51,6 +56,8 @@ class Collection {
   Put put_;
   std::uint64_t begin_ns_;
   std::uint64_t begin_cpu_ns_;
+  pid_t not_executed_ = 0;
+  std::uint64_t executed_by_ns_ = UINT64_MAX;
   std::vector<Event> pending_;
   Profile profile_;
 };

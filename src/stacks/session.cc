@@ -96,7 +96,9 @@ Result<CommandProfile> profile_command(const std::vector<std::string>& words, Op
   options.sampling.target = {Target::Kind::processes, {command->pid()}, {}};
   Result<Collection> session = open(options.sampling);
   if (!session) return session.error();
+  session->skip_until_exec(command->pid());
   if (Result<void> begun = command->go(); !begun) return begun.error();
+  session->has_executed();
   const std::optional<std::uint64_t> end_ns = end_of(options);
   while (!has_ended(command->pid()) && run(*session, signals.fd(), -1, end_ns)) {
     const int signal = has_ended(command->pid()) ? 0 : signals.take();

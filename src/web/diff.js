@@ -216,7 +216,10 @@ function describe() {
   byId("quality").append(element("li", { class: changed || !told ? "warning" : "good" },
     !told ? "nothing can be told from noise" : changed === 0 ? "nothing changed beyond noise" : `${changed} ${changed === 1 ? "metric" : "metrics"} changed beyond noise`));
   if (diff.fail_on_change && diff.fail_on_change.outcome === "cannot tell") {
-    byId("quality").append(element("li", { class: "warning" }, `cannot tell whether ${diff.fail_on_change.cannot_tell.join(", ")} changed: it takes ${diff.fail_on_change.runs_needed} recordings of each side`));
+    const { broken, cannot_tell, runs_needed } = diff.fail_on_change;
+    const why = broken.length > 0 ? `these recordings do not hold all that happened: ${broken.join("; ")}` :
+      `cannot tell whether ${cannot_tell.join(", ")} changed: it takes ${runs_needed ? `about ${runs_needed}` : "more than 100"} recordings of each side`;
+    byId("quality").append(element("li", { class: "warning" }, why));
   }
   for (const note of diff.notes) byId("quality").append(element("li", { class: "warning" }, note));
   for (const run of diff.recordings) {

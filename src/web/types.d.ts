@@ -157,7 +157,7 @@ export interface Diff {
   tested: number;
   margin: number;
   aligned_at: string;
-  fail_on_change?: { outcome: string; cannot_tell: string[]; runs_needed: number };
+  fail_on_change?: { outcome: string; cannot_tell: string[]; broken: string[]; runs_needed: number | null };
 }
 
 // An entry of a legend, with the indices of its lines within the chart.

@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <random>
 #include <string>
+#include <utility>
 
 #include "analysis/quality.h"
 #include "temp_folder.h"
@@ -91,6 +93,50 @@ TEST(Summary, CountersHaveRatesAndGaugesHaveMeans) {
   EXPECT_EQ(gauge.max, 9U);
   EXPECT_NEAR(gauge.mean, 3 + 6.0 / 101, 1e-9);
   EXPECT_EQ(judge(summary).front().level, Verdict::Level::good);
+}
+
+// The highest rate of all windows of at least 10 ms that end at a row, by trying each.
+double highest_rate_of(const std::vector<std::pair<std::uint64_t, std::uint64_t>>& rows) {
+  double highest = 0;
+  for (std::size_t end = 0; end < rows.size(); ++end) {
+    std::size_t begin = end;
+    while (begin > 0 && rows[end].first - rows[begin].first < 10'000'000) --begin;
+    const std::uint64_t length = rows[end].first - rows[begin].first;
+    if (length < 10'000'000) continue;
+    highest = std::max(highest, static_cast<double>(rows[end].second - rows[begin].second) * 1e9 /
+                                    static_cast<double>(length));
+  }
+  return highest;
+}
+
+// Before the fix, windows began where the last one had ended, and a last partial one was dropped: 4,300 in
+// the last 5 ms of a recording were "highest 0/s".
+TEST(Summary, TheHighestRateIsThatOfTheBestWindowWhereverItBeginsAndAlsoAtTheEnd) {
+  const tests::TempFolder folder;
+  std::string text = "Time (ns)\tc\n";
+  for (std::uint64_t ms = 0; ms <= 1005; ++ms) {
+    text += std::to_string(ms * 1'000'000) + "\t" + (ms < 1005 ? "0\n" : "4300\n");
+  }
+  const Summary tail = summarize_ok(folder.file("tail.tsv", text));
+  EXPECT_DOUBLE_EQ(tail.columns[0].highest_rate, 430'000);
+  EXPECT_EQ(tail.columns[0].highest_rate_at_ns, 995'000'000U);
+  EXPECT_EQ(tail.columns[0].busiest.growth, 4300);
+
+  std::mt19937_64 random(50);
+  for (int round = 0; round < 20; ++round) {
+    std::vector<std::pair<std::uint64_t, std::uint64_t>> rows;
+    std::uint64_t time = 0;
+    std::uint64_t value = 0;
+    text = "Time (ns)\tc\n";
+    for (int row = 0; row < 40'000; ++row) {  // fills several blocks
+      text += std::to_string(time) + "\t" + std::to_string(value) + "\n";
+      rows.emplace_back(time, value);
+      time += 200'000 + random() % 1'000'000 + (random() % 1000 == 0 ? 50'000'000U : 0U);
+      value += random() % 100 == 0 ? random() % 10'000 : 0U;
+    }
+    const Summary summary = summarize_ok(folder.file(std::to_string(round) + ".tsv", text));
+    EXPECT_DOUBLE_EQ(summary.columns[0].highest_rate, highest_rate_of(rows));
+  }
 }
 
 TEST(Summary, BlocksDoNotShowInTheResult) {

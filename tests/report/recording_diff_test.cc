@@ -30,6 +30,9 @@ class RecordingDiffReport : public ::testing::Test {
     unsigned resident_mib = 100;
     std::string marks_more = {};
     const char* first_column = "written_bytes";
+    std::string metadata_more = {};
+    const char* state = "ended";
+    std::uint64_t rows = 1000;
   };
 
   // A pseudo-random number. The sequence is the same in each run.
@@ -44,7 +47,7 @@ class RecordingDiffReport : public ::testing::Test {
                        "profiler_backoffs\n";
     std::uint64_t bytes = 0;
     std::uint64_t calls = 0;
-    for (std::uint64_t row = 0; row < 1000; ++row) {
+    for (std::uint64_t row = 0; row < run.rows; ++row) {
       bytes += run.bytes_a_row + drawn(1000);
       calls += drawn(20);
       const std::uint64_t frozen = row < run.post_dump_ms ? 0 : run.post_dump_ms * 1000;
@@ -59,10 +62,11 @@ class RecordingDiffReport : public ::testing::Test {
       return std::string(R"({"name":")") + name + R"(","at_ns":)" + std::to_string(ms) + "000000}";
     };
     static_cast<void>(folder_.file(
-        run.name + ".meta.json",
-        std::string(R"({"format_version":1,"state":"ended","interval_ns":1000000,)") + kColumns +
-            R"(,"marks":[)" + mark("pre-dump", 50) + "," + mark("post-dump", run.post_dump_ms) +
-            run.marks_more + "," + mark("request ended", 980) + "]}"));
+        run.name + ".meta.json", std::string(R"({"format_version":1,"state":")") + run.state +
+                                     R"(","interval_ns":1000000,)" + run.metadata_more + kColumns +
+                                     R"(,"marks":[)" + mark("pre-dump", 50) + "," +
+                                     mark("post-dump", run.post_dump_ms) + run.marks_more + "," +
+                                     mark("request ended", 980) + "]}"));
     return folder_.file(run.name + ".tsv", text);
   }
 
@@ -128,8 +132,8 @@ TEST_F(RecordingDiffReport, TooFewRunsToTellIsNoPassAndSaysHowManyRunsItTakes) {
   EXPECT_EQ(check.outcome(), ChangeCheck::Outcome::cannot_tell);
   const std::string text = text_of(all, 20, 0.1);
   EXPECT_NE(text.find("CANNOT TELL whether a metric changed beyond noise and beyond 10 %: "
-                      "written_bytes\n  It takes 5 recordings of each side (here 4 and 4), or 4 "
-                      "for a single metric: --metric NAME"),
+                      "written_bytes\n  It takes about 5 recordings of each side (here 4 and 4), "
+                      "or fewer for a single metric: --metric NAME"),
             std::string::npos)
       << text;
   const nlohmann::json json = json_of(all, 0.1)["fail_on_change"];
@@ -157,6 +161,50 @@ TEST_F(RecordingDiffReport, AnImprovementIsNoIncrease) {
   EXPECT_EQ(check_change(worse, increase).outcome(), ChangeCheck::Outcome::changed);
   EXPECT_NE(text_of(worse, 20, increase).find("beyond +10 %"), std::string::npos);
   EXPECT_EQ(json_of(better, increase)["fail_on_change"]["only_increases"], true);
+}
+
+// Before the fix, recordings of a full disk and of a gauge that always throws counted as better: exit code 0.
+TEST_F(RecordingDiffReport, ABrokenRecordingIsNeverBetter) {
+  struct Case {
+    const char* reason;
+    Run run;
+  };
+  const auto with = [](const char* name, const std::string& more) {
+    return Run{.name = name, .bytes_a_row = 1000, .metadata_more = more};
+  };
+  const std::string failed_gauge =
+      R"("callback_errors":[{"metric":"resident_bytes","count":9,"what":"no"}],)";
+  const Case cases[] = {
+      {"could not finish it", {.name = "failed", .state = "failed"}},
+      {"unfinished: ",
+       {.name = "killed", .metadata_more = R"("pid":4194303,)", .state = "running"}},
+      {"the file holds 990",
+       {.name = "cut",
+        .metadata_more = R"("stats":{"rows_written":1000,"ticks_due":1000},)",
+        .rows = 990}},
+      {"40 rows were lost: rows could not be kept",
+       with("full", R"("stats":{"rows_written":1000,"ticks_due":1040,"missed_sink_error":40},)")},
+      {"1 row was lost: the ring was full",
+       with("ring", R"("stats":{"rows_written":1000,"ticks_due":1001,"missed_ring_full":1},)")},
+      {"the callback of resident_bytes has thrown 9 times", with("throws", failed_gauge)},
+      {"the rows after are in", with("part", R"("part":{"number":1,"next":"none.2.tsv"},)")},
+  };
+  const std::string whole = record({.name = "whole"});
+  for (const Case& one : cases) {
+    const std::string path = record(one.run);
+    for (const auto& made :
+         {diff({whole}, {path}), diff({path, path, path, path}, {whole, whole, whole, whole})}) {
+      EXPECT_EQ(check_change(made, 0.5).outcome(), ChangeCheck::Outcome::cannot_tell) << one.reason;
+      const std::string text = text_of(made, 20, 0.5);
+      EXPECT_NE(text.find(std::string("  ") + path + ": "), std::string::npos) << text;
+      EXPECT_NE(text.find(one.reason), std::string::npos) << text;
+      EXPECT_FALSE(json_of(made, 0.5)["fail_on_change"]["broken"].empty());
+    }
+  }
+  // The gauge that failed is not compared.
+  const std::string path = record(with("other", failed_gauge));
+  const auto other = diff({whole}, {path}, {.metrics = {"threads"}});
+  EXPECT_EQ(check_change(other, 0.5).outcome(), ChangeCheck::Outcome::no_change);
 }
 
 // Before the fix, the text said that a rate had fallen by up to 1,200 %.
@@ -244,10 +292,13 @@ TEST_F(RecordingDiffReport, AQuantileThatItsBucketsHideIsNoPassUnlessTheMeanTell
   mean.name = "wait_us mean";
   mean.histogram = "wait_us";
   mean.before = mean.after = 2000;
+  mean.samples_before = mean.samples_after = 10;
   mean.verdict = analysis::MetricDiff::Verdict::none;
   made.metrics.push_back(mean);
   EXPECT_EQ(check_change(made, 0.1).outcome(), ChangeCheck::Outcome::no_change);
   made.metrics[0].unbounded = false;
+  made.metrics[0].samples_before = made.metrics[0].samples_after = 10;
+  made.metrics[0].shift = {.median = 0, .low = -511, .high = 511};
   made.metrics[0].verdict = analysis::MetricDiff::Verdict::none;
   made.metrics[0].one_bucket = true;
   made.metrics[0].resolution = 511;

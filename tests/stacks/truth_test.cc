@@ -50,6 +50,21 @@ TEST_F(TruthTest, ThreeFunctionsHaveTheirShares) {
   EXPECT_LT(part(hottest_.unknown_frames, hottest_.frames), 0.01);
 }
 
+// Before the fix, what kymo itself did in the process before the program began was in the profile.
+TEST_F(TruthTest, NothingOfTheProfilerIsInTheProfileOfACommand) {
+  const std::string own = std::filesystem::read_symlink("/proc/self/exe").filename();
+  for (int run = 0; run < 20; ++run) {
+    Options options;
+    options.sampling.rate = 9999;
+    const Result<CommandProfile> done = profile_command({"/bin/true"}, options);
+    if (!done && done.error().code == Code::permission_denied) GTEST_SKIP() << done.error().message;
+    ASSERT_TRUE(done) << done.error().message;
+    for (const auto& [trace, weight] : done->profile.traces) {
+      EXPECT_NE(trace.process, own.substr(0, 15));
+    }
+  }
+}
+
 TEST_F(TruthTest, ARecursiveFunctionCountsOnce) {
   PROFILE(functions("recursion"));
   expect_own_shares();

@@ -276,8 +276,8 @@ void add_recording_options(CLI::App& diff, const std::shared_ptr<DiffArguments>&
           [arguments](const std::string& text) {
             arguments->allowed_change = parse_share("--fail-on-change", text);
           },
-          "Exit with 1 if a metric changed by more than this and by more than noise, with 3 if "
-          "there are too few recordings to tell, with 2 if they could not be compared; of stack "
+          "Exit with 0 only if the whole interval of each change is within this, with 1 if one is "
+          "beyond it, with 3 if it is not decided, with 2 if they could not be compared; of stack "
           "profiles: if the share of a function changed by more than this part of the whole "
           "profile")
       ->option_text("PERCENT");

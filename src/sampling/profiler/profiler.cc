@@ -221,6 +221,22 @@ struct Profiler::State {
     return s;
   }
 
+  // A callback that `what` would wait for must not wait for it.
+  [[nodiscard]] Result<void> refuse_inside(const std::string& what) const {
+    const char* who = ForeignCall::of(options.sink.get());
+    if (options.sink == nullptr || who == nullptr) {
+      who = ForeignCall::of(RegistryAccess::turn(registry));
+    }
+    if (who == nullptr) {
+      return {};
+    }
+    return Error{Code::failed_precondition,
+                 what + ": " + who +
+                     " calls it, and it would wait for that call to return; let another thread "
+                     "call it",
+                 0};
+  }
+
   Result<void> start();
   Result<void> begin(std::shared_ptr<const Sampler> sampler);
   Result<void> stop();
@@ -254,6 +270,9 @@ Result<void> Profiler::State::start() {
                  "this profiler was started by the parent process, before fork(); make a new one "
                  "to record here",
                  0};
+  }
+  if (Result<void> outside = refuse_inside("start the recorder"); !outside) {
+    return outside;
   }
   const std::lock_guard lock(mutex);
   if (ever_started) {
@@ -321,8 +340,11 @@ Result<void> Profiler::State::begin(std::shared_ptr<const Sampler> sampler) {
   const std::shared_ptr<void> unless_opened(nullptr, [&memory, &opened](void*) {
     if (!opened) (*memory)->remove_file();
   });
-  if (Result<void> outcome = options.sink->open(info); !outcome) {
-    return outcome;
+  {
+    const ForeignCall mark(options.sink.get(), "the sink");
+    if (Result<void> outcome = options.sink->open(info); !outcome) {
+      return outcome;
+    }
   }
   opened = true;
   if (const auto* recorder = dynamic_cast<const FlightRecorder*>(options.sink.get())) {
@@ -441,6 +463,9 @@ Result<void> Profiler::State::stop() {
                                     0})
                : Result<void>();
   }
+  if (Result<void> outside = refuse_inside("stop the recorder"); !outside) {
+    return outside;
+  }
   const std::lock_guard lock(mutex);
   if (!run) {
     return {};
@@ -467,8 +492,8 @@ Result<void> Profiler::State::stop() {
   const std::optional<Error> thrown = run->writer.error();
   run.reset();
   const ProfilerStats final = stats();
-  Result<void> closed =
-      call_foreign("the sink", [this, &final] { return options.sink->close(final); });
+  Result<void> closed = call_foreign("the sink", options.sink.get(),
+                                     [this, &final] { return options.sink->close(final); });
   closed = end_ring(ring->memory(), std::move(closed), *options.sink);
   if (closed && thrown) {
     closed = *thrown;
