@@ -59,11 +59,11 @@ constexpr std::array<RuntimeRow, 5> kTable{{
     {"process", make_process, kCanRehearse},
     {"runc", make_runc, kCanRehearse, oci_of_runc, kHasBundles, kUserNamespaces},
     {"podman", make_podman, !kCanRehearse, oci_of_podman, !kHasBundles, !kUserNamespaces,
-     "the arguments of podman run -d"},
+     kPodmanRenews, "the arguments of podman run -d"},
     {"containerd", make_containerd, !kCanRehearse, oci_of_containerd, !kHasBundles, kUserNamespaces,
-     "the image, then the command and its arguments"},
+     kContainerdRenews, "the image, then the command and its arguments"},
     {"docker", make_docker, !kCanRehearse, oci_of_docker, !kHasBundles, !kUserNamespaces,
-     "the arguments of docker run -d"},
+     "root hook namespace", "the arguments of docker run -d"},
 }};
 
 }  // namespace

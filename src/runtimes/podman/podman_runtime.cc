@@ -12,6 +12,7 @@
 #include "base/json_text.h"
 #include "base/mounts.h"
 #include "kymo/scope.h"
+#include "preflight/host_names.h"
 #include "probe/process.h"
 #include "runtime/aftermath.h"
 #include "runtime/command.h"
@@ -20,7 +21,6 @@
 #include "runtime/container_processes.h"
 #include "runtime/freezer.h"
 #include "runtime/killed_restore.h"
-#include "runtime/oci_spec.h"
 #include "runtime/option_checks.h"
 #include "runtime/process_checks.h"
 #include "runtime/scratch.h"
@@ -316,7 +316,7 @@ Result<void> PodmanRuntime::may_dump(const DumpSpec& spec) {
                      ": it was started with --rm, so podman would remove it and it could not "
                      "be restored: use --leave-running, or start it without --rm"};
   }
-  return store ? refuse_linked_sources(asked, store->folder_of(spec.container)) : Result<void>();
+  return {};
 }
 
 Result<DumpOutcome> PodmanRuntime::dump(const DumpSpec& spec, const Observer& observer) {
@@ -438,7 +438,9 @@ Result<std::string> PodmanRuntime::restorable(const RestoreSpec& spec) {
     return Error{Code::failed_precondition,
                  asked + ": it runs: podman stop it, or restore it later"};
   }
-  if (const auto good = refuse_linked_sources(asked, store->folder_of(*id)); !good) {
+  std::vector<preflight::HostName> names = preflight::host_names_in(store->folder_of(*id));
+  preflight::leave_out_renewed(names, kPodmanRenews, *id);
+  if (const auto good = preflight::check_host_names(asked, names, spec.names); !good) {
     return good.error();
   }
   return *id;

@@ -13,11 +13,14 @@
 #include "criu/log.h"
 #include "criu/rehearsal.h"
 #include "criu/scratch_folder.h"
-#include "runtime/oci_spec.h"
+#include "preflight/oci_spec.h"
 #include "runtime/readable_images.h"
 
 namespace kymo::runtime {
 namespace {
+
+using preflight::mounts_of;
+using preflight::OciMount;
 
 namespace fs = std::filesystem;
 using nlohmann::json;
