@@ -271,6 +271,83 @@ TEST_F(ContainerWithNamespacesOfAnotherTest, RunsOnIfTheOtherHasEnded) {
   EXPECT_TRUE(counts_on(podman_.root_of(kNamed))) << kymod_.log();
 }
 
+// Serves on an address that the container has given itself, or on all of them.
+std::vector<std::string> serving_on(const std::string& address) {
+  return {"/bin/sh", "-c",
+          "/bin/busybox ip addr add 10.9.9.9/32 dev lo; /bin/busybox httpd -p " + address +
+              ":8080 || exit 1; " + counting_loop()};
+}
+
+Outcome run_server(const Kymod& kymod, PodmanContainers& podman, const std::string& address) {
+  std::vector<std::string> words{"run",       "podman", "--name",    kNamed,     "--",
+                                 "--network", "bridge", "--cap-add", "NET_ADMIN"};
+  const std::vector<std::string> usual = podman.arguments(kNamed, serving_on(address));
+  words.insert(words.end(), usual.begin() + 2, usual.end());
+  return kymod.kymo(words);
+}
+
+// Before the fix, it was dumped and ended, and no restore could succeed: "Cannot assign requested address".
+TEST(ContainerWithAnAddressOfItsOwnTest, OfPodmanIsRefusedIfItListensThere) {
+  KYMO_NEEDS_CRIU();
+  KYMO_NEEDS_PODMAN();
+  for (const char* address : {"10.9.9.9", "0.0.0.0"}) {
+    PodmanContainers podman;
+    Kymod kymod({"--podman-flags=" + PodmanContainers::flags()});
+    kymod.start();
+    if (!shell("ls /usr/lib/cni/bridge /usr/lib/podman/netavark 2>/dev/null | grep -q .").second) {
+      GTEST_SKIP() << "podman has no bridges here";
+    }
+    const Outcome ran = run_server(kymod, podman, address);
+    ASSERT_EQ(ran.exit_code, 0) << ran.err;
+    ASSERT_TRUE(counts_on(podman.root_of(kNamed)));
+    const Outcome dumped = kymod.kymo({"dump", "podman", kNamed, "--dir", kymod.path("one")});
+    if (std::string(address) == "10.9.9.9") {
+      expect_refused(dumped, "10.9.9.9:8080", "inet-address");
+      EXPECT_TRUE(counts_on(podman.root_of(kNamed))) << kymod.log();
+      continue;
+    }
+    ASSERT_EQ(dumped.exit_code, 0) << dumped.err;
+    const Outcome restored = kymod.kymo({"restore", kymod.path("one")});
+    EXPECT_EQ(restored.exit_code, 0) << restored.err;
+    EXPECT_TRUE(counts_on(podman.root_of(kNamed)));
+  }
+}
+
+// A bridge of Docker, which would outlive its dockerd, for one container.
+class DockerNetwork {
+ public:
+  explicit DockerNetwork(const Docker& docker) : docker_(docker) {
+    static_cast<void>(docker_.docker("network create --internal kymo-named"));
+  }
+  ~DockerNetwork() {
+    static_cast<void>(docker_.docker("rm --force " + std::string(kNamed)));
+    static_cast<void>(docker_.docker("network rm kymo-named"));
+  }
+  DockerNetwork(const DockerNetwork&) = delete;
+  DockerNetwork& operator=(const DockerNetwork&) = delete;
+
+ private:
+  const Docker& docker_;
+};
+
+TEST(ContainerWithAnAddressOfItsOwnTest, OfDockerIsRefusedIfItListensThere) {
+  KYMO_NEEDS_DOCKER();
+  const Docker docker(fs::path(criu_path()).parent_path());
+  const DockerNetwork network(docker);
+  std::string words =
+      "run --detach --name " + std::string(kNamed) + " --network kymo-named --cap-add NET_ADMIN";
+  const std::vector<std::string> usual = Docker::arguments(serving_on("10.9.9.9"));
+  for (std::size_t i = 2; i < usual.size(); ++i) words += " '" + usual[i] + "'";
+  const std::string said = docker.docker(words);
+  ASSERT_EQ(docker.status(kNamed), "running") << said;
+  ASSERT_TRUE(counts_on(docker.root_of(kNamed)));
+  Kymod kymod;
+  kymod.start();
+  expect_refused(kymod.kymo({"dump", "docker", kNamed, "--dir", kymod.path("one")}),
+                 "10.9.9.9:8080", "inet-address");
+  EXPECT_TRUE(counts_on(docker.root_of(kNamed))) << kymod.log();
+}
+
 // A namespace that is named by a file is the one that is there.
 TEST(ContainerNamesOfContainerdTest, ANamespaceMayBeMadeAgainAtItsPath) {
   KYMO_NEEDS_CONTAINERD();
