@@ -348,19 +348,36 @@ TEST(ContainerWithAnAddressOfItsOwnTest, OfDockerIsRefusedIfItListensThere) {
   EXPECT_TRUE(counts_on(docker.root_of(kNamed))) << kymod.log();
 }
 
+// An ipc namespace that has a name in the file system.
+class NamedNamespace {
+ public:
+  NamedNamespace() { EXPECT_TRUE(make()); }
+  ~NamedNamespace() { remove(); }
+  NamedNamespace(const NamedNamespace&) = delete;
+  NamedNamespace& operator=(const NamedNamespace&) = delete;
+
+  [[nodiscard]] std::string path() const { return folder_.path() + "/ipc"; }
+  [[nodiscard]] bool make() const {
+    return shell("unshare --ipc='" + folder_.file("ipc", "") + "' true").second;
+  }
+  void remove() const {
+    static_cast<void>(shell("umount '" + path() + "'"));
+    fs::remove(path());
+  }
+
+ private:
+  TemporaryDirectory folder_;
+};
+
 // A namespace that is named by a file is the one that is there.
 TEST(ContainerNamesOfContainerdTest, ANamespaceMayBeMadeAgainAtItsPath) {
   KYMO_NEEDS_CONTAINERD();
   const Containerd containerd(fs::path(criu_path()).parent_path());
   const TemporaryDirectory counts;
-  const TemporaryDirectory folder;
-  const std::string space = folder.file("ipc", "");
-  const auto make = [&] { return shell("unshare --ipc='" + space + "' true").second; };
-  const auto remove = [&] { return shell("umount '" + space + "'").second; };
-  ASSERT_TRUE(make());
+  const NamedNamespace space;
   const std::string said = containerd.ctr(
-      "run --detach --null-io --with-ns ipc:" + space + " --mount type=bind,src=" + counts.path() +
-      ",dst=/counts,options=rbind:rw " + Containerd::image() + " " + kNamed +
+      "run --detach --null-io --with-ns ipc:" + space.path() + " --mount type=bind,src=" +
+      counts.path() + ",dst=/counts,options=rbind:rw " + Containerd::image() + " " + kNamed +
       " /bin/sh -c 'i=0; while :; do i=$((i+1)); echo $i >/counts/count; sleep 0.05; done'");
   ASSERT_EQ(containerd.status(kNamed), "RUNNING") << said;
   Kymod kymod;
@@ -368,16 +385,13 @@ TEST(ContainerNamesOfContainerdTest, ANamespaceMayBeMadeAgainAtItsPath) {
   const std::string dir = kymod.path("one");
   const Outcome dumped = kymod.kymo({"dump", "containerd", kNamed, "--dir", dir});
   ASSERT_EQ(dumped.exit_code, 0) << dumped.err;
-  ASSERT_TRUE(remove());
-  fs::remove(space);
+  space.remove();
   expect_check_finds(kymod, {dir}, "namespace-gone");
-  expect_refused(kymod.kymo({"restore", dir}), space, "namespace-gone");
-  static_cast<void>(folder.file("ipc", ""));
-  ASSERT_TRUE(make());
+  expect_refused(kymod.kymo({"restore", dir}), space.path(), "namespace-gone");
+  ASSERT_TRUE(space.make());
   const Outcome restored = kymod.kymo({"restore", dir});
   EXPECT_EQ(restored.exit_code, 0) << restored.err;
   EXPECT_TRUE(counts_on(counts.path()));
-  EXPECT_TRUE(remove());
 }
 
 TEST(ContainerNamesOfDockerTest, TheSourceOfAMountIsNeeded) {
