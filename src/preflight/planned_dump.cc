@@ -1,13 +1,13 @@
 #include "preflight/planned_dump.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <vector>
 
 #include "base/file.h"
 #include "base/json_object.h"
 #include "preflight/criu_config.h"
+#include "preflight/oci_spec.h"
 
 namespace kymo::preflight {
 namespace {
@@ -30,17 +30,15 @@ std::vector<std::string> files_of(const PlannedDump& planned, const nlohmann::js
 }
 
 // The runtime names the bind mounts of its container to CRIU.
-void add_bind_mounts(const nlohmann::json& specification, Options& options) {
-  for (const nlohmann::json& mount : member(specification, "mounts")) {
-    const nlohmann::json& words = member(mount, "options");
-    const bool binds = std::any_of(words.begin(), words.end(), [](const nlohmann::json& word) {
-      return word == "bind" || word == "rbind";
-    });
-    if (!binds && text_of(mount, "type") != "bind") continue;
-    std::string to = std::filesystem::path(text_of(mount, "destination")).lexically_normal();
-    if (to.size() > 1 && to.ends_with('/')) to.pop_back();
-    options.external.push_back("mnt[" + to + "]");
+void add_names(const PlannedDump& planned, Options& options) {
+  options.names = host_names_in(planned.bundle);
+  for (const HostName& name : options.names) {
+    if (name.kind == "mount") options.external.push_back("mnt[" + name.of + "]");
   }
+  // The container is in its namespaces, whatever names them later.
+  std::erase_if(options.names, [&](const HostName& name) {
+    return name.kind != "namespace" && planned.renewed.find(name.kind) != std::string_view::npos;
+  });
 }
 
 }  // namespace
@@ -52,7 +50,7 @@ Options options_of(const PlannedDump& planned) {
   options.leave_running = planned.leave_running;
   const nlohmann::json specification = specification_in(planned.bundle);
   for (const std::string& file : files_of(planned, specification)) add_configured(file, options);
-  add_bind_mounts(specification, options);
+  add_names(planned, options);
   const v1::CheckpointOptions& asked = planned.asked;
   options.tcp_established |= asked.tcp_established() || asked.tcp_close();
   options.skip_in_flight |= asked.skip_in_flight();

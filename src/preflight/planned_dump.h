@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "api/kymo/v1/checkpoint_options.pb.h"
 #include "preflight/preflight.h"
@@ -15,6 +16,7 @@ struct PlannedDump {
   bool container = false;
   bool loses_user_namespace = false;  // see Options
   std::string bundle{};               // of the container. Empty: not known
+  std::string_view renewed{};         // see leave_out_renewed()
   bool leave_running = false;
 };
 

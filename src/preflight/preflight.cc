@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "preflight/checks.h"
+#include "preflight/host_names.h"
 #include "probe/memory_to_dump.h"
 
 namespace kymo::preflight {
@@ -72,6 +73,7 @@ Result<Report> look_at(pid_t pid, const Options& options, const Limits& limits,
   run(file_checks());
   run(object_checks());
   run(mount_checks());
+  run(name_checks());
   run(limit_checks());
   look_at_sockets(*tree, options, found);
   run(lost_state_checks());

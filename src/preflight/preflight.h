@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "kymo/result.h"
+#include "preflight/oci_spec.h"
 
 // What would make the dump of a process tree fail, found out without stopping it.
 namespace kymo::preflight {
@@ -32,6 +33,8 @@ struct Options {
   bool loses_user_namespace = false;
   // The processes run on after the dump, and may change their files.
   bool leave_running = false;
+  // What the config.json of a container names of this machine, and its restore needs.
+  std::vector<HostName> names{};
 };
 
 // How much look_at() may read before it gives up. 0: as much as there is.

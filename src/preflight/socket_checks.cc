@@ -11,6 +11,7 @@
 
 #include "base/file.h"
 #include "preflight/checks.h"
+#include "preflight/given_addresses.h"
 #include "preflight/socket_tables.h"
 #include "probe/process.h"
 
@@ -121,12 +122,13 @@ std::map<std::uint64_t, InetSocket> tcp_sockets(Tree& tree) {
   return forbidden ? read_tables(tree, kTcp, kTables) : sockets;
 }
 
-void look_at_tcp(Tree& tree, const Options& options, Findings& found) {
+void look_at_tcp(Tree& tree, const Options& options, const GivenAddresses& given, Findings& found) {
   const auto sockets = tcp_sockets(tree);
   for_each_socket(tree, kTcp, [&](const Socket& socket) {
     const auto at = sockets.find(socket.file.inode);
     if (at == sockets.end()) return;  // neither bound nor connected
     const InetSocket& seen = at->second;
+    given.look_at(place_of(socket, ""), seen.ends, found);
     if (seen.state == kListening) {
       if (seen.receiving == 0 || options.skip_in_flight) return;
       found.add(Grade::warns, "tcp-in-flight",
@@ -140,12 +142,14 @@ void look_at_tcp(Tree& tree, const Options& options, Findings& found) {
   });
 }
 
-void look_at_udp(Tree& tree, Findings& found) {
+void look_at_udp(Tree& tree, const GivenAddresses& given, Findings& found) {
   constexpr std::array<std::string_view, 4> kTables{"udp", "udp6", "udplite", "udplite6"};
   const auto sockets = read_tables(tree, kUdp, kTables);
   for_each_socket(tree, kUdp, [&](const Socket& socket) {
     const auto at = sockets.find(socket.file.inode);
-    if (at == sockets.end() || at->second.sending == 0) return;
+    if (at == sockets.end()) return;
+    given.look_at(place_of(socket, ""), at->second.ends, found);
+    if (at->second.sending == 0) return;
     found.add(Grade::warns, "udp-corked", place_of(socket, at->second.ends),
               "a UDP socket holds a packet that is not sent");
   });
@@ -257,8 +261,9 @@ void look_at_unix(Tree& tree, const Options& options, Findings& found) {
 
 void look_at_sockets(Tree& tree, const Options& options, Findings& found) {
   look_at_protocols(tree, found);
-  look_at_tcp(tree, options, found);
-  look_at_udp(tree, found);
+  const GivenAddresses given(tree, options);
+  look_at_tcp(tree, options, given, found);
+  look_at_udp(tree, given, found);
   look_at_netlink(tree, found);
   look_at_unix(tree, options, found);
 }

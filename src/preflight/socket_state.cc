@@ -99,14 +99,14 @@ constexpr std::array kOptions{
     Option{IPPROTO_IPV6, IPV6_TRANSPARENT, "IPV6_TRANSPARENT"}};
 
 // The bytes of an option. Empty: this socket has no such option.
-std::string value_of(int socket, const Option& option) {
+std::string option_of(int socket, const Option& option) {
   std::array<char, 16> bytes{};  // TCP_CA_NAME_MAX
   socklen_t size = bytes.size();
   if (::getsockopt(socket, option.level, option.number, bytes.data(), &size) != 0) return {};
   return {bytes.data(), size};
 }
 
-int number_of(int socket, int option) {
+int integer_of(int socket, int option) {
   int number = -1;
   socklen_t size = sizeof number;
   if (::getsockopt(socket, SOL_SOCKET, option, &number, &size) != 0) return -1;
@@ -144,7 +144,7 @@ const SocketState::Values& SocketState::values_of_new(const Type& type) {
   const FileDescriptor socket(::socket(type.domain, type.kind | SOCK_CLOEXEC, type.protocol));
   if (!socket.valid()) return values;
   std::transform(kOptions.begin(), kOptions.end(), values.begin(),
-                 [&](const Option& option) { return value_of(socket.get(), option); });
+                 [&](const Option& option) { return option_of(socket.get(), option); });
   return values;
 }
 
@@ -196,8 +196,8 @@ bool SocketState::is_in_group(int socket, int domain) {
 
 std::vector<std::string_view> SocketState::lost_of(int socket) {
   std::vector<std::string_view> names;
-  const Type type{number_of(socket, SO_DOMAIN), number_of(socket, SO_TYPE),
-                  number_of(socket, SO_PROTOCOL)};
+  const Type type{integer_of(socket, SO_DOMAIN), integer_of(socket, SO_TYPE),
+                  integer_of(socket, SO_PROTOCOL)};
   const bool of_internet = type.domain == AF_INET || type.domain == AF_INET6;
   if ((!of_internet && type.domain != AF_UNIX) || type.kind == SOCK_RAW) return names;
   const Values& values = values_of_new(type);
@@ -205,7 +205,7 @@ std::vector<std::string_view> SocketState::lost_of(int socket) {
   for (std::size_t i = 0; i < kOptions.size(); ++i) {
     const Option& option = kOptions.at(i);
     if (values.at(i).empty() || (connected && !option.steady)) continue;
-    const std::string now = value_of(socket, option);
+    const std::string now = option_of(socket, option);
     if (!now.empty() && now != values.at(i)) names.push_back(option.name);
   }
   if (of_internet && type.kind == SOCK_DGRAM && is_in_group(socket, type.domain)) {

@@ -9,6 +9,7 @@
 
 #include "base/json_object.h"
 #include "criu/whole_tar.h"
+#include "preflight/host_names.h"
 #include "report/checkpoint_record.h"
 #include "runtime/process_checks.h"
 
@@ -117,8 +118,13 @@ Result<runtime::PlannedRestore> planned_restore(const std::string& path) {
   planned.criu_version = kymo::text_of(kymo::member(*record, "criu"), "version");
   const nlohmann::json& container = kymo::member(*record, "container");
   planned.container = container.is_object();
-  if (kymo::text_of(container, "runtime") == "runc")
+  planned.names = preflight::host_names_from(kymo::member(container, "names"));
+  if (kymo::text_of(container, "runtime") == "runc") {
     planned.bundle = kymo::text_of(container, "bundle");
+  } else {
+    preflight::leave_out_renewed(planned.names, kymo::text_of(container, "renews"),
+                                 kymo::text_of(container, "id"));
+  }
   std::erase_if(planned.needs.files, [&](const criu::NeededFile& file) {
     return !output_file_at(*record, file.path).empty();
   });

@@ -13,13 +13,16 @@
 #include "criu/log.h"
 #include "criu/rehearsal.h"
 #include "criu/scratch_folder.h"
+#include "preflight/oci_spec.h"
 #include "runtime/command.h"
-#include "runtime/oci_spec.h"
 #include "runtime/readable_images.h"
 #include "runtime/runc_words.h"
 
 namespace kymo::runtime {
 namespace {
+
+using preflight::mounts_of;
+using preflight::OciMount;
 
 namespace fs = std::filesystem;
 using nlohmann::json;

@@ -20,7 +20,7 @@
 #include "base/json_object.h"
 #include "criu/pstree.h"
 #include "criu/whole_tar.h"
-#include "preflight/checks.h"
+#include "preflight/host_names.h"
 #include "preflight/text.h"
 #include "probe/id_uses.h"
 #include "runtime/build_id.h"
@@ -312,20 +312,6 @@ void look_at_run(Findings& found) {
             "/run is full, where CRIU and kymod keep small files", "Remove files from /run.");
 }
 
-// A source of a bind mount. A restore refuses one that is a link (check_restorable() of runc).
-void look_at_source(const std::string& source, const std::string& destination, Findings& found) {
-  struct stat seen {};
-  const Place place = object_place(source + ", mounted at " + destination);
-  if (::stat(source.c_str(), &seen) != 0) {
-    if (errno == ENOENT) found.add(Grade::refuses, "mnt-restore", place);
-    return;
-  }
-  if (::lstat(source.c_str(), &seen) != 0 || !S_ISLNK(seen.st_mode)) return;
-  found.add(Grade::refuses, "mnt-restore", place,
-            "the source of a mount is a symbolic link, which CRIU does not follow in a restore",
-            "Put the folder or file back, or name what the link leads to in config.json.");
-}
-
 // CRIU would mount them with folders of this machine: a container could read them, and write to them.
 void look_at_misled_mounts(const std::vector<std::string>& mounts, Findings& found) {
   for (const std::string& mount : mounts) {
@@ -333,9 +319,12 @@ void look_at_misled_mounts(const std::vector<std::string>& mounts, Findings& fou
   }
 }
 
-// The folders and files of the machine that a container of runc has mounted.
-void look_at_mounts(const PlannedRestore& planned, Findings& found) {
-  if (planned.bundle.empty()) return;
+// What the config.json of a container names of the machine.
+void look_at_names(const PlannedRestore& planned, Findings& found) {
+  if (planned.bundle.empty()) {
+    preflight::look_at_host_names(planned.names, planned.names, found);
+    return;
+  }
   const std::string path = planned.bundle + "/config.json";
   const Result<std::string> text = read_file(path);
   if (!text) {
@@ -344,17 +333,8 @@ void look_at_mounts(const PlannedRestore& planned, Findings& found) {
               "Put the bundle back, or name another one with --bundle.");
     return;
   }
-  const json config = parse_object(*text);
-  for (const json& mount : kymo::member(config, "mounts")) {
-    const std::string source = kymo::text_of(mount, "source");
-    const std::vector<std::string> options = texts_in(mount, "options");
-    const bool binds = std::any_of(options.begin(), options.end(), [](const std::string& option) {
-      return option == "bind" || option == "rbind";
-    });
-    if ((!binds && kymo::text_of(mount, "type") != "bind") || source.empty()) continue;
-    look_at_source((std::filesystem::path(planned.bundle) / source).lexically_normal(),
-                   kymo::text_of(mount, "destination"), found);
-  }
+  preflight::look_at_host_names(preflight::host_names_of(planned.bundle, *text), planned.names,
+                                found);
 }
 
 Result<void> first_of(Findings& found) {
@@ -434,7 +414,8 @@ json to_json(const PlannedRestore& planned) {
           {"machine", to_json(planned.machine)},
           {"criu_version", planned.criu_version},
           {"container", planned.container},
-          {"bundle", planned.bundle}};
+          {"bundle", planned.bundle},
+          {"names", preflight::to_json(planned.names)}};
 }
 
 json to_json(const criu::NeededLock& lock) {
@@ -523,6 +504,7 @@ PlannedRestore planned_restore_of(const json& object) {
   planned.criu_version = kymo::text_of(object, "criu_version");
   planned.container = flag_in(object, "container");
   planned.bundle = kymo::text_of(object, "bundle");
+  planned.names = preflight::host_names_from(kymo::member(object, "names"));
   return planned;
 }
 
@@ -541,7 +523,7 @@ preflight::Report look_before_restore(const PlannedRestore& planned,
   look_at_huge_pages(planned, found);
   look_at_addresses(planned, found, report.not_seen);
   look_at_misled_mounts(planned.needs.misled_mounts, found);
-  look_at_mounts(planned, found);
+  look_at_names(planned, found);
   look_at_run(found);
   report.findings = found.take();
   return report;

@@ -45,6 +45,8 @@ struct PlannedRestore {
   std::string criu_version;         // that made the images; empty: not known
   bool container = false;           // its runtime gives it pids, mounts and a network
   std::string bundle;               // of a container of runc; empty: none
+  // What config.json named at the dump, without what the runtime makes anew. The bundle says it for now.
+  std::vector<preflight::HostName> names;
 };
 
 nlohmann::json to_json(const PlannedRestore& planned);

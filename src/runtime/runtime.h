@@ -19,6 +19,7 @@
 #include "criu/stats.h"
 #include "criu/streamed_file.h"
 #include "kymo/result.h"
+#include "preflight/oci_spec.h"
 #include "runtime/criu_choice.h"
 
 namespace kymo::criu {
@@ -202,6 +203,8 @@ struct RestoreSpec {
   // cannot be cancelled.
   const Cancellation* cancel = nullptr;
   std::string container_name{};  // for messages; empty: they have the id
+  // Of a container: what config.json named of this machine at the dump. Empty: not known.
+  std::vector<preflight::HostName> names{};
 };
 
 // A restore that is taken back before anything runs.

@@ -57,11 +57,11 @@ std::unique_ptr<Runtime> make_docker(const RuntimeSettings& all) {
 constexpr std::array<RuntimeRow, 5> kTable{{
     {"process", make_process},
     {"runc", make_runc, oci_of_runc, kHasBundles, kUserNamespaces},
-    {"podman", make_podman, oci_of_podman, !kHasBundles, !kUserNamespaces,
+    {"podman", make_podman, oci_of_podman, !kHasBundles, !kUserNamespaces, kPodmanRenews,
      "the arguments of podman run -d"},
     {"containerd", make_containerd, oci_of_containerd, !kHasBundles, kUserNamespaces,
-     "the image, then the command and its arguments"},
-    {"docker", make_docker, oci_of_docker, !kHasBundles, !kUserNamespaces,
+     kContainerdRenews, "the image, then the command and its arguments"},
+    {"docker", make_docker, oci_of_docker, !kHasBundles, !kUserNamespaces, "root hook namespace",
      "the arguments of docker run -d"},
 }};
 

@@ -76,9 +76,8 @@ void refuse_link_and_dump_without(const Kymod& kymod, const std::string& runtime
   const std::string dir = kymod.path("one");
   const Outcome refused = kymod.kymo({"dump", runtime, "kymo-linked", "--dir", dir});
   EXPECT_EQ(refused.exit_code, 1) << refused.out;
-  EXPECT_NE(
-      refused.err.find("the source of its mount /data, " + volume.path() + ", is a symbolic link"),
-      std::string::npos)
+  EXPECT_NE(refused.err.find("is a symbolic link"), std::string::npos) << refused.err;
+  EXPECT_NE(refused.err.find(volume.path() + ", mounted at /data"), std::string::npos)
       << refused.err;
   EXPECT_TRUE(counts_on(root)) << kymod.log();
 

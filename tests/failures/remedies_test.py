@@ -16,7 +16,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 CATALOGUE = json.loads((ROOT / "src/failures/catalogue.json").read_text())
 OPTION = re.compile(r"--[a-z][a-z-]+")
 # Options of other programs, with the words of the remedy that name the program.
-FOREIGN = {"--make-rprivate": "mount --make-rprivate", "--rbind": "mount --rbind", "--mount-proc": "unshare .*--mount-proc",
+FOREIGN = {"--make-rprivate": "mount --make-rprivate", "--rbind": "mount --rbind", "--bind": "mount --bind", "--mount-proc": "unshare .*--mount-proc",
            "--init": "podman run --init", "--security-opt": "its container with --security-opt", "--all": "criu check --all",
            "--work-dir": "criu lazy-pages", "--memory": "docker update --memory", "--memory-swap": "docker update .*--memory-swap",
            "--pids-limit": "docker update --pids-limit", "--userns": "docker run --userns=host", "--uidmap": "podman run without .*--uidmap",

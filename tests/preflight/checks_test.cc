@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "preflight/criu_config.h"
+#include "preflight/given_addresses.h"
 #include "preflight/text.h"
 #include "support/temporary_directory.h"
 
@@ -111,6 +112,39 @@ TEST(PreflightChecks, AMountWhoseSourceWasReplacedIsRefusedInAContainer) {
   expect_one(findings, Grade::refuses, "mnt-removed");
   EXPECT_NE(line_of(findings[0]).find("/srv/a b mounted at /etc/f"), std::string::npos)
       << line_of(findings[0]);
+}
+
+// An address that is not in the runtime's list is not there after a restore.
+TEST(PreflightChecks, AnAddressThatTheRuntimeDoesNotGiveIsFound) {
+  const test::TemporaryDirectory folder;
+  const std::string id(64, 'a');
+  folder.folder(id);
+  folder.folder("12");
+  folder.folder("12/net");
+  folder.file("12/net/fib_trie", "  |-- 10.88.0.5\n     /32 host LOCAL\n");
+  Tree tree = tree_of_one();
+  tree.proc = folder.path();
+  set(tree.members[0].namespaces, Kind::net, "net:[2]");
+  Options options;
+  options.container = true;
+  options.names = {{"mount", folder.file(id + "/hosts", "127.0.0.1\tlocalhost\n10.88.0.5\tweb\n"),
+                    "/etc/hosts"}};
+  const auto found = [&](const std::string& ends) {
+    Findings findings;
+    GivenAddresses(tree, options).look_at({}, ends, findings);
+    return findings.take();
+  };
+  for (const char* given : {"0.0.0.0:80", "[::]:80", "127.0.0.2:80", "[::1]:80", "10.88.0.5:80",
+                            "[::ffff:10.88.0.5]:80", "10.88.0.5:80 to 10.9.9.9:81", ""}) {
+    EXPECT_TRUE(found(given).empty()) << given;
+  }
+  for (const char* own : {"10.9.9.9:80", "[fd00::1]:80", "[::ffff:10.9.9.9]:80 to [::1]:81"}) {
+    expect_one(found(own), Grade::refuses, "inet-address");
+  }
+  folder.file(id + "/hosts", "127.0.0.1\tlocalhost\n");
+  expect_one(found("10.9.9.9:80"), Grade::warns, "inet-address");
+  options.names.push_back({"namespace", "/proc/7/ns/net", "network", "boot/7/1"});
+  EXPECT_TRUE(found("10.9.9.9:80").empty()) << "that of another container stays";
 }
 
 // podman's are refused; Docker's were dumped and ended, and could not be restored.

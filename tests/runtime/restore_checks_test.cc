@@ -211,6 +211,34 @@ TEST(RestoreChecks, ALinkInPlaceOfAMountsSourceIsRefused) {
   EXPECT_EQ(found("volume"), "");
   EXPECT_EQ(found(folder.path() + "/link/"), "") << "CRIU follows such a link";
   EXPECT_NE(found("missing"), "");
+  EXPECT_NE(found("link").find("mount --bind " +
+                               std::filesystem::canonical(folder.path()).string() + "/volume on"),
+            std::string::npos)
+      << found("link");
+}
+
+// A namespace is that of the dump if the same process has the pid. Its inode does not say it.
+TEST(RestoreChecks, ANamespaceIsThatOfTheProcessThatHadThePidAtTheDump) {
+  const test::TemporaryDirectory folder;
+  const std::string path = "/proc/" + std::to_string(getpid()) + "/ns/ipc";
+  const std::string link = folder.path() + "/link";
+  std::filesystem::create_symlink(path, link);
+  for (const std::string& named : {path, link}) {
+    folder.file("config.json",
+                R"({"linux": {"namespaces": [{"type": "ipc", "path": ")" + named + R"("}]}})");
+    PlannedRestore planned;
+    planned.container = true;
+    planned.bundle = folder.path();
+    const auto found = [&] { return finding_in(look(planned), "namespace-gone"); };
+    EXPECT_NE(found(), "") << "nobody knows whose it was";
+    planned.names = preflight::host_names_in(folder.path());
+    ASSERT_EQ(planned.names.size(), 1U);
+    EXPECT_EQ(found(), "");
+    planned.names[0].holder += "1";
+    EXPECT_NE(found().find(named + ", the ipc namespace"), std::string::npos) << found();
+    planned.names[0].path += "/other";
+    EXPECT_EQ(found(), "") << "somebody has named another one since";
+  }
 }
 
 TEST(RestoreChecks, FaultsOfTheImagesAreRefusedByWhatTheyAre) {
@@ -240,6 +268,7 @@ TEST(RestoreChecks, APlanIsTheSameBehindJson) {
   planned.criu_version = "4.2";
   planned.container = true;
   planned.bundle = "/bundle";
+  planned.names = {{"namespace", "/proc/7/ns/net", "network", "boot/7/1"}};
   const nlohmann::json read = nlohmann::json::parse(to_json(planned).dump());
   EXPECT_EQ(to_json(planned_restore_of(read)), to_json(planned));
 }

@@ -66,31 +66,6 @@ TEST(BundleTest, APathOfAContainerIsInItsRootOrInABindMount) {
   EXPECT_FALSE(places_in_bundle(folder.path())("/a").has_value());
 }
 
-// Before the fix, such a container was dumped and ended, and its restore failed for a reason that was not known.
-TEST(BundleTest, ALinkInPlaceOfAMountsSourceIsRefused) {
-  const test::TemporaryDirectory folder;
-  folder.folder("volume");
-  fs::create_symlink(folder.path() + "/volume", folder.path() + "/link");
-  const auto check = [&](const std::string& source) {
-    folder.file("config.json", R"({"root": {"path": "rootfs"}, "mounts": [
-      {"destination": "/data", "type": "bind", "source": ")" +
-                                   source + R"("}, {"destination": "/tmp", "type": "tmpfs"}]})");
-    const Result<void> checked = check_restorable("dump x", folder.path());
-    return checked ? std::string() : checked.error().message;
-  };
-  EXPECT_EQ(
-      check(folder.path() + "/link"),
-      "dump x: the source of its mount /data, " + folder.path() +
-          "/link, is a symbolic link, which CRIU does not follow in a restore: put a folder there "
-          "and mount --bind " +
-          fs::canonical(folder.path()).string() +
-          "/volume on it, or start the container with what the link leads to");
-  EXPECT_NE(check("link"), "");
-  EXPECT_EQ(check(folder.path() + "/volume"), "");
-  EXPECT_EQ(check(folder.path() + "/link/"), "") << "CRIU follows such a link";
-  EXPECT_EQ(check(folder.path() + "/missing"), "") << "runc names it";
-}
-
 // Before the fix, a container that could not be removed was forgotten when kymod was killed.
 TEST(RuncMemoryTest, ANewRuntimeRemovesWhatTheLastOneCouldNot) {
   const test::TemporaryDirectory folder;

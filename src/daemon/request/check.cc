@@ -74,6 +74,7 @@ preflight::Options options_for(const Target& target, const v1::CheckpointOptions
        .container = !target.id.empty(),
        .loses_user_namespace = !runtime::row_of(target.kind).restores_user_namespaces,
        .bundle = target.bundle,
+       .renewed = runtime::row_of(target.kind).renews,
        .leave_running = leave_running});
 }
 

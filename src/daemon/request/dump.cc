@@ -98,6 +98,7 @@ Result<void> find_process(DumpContext& c) {
     return Error{crius.error().code, "dump " + c.target.text() + ": " + crius.error().message};
   }
   c.criu = crius->for_dump(c.target.read_only_root);
+  c.names = preflight::host_names_in(c.target.bundle);
   c.own_mounts_on_root =
       c.target.id.empty() && runtime::has_own_mounts_on_root(c.target.process.pid);
   c.progress.set_target(c.target.process.pid, c.job ? c.job->name : "");

@@ -31,6 +31,7 @@ struct DumpContext : Request {
   Target target;
   // The process has a mount namespace of its own, whose root is that of kymod: its restore needs the option root.
   bool own_mounts_on_root = false;
+  std::vector<preflight::HostName> names;  // of the config.json of a container
   std::string owner;  // of the history of the target; empty: the target is not known yet
   std::shared_ptr<const DirectoryClaim> directory_claim;
   std::optional<CheckpointDir> dir;        // set once this request has made it

@@ -16,6 +16,7 @@
 #include "daemon/request/stream_choice.h"
 #include "daemon/state/jobs.h"
 #include "failures/explain.h"
+#include "preflight/host_names.h"
 #include "report/checkpoint_record.h"
 #include "runtime/aftermath.h"
 #include "runtime/memory_images.h"
@@ -163,7 +164,11 @@ json entry_of(const DumpContext& c, std::string_view state) {
              {"criu", {{"version", c.criu.version.text()}, {"path", c.criu.path}}},
              {"machine", machine_json()}};
   if (c.own_mounts_on_root) entry["options"]["root"] = "/";
-  if (!c.target.id.empty()) entry["container"] = container_json(c.target);
+  if (!c.target.id.empty()) {
+    entry["container"] = container_json(c.target);
+    entry["container"]["names"] = preflight::to_json(c.names);
+    entry["container"]["renews"] = runtime::row_of(c.target.kind).renews;
+  }
   if (c.job) entry["job"] = {{"id", c.job->id}, {"name", c.job->name}};
   return entry;
 }

@@ -27,6 +27,7 @@
 #include "daemon/state/directory_claim.h"
 #include "daemon/state/restore_note.h"
 #include "daemon/state/work_folder.h"
+#include "preflight/host_names.h"
 #include "probe/process.h"
 #include "report/checkpoint_record.h"
 #include "report/human.h"
@@ -239,6 +240,8 @@ runtime::RestoreSpec spec_of(const RestoreContext& c) {
   spec.container = c.container;
   spec.container_name = c.container_name;
   spec.bundle = c.bundle;
+  spec.names =
+      preflight::host_names_from(kymo::member(kymo::member(c.record, "container"), "names"));
   spec.tree = c.in_images.tree;
   spec.options = restore_options(to_options(c.asked.options()), c.record, c.runtime_kind);
   spec.options.inherited.insert(spec.options.inherited.end(), c.outputs_now.begin(),

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "kymo/scope.h"
+#include "preflight/host_names.h"
 #include "probe/process.h"
 #include "runtime/aftermath.h"
 #include "runtime/command.h"
@@ -23,7 +24,6 @@
 #include "runtime/criu_choice.h"
 #include "runtime/freezer.h"
 #include "runtime/killed_restore.h"
-#include "runtime/oci_spec.h"
 #include "runtime/option_checks.h"
 #include "runtime/process_checks.h"
 #include "runtime/proved_dump.h"
@@ -248,8 +248,7 @@ Result<void> ContainerdRuntime::may_dump(const DumpSpec& spec) {
                  tried + ": --pre-dump: containerd has no call that makes one"};
   }
   if (const Result<std::string> of = client_.spec_of(*name); of) {
-    if (Result<void> good = refuse_terminal(tried, *of); !good) return good;
-    if (Result<void> good = refuse_linked_sources(tried, "/", *of); !good) return good;
+    if (Result<void> good = preflight::refuse_terminal(tried, *of); !good) return good;
   }
   const Result<probe::Process> process = check_target(spec);
   return process ? Result<void>() : process.error();
@@ -363,8 +362,10 @@ Result<void> ContainerdRuntime::may_restore(const RestoreSpec& spec) {
   if (running(client_.task(*name))) {
     return Error{Code::already_exists, tried + ": it runs: stop it first (ctr tasks kill)"};
   }
-  Result<void> good = refuse_terminal(tried, *there);
-  return good ? refuse_linked_sources(tried, "/", *there) : good;
+  if (Result<void> good = preflight::refuse_terminal(tried, *there); !good) return good;
+  std::vector<preflight::HostName> names = preflight::host_names_of("/", *there);
+  preflight::leave_out_renewed(names, kContainerdRenews, name->id);
+  return preflight::check_host_names(tried, names, spec.names);
 }
 
 Result<RestoreOutcome> ContainerdRuntime::restore(const RestoreSpec& spec,

@@ -2,10 +2,14 @@
 
 #include <chrono>
 #include <memory>
+#include <string_view>
 
 #include "runtime/runtime.h"
 
 namespace kymo::runtime {
+
+// What it makes anew in a restore (preflight/host_names.h).
+inline constexpr std::string_view kContainerdRenews = "root";
 
 struct ContainerdRuntimeOptions {
   std::chrono::milliseconds timeout{0};  // of each dump and restore; 0: none

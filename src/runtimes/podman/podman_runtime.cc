@@ -13,6 +13,7 @@
 #include "base/json_text.h"
 #include "base/mounts.h"
 #include "kymo/scope.h"
+#include "preflight/host_names.h"
 #include "probe/process.h"
 #include "runtime/aftermath.h"
 #include "runtime/command.h"
@@ -21,7 +22,6 @@
 #include "runtime/container_processes.h"
 #include "runtime/freezer.h"
 #include "runtime/killed_restore.h"
-#include "runtime/oci_spec.h"
 #include "runtime/option_checks.h"
 #include "runtime/process_checks.h"
 #include "runtime/proved_dump.h"
@@ -30,6 +30,7 @@
 #include "runtimes/podman/podman_files.h"
 #include "runtimes/podman/podman_folders.h"
 #include "runtimes/podman/podman_monitor.h"
+#include "runtimes/podman/podman_namespaces.h"
 #include "runtimes/podman/podman_reason.h"
 #include "runtimes/podman/podman_rehearsal.h"
 #include "runtimes/podman/podman_shared_memory.h"
@@ -106,6 +107,9 @@ class PodmanRuntime : public Runtime {
   Result<std::string> restorable(const RestoreSpec& spec);
   // What podman says of a container.
   Result<json> look_up(const std::string& name) const;
+  // The config.json that a restore needs, if it is another than podman has.
+  Result<std::optional<std::string>> renewed(const RestoreSpec& spec, const PodmanStore& store,
+                                             const std::string& id) const;
   Result<Container> inspect(const std::string& name) const;
   // Returns the call of a checkpoint or restore. `name`: of the container, for messages. The log
   // and the statistics of a checkpoint are in `work_dir`, to which links in podman's folder
@@ -319,7 +323,7 @@ Result<void> PodmanRuntime::may_dump(const DumpSpec& spec) {
                      ": it was started with --rm, so podman would remove it and it could not "
                      "be restored: use --leave-running, or start it without --rm"};
   }
-  return store ? refuse_linked_sources(asked, store->folder_of(spec.container)) : Result<void>();
+  return {};
 }
 
 Result<DumpOutcome> PodmanRuntime::dump(const DumpSpec& spec, const Observer& observer) {
@@ -458,10 +462,25 @@ Result<std::string> PodmanRuntime::restorable(const RestoreSpec& spec) {
     return Error{Code::failed_precondition,
                  asked + ": it runs: podman stop it, or restore it later"};
   }
-  if (const auto good = refuse_linked_sources(asked, store->folder_of(*id)); !good) {
+  std::vector<preflight::HostName> names = preflight::host_names_in(store->folder_of(*id));
+  preflight::leave_out_renewed(names, kPodmanRenews, *id);
+  if (const auto good = preflight::check_host_names(asked, names, spec.names); !good) {
     return good.error();
   }
+  if (const auto named = renewed(spec, *store, *id); !named) return named.error();
   return *id;
+}
+
+Result<std::optional<std::string>> PodmanRuntime::renewed(const RestoreSpec& spec,
+                                                          const PodmanStore& store,
+                                                          const std::string& id) const {
+  return renew_namespaces("restore container " + name_of_container(spec), store, id, spec.names,
+                          [&](const std::string& format) {
+                            const Scope scope("ask podman", {.category = "runtime"});
+                            const auto said = run_command(
+                                command({"container", "inspect", "--format", format, "--", id}));
+                            return said ? said->output : std::string();
+                          });
 }
 
 Result<void> PodmanRuntime::may_restore(const RestoreSpec& spec) {
@@ -513,6 +532,13 @@ Result<RestoreOutcome> PodmanRuntime::restore(const RestoreSpec& spec, const Obs
                  "restore container " + spec.container + ": " + removed.error().message};
   }
   remove_stopped(*id);
+  const auto config = renewed(spec, *store, *id);
+  if (!config) return config.error();
+  if (*config) {
+    if (auto written = replace_file(userdata + "/config.json", **config); !written) {
+      return written.error();
+    }
+  }
   const CheckpointLink link(userdata + kCheckpoint, spec.images_dir);
   if (Result<void> made = link.made(); !made) {
     return made.error();

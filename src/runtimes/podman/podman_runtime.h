@@ -3,11 +3,15 @@
 #include <chrono>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "runtime/runtime.h"
 
 namespace kymo::runtime {
+
+// What it makes anew in a restore (preflight/host_names.h).
+inline constexpr std::string_view kPodmanRenews = "root namespace";
 
 struct PodmanRuntimeOptions {
   std::string program = "podman";

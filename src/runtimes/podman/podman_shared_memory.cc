@@ -20,9 +20,9 @@
 #include "base/patience.h"
 #include "criu/whole_tar.h"
 #include "kymo/scope.h"
+#include "preflight/oci_spec.h"
 #include "probe/process.h"
 #include "runtime/command.h"
-#include "runtime/oci_spec.h"
 #include "runtime/scratch.h"
 
 namespace kymo::runtime {
@@ -54,8 +54,8 @@ bool is_mount_point(const std::string& folder) {
 // podman mounts the folder shm of the container's own folder, or another /dev/shm.
 bool has_own_shared_memory(const std::string& userdata) {
   const Result<std::string> spec = read_file(userdata + "/config.json");
-  const std::vector<OciMount> mounts = mounts_of(userdata, spec ? *spec : "");
-  return std::any_of(mounts.begin(), mounts.end(), [&](const OciMount& mount) {
+  const std::vector<preflight::OciMount> mounts = preflight::mounts_of(userdata, spec ? *spec : "");
+  return std::any_of(mounts.begin(), mounts.end(), [&](const preflight::OciMount& mount) {
     const fs::path source = mount.source;
     std::error_code error;
     return mount.destination == "/dev/shm/" && source.filename() == "shm" &&

@@ -13,13 +13,15 @@
 #include "base/beneath.h"
 #include "base/file.h"
 #include "base/json_text.h"
-#include "runtime/oci_spec.h"
+#include "preflight/oci_spec.h"
 
 namespace kymo::runtime {
 namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
+using preflight::mounts_of;
+using preflight::OciMount;
 
 constexpr char kTmp[] = "tmp";
 
@@ -99,8 +101,7 @@ Result<void> check_bundle(const std::string& tried, const std::string& bundle) {
 Result<void> check_restorable(const std::string& tried, const std::string& bundle) {
   const Result<std::string> text = read_file(bundle + "/config.json");
   if (!text) return {};
-  if (Result<void> ok = refuse_terminal(tried, *text); !ok) return ok;
-  if (Result<void> ok = refuse_linked_sources(tried, bundle, *text); !ok) return ok;
+  if (Result<void> ok = preflight::refuse_terminal(tried, *text); !ok) return ok;
   const std::string path = read_only_root(*text);
   if (path.empty()) return {};
   const Result<FileDescriptor> root = open_root(bundle, path);

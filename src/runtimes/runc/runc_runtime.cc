@@ -20,6 +20,7 @@
 #include "criu/ghosts.h"
 #include "criu/leftovers.h"
 #include "kymo/scope.h"
+#include "preflight/host_names.h"
 #include "probe/process.h"
 #include "runtime/aftermath.h"
 #include "runtime/command.h"
@@ -415,6 +416,9 @@ Result<void> RuncRuntime::may_restore(const RestoreSpec& spec) {
   if (good) good = check_free(asked, spec.container);
   if (good) good = check_bundle(asked, spec.bundle);
   if (good) good = check_restorable(asked, spec.bundle);
+  if (good) {
+    good = preflight::check_host_names(asked, preflight::host_names_in(spec.bundle), spec.names);
+  }
   return good;
 }
 
