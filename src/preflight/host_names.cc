@@ -105,7 +105,14 @@ void look_before_dump(const Tree& tree, const Options& options, Findings& found)
     const std::optional<Kind> kind = kind_of(name.of);
     if (!kind || is_refused(name, found)) continue;
     const std::string& own = tree.first().namespaces.of(*kind);
-    if (own.empty() || namespace_at(name.path, *kind) == own) continue;
+    if (own.empty()) continue;
+    if (namespace_at(name.path, *kind) == own) {
+      if (name.holder.empty()) continue;
+      found.add(Grade::warns, kGone, place_of(name),
+                "a process whose namespace the container shares must run on until the restore",
+                "Restore the container before that process ends or is started again.");
+      continue;
+    }
     found.add(Grade::refuses, kGone, place_of(name),
               "the namespace that the container has joined is no longer the one that its "
               "config.json names",
@@ -138,7 +145,9 @@ void leave_out_renewed(std::vector<HostName>& names, std::string_view renewed,
                        const std::string& id) {
   constexpr std::size_t kWholeId = 64;  // others may be in any path
   std::erase_if(names, [&](const HostName& name) {
-    return renewed.find(name.kind) != std::string_view::npos ||
+    const bool its_own = name.kind == kNamespace && name.holder.empty() &&
+                         renewed.find(name.of) != std::string_view::npos;
+    return its_own || renewed.find(name.kind) != std::string_view::npos ||
            (name.kind == "mount" && id.size() == kWholeId &&
             name.path.find(id) != std::string::npos);
   });

@@ -16,8 +16,9 @@ namespace kymo::preflight {
 
 std::span<const Check> name_checks();
 
-// Leaves out what the runtime makes anew in a restore: the kinds in `renewed`, "root namespace", and the mounts of its
-// own files of the container, whose paths have the container's `id`.
+// Leaves out what the runtime makes anew in a restore: the kinds in `renewed`, such as "root", or "network" for network
+// namespaces that are named by no pid, and the mounts of its own files of the container, whose paths have the
+// container's `id`.
 void leave_out_renewed(std::vector<HostName>& names, std::string_view renewed,
                        const std::string& id);
 

@@ -32,8 +32,9 @@ std::vector<std::string> files_of(const PlannedDump& planned, const nlohmann::js
 // The runtime names the bind mounts of its container to CRIU.
 void add_names(const PlannedDump& planned, Options& options) {
   options.names = host_names_in(planned.bundle);
-  for (const HostName& name : options.names) {
+  for (HostName& name : options.names) {
     if (name.kind == "mount") options.external.push_back("mnt[" + name.of + "]");
+    if (planned.renewed.find(name.kind) != std::string_view::npos) name.holder.clear();
   }
   // The container is in its namespaces, whatever names them later.
   std::erase_if(options.names, [&](const HostName& name) {

@@ -30,7 +30,6 @@
 #include "runtimes/podman/podman_files.h"
 #include "runtimes/podman/podman_folders.h"
 #include "runtimes/podman/podman_monitor.h"
-#include "runtimes/podman/podman_namespaces.h"
 #include "runtimes/podman/podman_reason.h"
 #include "runtimes/podman/podman_rehearsal.h"
 #include "runtimes/podman/podman_shared_memory.h"
@@ -107,9 +106,6 @@ class PodmanRuntime : public Runtime {
   Result<std::string> restorable(const RestoreSpec& spec);
   // What podman says of a container.
   Result<json> look_up(const std::string& name) const;
-  // The config.json that a restore needs, if it is another than podman has.
-  Result<std::optional<std::string>> renewed(const RestoreSpec& spec, const PodmanStore& store,
-                                             const std::string& id) const;
   Result<Container> inspect(const std::string& name) const;
   // Returns the call of a checkpoint or restore. `name`: of the container, for messages. The log
   // and the statistics of a checkpoint are in `work_dir`, to which links in podman's folder
@@ -467,20 +463,7 @@ Result<std::string> PodmanRuntime::restorable(const RestoreSpec& spec) {
   if (const auto good = preflight::check_host_names(asked, names, spec.names); !good) {
     return good.error();
   }
-  if (const auto named = renewed(spec, *store, *id); !named) return named.error();
   return *id;
-}
-
-Result<std::optional<std::string>> PodmanRuntime::renewed(const RestoreSpec& spec,
-                                                          const PodmanStore& store,
-                                                          const std::string& id) const {
-  return renew_namespaces("restore container " + name_of_container(spec), store, id, spec.names,
-                          [&](const std::string& format) {
-                            const Scope scope("ask podman", {.category = "runtime"});
-                            const auto said = run_command(
-                                command({"container", "inspect", "--format", format, "--", id}));
-                            return said ? said->output : std::string();
-                          });
 }
 
 Result<void> PodmanRuntime::may_restore(const RestoreSpec& spec) {
@@ -532,13 +515,6 @@ Result<RestoreOutcome> PodmanRuntime::restore(const RestoreSpec& spec, const Obs
                  "restore container " + spec.container + ": " + removed.error().message};
   }
   remove_stopped(*id);
-  const auto config = renewed(spec, *store, *id);
-  if (!config) return config.error();
-  if (*config) {
-    if (auto written = replace_file(userdata + "/config.json", **config); !written) {
-      return written.error();
-    }
-  }
   const CheckpointLink link(userdata + kCheckpoint, spec.images_dir);
   if (Result<void> made = link.made(); !made) {
     return made.error();

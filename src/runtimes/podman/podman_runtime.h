@@ -11,7 +11,7 @@
 namespace kymo::runtime {
 
 // What it makes anew in a restore (preflight/host_names.h).
-inline constexpr std::string_view kPodmanRenews = "root namespace";
+inline constexpr std::string_view kPodmanRenews = "root network";
 
 struct PodmanRuntimeOptions {
   std::string program = "podman";
