@@ -202,7 +202,8 @@ class Recording:
         """The value that this share (0 to 1) of a histogram's values does not exceed. NaN if nothing was recorded.
 
         Without `window`, a number for the whole recording. With `window`, a Series: the value of each window at its end.
-        Values are assumed to be evenly distributed in a bucket. In the last one, the result is its lower bound.
+        Values are assumed to be evenly distributed in a bucket. In the first one, the result is its upper bound: the
+        quantile is not above it. In the last one, the result is its lower bound.
         """
         if not 0 <= share <= 1:
             raise ValueError(f"quantile of {name}: the share {share} is not between 0 and 1")
@@ -577,6 +578,8 @@ def _quantile(buckets, counts, share):
         return numpy.nan
     for (low, high, _), count in zip(buckets, counts):
         if count > 0 and left <= count:
+            if low == 0:
+                return float(high)
             return float(low) if high == float("inf") else low + (high - low) * left / count
         left -= count
     return float(buckets[-1][0])

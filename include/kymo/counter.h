@@ -31,6 +31,26 @@ KYMO_API extern constinit thread_local Cell* thread_cells
 // The slow path of add(): gets cells for a thread that has none, then adds.
 KYMO_API void add_without_cells(std::uint32_t cell, std::uint64_t n) noexcept;
 
+// What a counter or a histogram takes: a whole number that is not below zero. A constant with a sign is
+// checked by the compiler. Convert a variable with a sign by static_cast<std::uint64_t>(...), after a check.
+class Amount {
+ public:
+  // NOLINTBEGIN(google-explicit-constructor): it stands for the number.
+  template <std::unsigned_integral T>
+  constexpr Amount(T n) noexcept : n_(n) {}
+  template <std::signed_integral T>
+  consteval Amount(T n) : n_(static_cast<std::uint64_t>(n)) {
+    if (n < 0) a_number_below_zero_is_refused();
+  }
+  constexpr operator std::uint64_t() const noexcept { return n_; }
+  // NOLINTEND(google-explicit-constructor)
+
+ private:
+  // Not constexpr: the compiler refuses the constant that leads here, and names this function.
+  static void a_number_below_zero_is_refused() {}
+  std::uint64_t n_;
+};
+
 }  // namespace detail
 
 // A cumulative count that any thread adds to. It is a handle: copy it freely and keep it by value.
@@ -47,7 +67,7 @@ KYMO_API void add_without_cells(std::uint32_t cell, std::uint64_t n) noexcept;
 //            no count is lost.
 class Counter {
  public:
-  void add(std::uint64_t n = 1) const noexcept {
+  void add(detail::Amount n = 1U) const noexcept {
     detail::Cell* cells = detail::thread_cells;
     if (cells == nullptr) [[unlikely]] {
       detail::add_without_cells(cell_, n);
@@ -58,7 +78,8 @@ class Counter {
     // counters.
     cell.store(cell.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
   }
-  // Does not compile: what is below one would be lost in silence.
+  // Does not compile: what is below one would be lost in silence. Nor does a number below zero, which
+  // would count as itself + 2^64, or a variable that may be one.
   template <std::floating_point T>
   void add(T) const noexcept {
     static_assert(

@@ -38,7 +38,7 @@ struct FlightRecorderOptions {
   // thread that writes the snapshot, so several calls may run at once. If this thread cannot be
   // started, or too many snapshots are being written, it runs on the recorder's writer thread. If
   // it throws, the snapshot is written all the same, and Profiler::stop() fails with the first
-  // exception.
+  // exception. It must not stop its profiler: Profiler::stop() refuses that.
   std::function<void(const std::string& rule, const Result<std::string>& path)> fired{};
 };
 

@@ -21,13 +21,15 @@ struct HistogramBuckets {
 
 // Buckets for values from `lowest` to `highest`, which become the powers of two around them. A value
 // between them is known with an error of at most 1/per_doubling. Values below `lowest` share the
-// first bucket, those above `highest` the last one.
+// first bucket, those above `highest` the last one. Registry::histogram() refuses the result if they are
+// swapped.
 constexpr HistogramBuckets buckets_between(std::uint64_t lowest, std::uint64_t highest,
                                            std::uint32_t per_doubling = 4) {
   constexpr std::uint64_t kHighest = std::uint64_t{1} << 63U;
   const std::uint64_t first = std::max<std::uint64_t>(
       std::bit_floor(std::clamp<std::uint64_t>(lowest, 1, kHighest / 2)), per_doubling);
   const std::uint64_t last = std::bit_ceil(std::min(highest, kHighest));
+  if (highest < lowest) return {first, std::min(first, last), per_doubling};
   return {first, std::max(last, std::bit_ceil(first + 1)), per_doubling};
 }
 
@@ -111,7 +113,7 @@ class BucketIndex {
 //            (bench/histogram).
 class Histogram {
  public:
-  void record(std::uint64_t value) const noexcept {
+  void record(detail::Amount value) const noexcept {
     const std::uint32_t bucket = index_.of(value);
     const std::uint32_t sum = first_cell_ + index_.last() + 1;
     detail::Cell* cells = detail::thread_cells;

@@ -50,6 +50,7 @@ struct CallbackError {
   std::string what;         // what() of the last exception, or the last such value, in one line
   // Nothing was thrown: the values were 2^63 or more. They are recorded as they are.
   bool negative = false;
+  bool no_value = false;  // it has never returned a value: its columns are 0, which means nothing
 };
 
 // One column of a recording: a metric and one value for each of its fields.

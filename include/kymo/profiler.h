@@ -115,7 +115,9 @@ class KYMO_API Profiler {
   //         five seconds. No tick is due any more, but the files are not finished: call stop()
   //         again when the callback has returned. The destructor waits just as long, and then
   //         leaves the recorder's memory to its thread.
-  //         failed_precondition in a child of fork() whose parent had the profiler running.
+  //         failed_precondition in a child of fork() whose parent had the profiler running, and at once
+  //         if a callback of a metric, the sink or FlightRecorderOptions::fired of this profiler calls
+  //         it (also start()): it would wait for that call. The destructor then leaves the profiler running.
   Result<void> stop();
   [[nodiscard]] bool running() const;
   // Whether this is a child of fork(), and the profiler runs in the parent, or ran when it forked.

@@ -42,7 +42,7 @@ class ProfilingCounter {
     counter_ = *made;
     return {};
   }
-  void add(std::uint64_t n = 1) const noexcept {
+  void add(detail::Amount n = 1U) const noexcept {
     if (counter_) {
       counter_->add(n);
     }
@@ -79,7 +79,7 @@ class ProfilingCounter {
       Unit /*unit*/ = Unit::count) noexcept {
     return {};
   }
-  [[gnu::always_inline]] static constexpr void add(std::uint64_t /*n*/ = 1) noexcept {}
+  [[gnu::always_inline]] static constexpr void add(detail::Amount /*n*/ = 1U) noexcept {}
   // Does not compile, so that both builds accept the same.
   template <std::floating_point T>
   static constexpr void add(T) noexcept {

@@ -4,6 +4,7 @@
 #include <functional>
 #include <initializer_list>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -72,7 +73,7 @@ constexpr bool returns_unsigned() {
 //            its unit; more columns than kMaxCells. The message names the metric and what is allowed.
 class KYMO_API Registry {
  public:
-  using FamilyCallback = std::function<void(std::uint64_t* out)>;
+  using FamilyCallback = std::function<void(std::span<std::uint64_t> out)>;
 
   Registry();
   ~Registry();
@@ -87,8 +88,8 @@ class KYMO_API Registry {
   // metric's unit) and `_count` (docs/histograms.md). The name of the metric selects all of them, and has at
   // most 58 characters, so that NAME_count has at most 64.
   Result<Histogram> histogram(Metric metric, const HistogramBuckets& buckets);
-  // The same with buckets for its unit: buckets_in_ns() or buckets_in_bytes(). For other units, 1 to
-  // 2^20 in 22 buckets.
+  // The same with buckets for its unit: buckets_in_ns(), buckets_in_us() or buckets_in_bytes(). For
+  // other units, 1 to 2^20 in 22 buckets.
   Result<Histogram> histogram(Metric metric);
   // Registers a metric without fields. Its value is what `read` returns when a sample is taken: an
   // unsigned integer, or a bool as 0 or 1. What returns anything else does not compile. The
@@ -119,8 +120,8 @@ class KYMO_API Registry {
   }
 
   // Registers a metric with fields. When a sample is taken, `read` stores one value for each
-  // combination of field values; the value of the last field changes fastest. The rest is as for
-  // callback().
+  // combination of field values; the value of the last field changes fastest. `out` has exactly as
+  // many elements. The rest is as for callback().
   Result<void> callback_family(Metric metric, FamilyCallback read);
 
   // What callbacks have thrown since they were registered, in a sample or a scrape, and which have
@@ -159,6 +160,9 @@ class KYMO_API Sampler {
   Sampler& operator=(const Sampler&) = delete;
 
   [[nodiscard]] const std::vector<Column>& columns() const;
+  // Whether a column has ever had a value: not if its callback has never returned one. Its value is 0
+  // then, and means nothing.
+  [[nodiscard]] bool has_value(std::size_t column) const;
   // Stores one value for each column at `out`. The value of a counter column is never lower than in
   // an earlier read. If a callback reads a sampler of its own registry, callbacks are not run:
   // their columns have their last values.

@@ -92,12 +92,12 @@ Place place_of_quantile(const std::vector<std::uint64_t>& bounds,
     const auto count = static_cast<double>(counts[i]);
     if (counts[i] != 0 && left <= count) {
       const double low = i == 0 ? 0 : static_cast<double>(bounds[i - 1]) + 1;
-      return {{low, static_cast<double>(bounds[i]), false}, left / count};
+      return {{low, static_cast<double>(bounds[i]), false, i == 0}, i == 0 ? 1 : left / count};
     }
     left -= count;
   }
   const double above = bounds.empty() ? 0 : static_cast<double>(bounds.back()) + 1;
-  return {{above, above, true}, 0};
+  return {{above, above, true, false}, 0};
 }
 
 }  // namespace
@@ -142,6 +142,7 @@ std::vector<HistogramSummary> summarize_histograms(const std::vector<ColumnSumma
     if (summary.values != 0) {
       summary.mean =
           static_cast<double>(columns[found.sum].delta) / static_cast<double>(summary.values);
+      summary.first_bound = found.bounds.empty() ? 0 : found.bounds.front();
       summary.p50 = quantile(found.bounds, counts, 0.5);
       summary.p90 = quantile(found.bounds, counts, 0.9);
       summary.p99 = quantile(found.bounds, counts, 0.99);

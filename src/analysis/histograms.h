@@ -32,15 +32,18 @@ struct HistogramSummary {
   double p50 = 0;
   double p90 = 0;
   double p99 = 0;
+  std::uint64_t first_bound =
+      0;  // a quantile that is not above it lies in the first bucket: anywhere below
   std::uint64_t max = 0;   // bound of the highest bucket that has values: no value was higher
   bool above_max = false;  // the highest values are in the bucket without a bound, all above `max`
   std::uint64_t values_above_max = 0;  // values in the bucket without a bound
   std::uint64_t values_before = 0;     // recorded before the first row, so in no figure
 };
 
-// The quantile of values that are counted in buckets. Within a bucket they count as evenly spread;
-// of the last one, which has no upper bound, the quantile is its lowest value. `bounds`: the
-// highest value of each bucket except the last. `counts`: one more. 0 if nothing was counted.
+// The quantile of values that are counted in buckets. Within a bucket they count as evenly spread. Of
+// the first one, which holds all that is below the buckets, it is the highest value: it is not above that.
+// Of the last one, which has no upper bound, it is the lowest value. `bounds`: the highest value of each
+// bucket except the last. `counts`: one more. 0 if nothing was counted.
 double quantile(const std::vector<std::uint64_t>& bounds, const std::vector<std::uint64_t>& counts,
                 double share);
 
@@ -49,7 +52,8 @@ double quantile(const std::vector<std::uint64_t>& bounds, const std::vector<std:
 struct BucketRange {
   double low = 0;
   double high = 0;
-  bool is_last = false;  // the values are higher than all bounds, by nobody knows how much
+  bool is_last = false;   // the values are higher than all bounds, by nobody knows how much
+  bool is_first = false;  // the values are below the buckets: anything from 0 to `high`
   friend bool operator==(const BucketRange&, const BucketRange&) = default;
 };
 BucketRange bucket_of_quantile(const std::vector<std::uint64_t>& bounds,

@@ -84,9 +84,9 @@ void read_lists(const Json& json, Metadata& metadata) {
   }
   for (const Json& error : member(json, "callback_errors")) {
     if (number_of(error, "count") == 0) continue;
-    metadata.callback_errors.push_back({text_of(error, "metric"), number_of(error, "count"),
-                                        text_of(error, "what"),
-                                        member(error, "negative") == Json(true)});
+    metadata.callback_errors.push_back(
+        {text_of(error, "metric"), number_of(error, "count"), text_of(error, "what"),
+         member(error, "negative") == Json(true), member(error, "no_value") == Json(true)});
   }
   std::stable_sort(metadata.marks.begin(), metadata.marks.end(),
                    [](const Mark& a, const Mark& b) { return a.at_ns < b.at_ns; });

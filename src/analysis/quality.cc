@@ -135,7 +135,8 @@ std::string callback_text(const CallbackError& error) {
              ? "values of " + error.metric +
                    " are probably negative: its callback has returned 2^63 or more " + times
              : "the callback of " + error.metric + " has thrown " + times +
-                   ": its columns kept their last values meanwhile, 0 if there were none";
+                   (error.no_value ? ": it has never returned a value, so its columns are 0"
+                                   : ": its columns kept their last values meanwhile");
 }
 
 constexpr const char* kNotFinished =

@@ -197,6 +197,9 @@ void describe_buckets(const DiffValues& values, MetricDiff& diff) {
     const std::vector<BucketRange>& buckets = values.buckets.at(side);
     const auto is_last = [](const BucketRange& bucket) { return bucket.is_last; };
     any.at(side) = std::any_of(buckets.begin(), buckets.end(), is_last);
+    diff.in_first.at(side) =
+        !buckets.empty() && std::all_of(buckets.begin(), buckets.end(),
+                                        [](const BucketRange& one) { return one.is_first; });
     diff.above_last.at(side) =
         !buckets.empty() && std::all_of(buckets.begin(), buckets.end(), is_last);
   }

@@ -82,6 +82,8 @@ struct MetricDiff {
   // Then `before` or `after` is only the lowest value that it can have. If it lies there in any
   // run, the verdict is not_told.
   std::array<bool, 2> above_last{};
+  std::array<bool, 2>
+      in_first{};  // the same below the lowest bound: it is the highest value that it can have
   bool unbounded = false;  // it lies there in any run
   // Of a quantile: how far it can be from its estimate on both sides together, because a bucket
   // does not tell where in it the values are. The interval of the shift contains this.

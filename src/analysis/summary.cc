@@ -194,6 +194,13 @@ void compare_with_metadata(Summary& summary) {
     }
   }
   const auto& metadata = summary.recording.metadata;
+  if (metadata) {
+    for (const CallbackError& error : metadata->callback_errors) {
+      for (ColumnSummary& column : summary.columns) {
+        if (error.no_value && column.info.metric == error.metric) column.no_value = true;
+      }
+    }
+  }
   if (metadata && metadata->stats && metadata->state == "ended" &&
       metadata->stats->rows_written != summary.rows) {
     notes.push_back("the metadata count " + std::to_string(metadata->stats->rows_written) +

@@ -27,6 +27,7 @@ struct ColumnSummary {
   RatePercentiles rates;                 // over neighbouring windows
   BusyStretch busiest;
   std::uint64_t falls = 0;  // rows that are lower than the row before
+  bool no_value = false;    // its callback has never returned one: the 0 in its rows means nothing
 
   [[nodiscard]] bool idle() const { return min == max; }
 };

@@ -16,7 +16,10 @@ constexpr std::uint64_t kFirstNegative = std::uint64_t{1} << 63;
 
 void CallbackMetric::read(std::uint64_t* out) noexcept {
   try {
-    read_(out);
+    read_({out, last_.size()});
+    if (!has_value()) {
+      has_value_.store(true, std::memory_order_relaxed);
+    }
     std::uint64_t all_bits = 0;
     for (std::size_t i = 0; i < last_.size(); ++i) {
       all_bits |= last_[i] = out[i];
@@ -62,7 +65,7 @@ void CallbackMetric::note_negative(std::uint64_t value, std::size_t column) noex
 void CallbackMetric::add_errors(std::vector<CallbackError>* errors) const {
   const std::lock_guard lock(mutex_);
   if (errors_ != 0) {
-    errors->push_back({name_, errors_, what_, false});
+    errors->push_back({name_, errors_, what_, false, !has_value()});
   }
   if (negatives_ != 0) {
     errors->push_back({name_, negatives_,
@@ -70,7 +73,7 @@ void CallbackMetric::add_errors(std::vector<CallbackError>* errors) const {
                            std::to_string(static_cast<std::int64_t>(last_negative_)) +
                            " as a number with a sign" +
                            (columns_.size() == 1 ? "" : ", in " + columns_[negative_column_]),
-                       true});
+                       true, false});
   }
 }
 

@@ -33,6 +33,9 @@ class CallbackMetric {
   void read(std::uint64_t* out) noexcept;
   // Stores the values that the callback gave last.
   void keep(std::uint64_t* out) const noexcept;
+  [[nodiscard]] std::size_t columns() const { return columns_.size(); }
+  // Whether the callback has returned at least once. Threads: any.
+  [[nodiscard]] bool has_value() const { return has_value_.load(std::memory_order_relaxed); }
   // Appends what the callback has thrown, and the values of it that are probably negative. Appends
   // nothing if there was neither.
   void add_errors(std::vector<CallbackError>* errors) const;
@@ -46,6 +49,7 @@ class CallbackMetric {
   const Registry::FamilyCallback read_;
   const std::shared_ptr<std::atomic<std::uint64_t>> all_errors_;
   std::vector<std::uint64_t> last_;
+  std::atomic<bool> has_value_{false};
   mutable std::mutex mutex_;  // guards the members below
   std::uint64_t errors_ = 0;
   std::string what_;

@@ -191,11 +191,12 @@ Result<void> check_buckets(const Metric& metric, const HistogramBuckets& buckets
   }
   if (buckets.per_doubling > 16 || buckets.first < buckets.per_doubling ||
       buckets.last <= buckets.first) {
-    return refused(metric,
-                   "its buckets need a per_doubling of 1 to 16, a first of at least per_doubling, "
-                   "and a last above first; they have " +
-                       std::to_string(buckets.per_doubling) + ", " + std::to_string(buckets.first) +
-                       ", " + std::to_string(buckets.last));
+    return refused(
+        metric,
+        "its buckets need a per_doubling of 1 to 16, a first of at least per_doubling, "
+        "and a last above first (are the lowest and the highest value swapped?); they have " +
+            std::to_string(buckets.per_doubling) + ", " + std::to_string(buckets.first) + ", " +
+            std::to_string(buckets.last));
   }
   return {};
 }

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <atomic>
 #include <mutex>
+#include <span>
 #include <string>
 #include <utility>
 
+#include "base/foreign_call.h"
 #include "base/near_names.h"
 #include "metrics/callback_metric.h"
 #include "metrics/callback_turn.h"
@@ -235,9 +237,10 @@ Result<Histogram> Registry::histogram(Metric metric, const HistogramBuckets& buc
 }
 
 Result<Histogram> Registry::histogram(Metric metric) {
-  const HistogramBuckets buckets = metric.unit == Unit::nanoseconds ? buckets_in_ns()
-                                   : metric.unit == Unit::bytes     ? buckets_in_bytes()
-                                                                    : HistogramBuckets();
+  const HistogramBuckets buckets = metric.unit == Unit::nanoseconds    ? buckets_in_ns()
+                                   : metric.unit == Unit::microseconds ? buckets_in_us()
+                                   : metric.unit == Unit::bytes        ? buckets_in_bytes()
+                                                                       : HistogramBuckets();
   return histogram(std::move(metric), buckets);
 }
 
@@ -255,7 +258,7 @@ Result<void> Registry::add_callback(Metric metric, Callback read) {
   }
   std::vector<std::string> shown = shown_names(metric, false);
   state_->add_callback(std::move(metric), std::move(shown),
-                       [read = std::move(read)](std::uint64_t* out) { *out = read(); });
+                       [read = std::move(read)](std::span<std::uint64_t> out) { out[0] = read(); });
   return {};
 }
 
@@ -288,6 +291,10 @@ Result<void> RegistryAccess::add_foreign(Registry& registry, Metric metric,
 std::shared_ptr<const std::atomic<std::uint64_t>> RegistryAccess::errors_of_callbacks(
     const Registry& registry) {
   return registry.state_->callback_errors;
+}
+
+const void* RegistryAccess::turn(const Registry& registry) {
+  return &registry.state_->turn;
 }
 
 std::string RegistryAccess::running_callback(const Registry& registry) {
@@ -443,6 +450,15 @@ const std::vector<Column>& Sampler::columns() const {
   return state_->columns;
 }
 
+bool Sampler::has_value(std::size_t column) const {
+  for (const State::CallbackColumn& callback : state_->callbacks) {
+    if (column >= callback.column && column - callback.column < callback.metric->columns()) {
+      return callback.metric->has_value();
+    }
+  }
+  return true;
+}
+
 void Sampler::read(std::uint64_t* out) const noexcept {
   const State& s = *state_;
   std::copy(s.start.begin(), s.start.end(), out);
@@ -459,6 +475,7 @@ void Sampler::read(std::uint64_t* out) const noexcept {
     }
     return;
   }
+  const ForeignCall mark(&s.turn, "the callback of a metric");
   for (const State::CallbackColumn& callback : s.callbacks) {
     s.turn.note_running(callback.metric.get());
     callback.metric->read(out + callback.column);

@@ -24,6 +24,9 @@ struct RegistryAccess {
   static std::shared_ptr<const std::atomic<std::uint64_t>> errors_of_callbacks(
       const Registry& registry);
 
+  // The owner of the marks (ForeignCall) of threads that run callbacks of the registry.
+  static const void* turn(const Registry& registry);
+
   // The metric whose callback runs now, in a sample or in a scrape; empty: none does.
   static std::string running_callback(const Registry& registry);
 

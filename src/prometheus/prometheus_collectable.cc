@@ -2,6 +2,7 @@
 #include <prometheus/collectable.h>
 #include <prometheus/metric_family.h>
 
+#include <algorithm>
 #include <limits>
 #include <stdexcept>
 #include <string>
@@ -110,12 +111,43 @@ class RegistryCollectable final : public ::prometheus::Collectable {
                                                          : ::prometheus::MetricType::Gauge,
                             {}});
       }
-      families.back().metric.push_back(to_client_metric(columns[i], values[i]));
+      // What a callback has never returned has no value, also not 0.
+      if ((*sampler)->has_value(i)) {
+        families.back().metric.push_back(to_client_metric(columns[i], values[i]));
+      }
     }
+    std::erase_if(families, [](const auto& family) { return family.metric.empty(); });
+    add_callback_errors(&families);
     return families;
   }
 
  private:
+  // How often callbacks have failed, for each metric with errors, unless the program has a metric of this name.
+  void add_callback_errors(std::vector<::prometheus::MetricFamily>* families) const {
+    const Metric errors{"callback_errors",
+                        "Errors of the callback of a metric: it has thrown, or "
+                        "returned what is probably a negative number",
+                        Kind::counter,
+                        Unit::count,
+                        {}};
+    ::prometheus::MetricFamily family{prometheus_name(errors, prefix_),
+                                      escaped(errors.help),
+                                      ::prometheus::MetricType::Counter,
+                                      {}};
+    for (const CallbackError& error : registry_.callback_errors()) {
+      // One that has thrown and returned negative numbers is listed twice, one after the other.
+      if (family.metric.empty() || family.metric.back().label[0].value != error.metric) {
+        family.metric.emplace_back().label.push_back({"metric", error.metric});
+      }
+      family.metric.back().counter.value += static_cast<double>(error.count);
+    }
+    const bool taken = std::any_of(families->begin(), families->end(),
+                                   [&](const auto& other) { return other.name == family.name; });
+    if (!family.metric.empty() && !taken) {
+      families->push_back(std::move(family));
+    }
+  }
+
   const Registry registry_;
   const std::string prefix_;
 };

@@ -124,8 +124,8 @@ Result<std::unique_ptr<probe::MappedCounters>> add_counters(Registry& registry,
     return metrics.error();
   }
   for (const probe::MappedMetric& metric : *metrics) {
-    const auto read = [mapped = counters->get(), metric](std::uint64_t* out) {
-      mapped->sum(metric, out);
+    const auto read = [mapped = counters->get(), metric](std::span<std::uint64_t> out) {
+      mapped->sum(metric, out.data());
     };
     if (Result<void> added = RegistryAccess::add_foreign(registry, metric.metric, read); !added) {
       notes->push_back("not recorded: " + added.error().message);

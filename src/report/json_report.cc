@@ -34,7 +34,10 @@ Json column_json(const ColumnSummary& column) {
   for (const auto& [name, value] : column.info.fields) {
     json["fields"][name] = value;
   }
-  if (column.info.kind == Kind::counter) {
+  if (column.no_value) {
+    json["no_value"] = true;
+    for (const char* figure : {"first", "last", "min", "max", "mean"}) json[figure] = nullptr;
+  } else if (column.info.kind == Kind::counter) {
     json["delta"] = column.delta;
     json["rate_per_second"] = column.rate;
     json["highest_rate_per_second"] = column.highest_rate;
@@ -117,6 +120,7 @@ void add_lists(const Summary& summary, Json& json) {
                                   {"p50", one.p50},
                                   {"p90", one.p90},
                                   {"p99", one.p99},
+                                  {"first_bound", one.first_bound},
                                   {"max", one.max},
                                   {"above_max", one.above_max},
                                   {"values_above_max", one.values_above_max},

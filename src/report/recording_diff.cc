@@ -43,6 +43,7 @@ std::string amount(const std::optional<double>& value_of_it, const MetricDiff& m
 
 std::string amount_of(const MetricDiff& metric, std::size_t side) {
   const std::optional<double>& amount_there = side == 0 ? metric.before : metric.after;
+  if (amount_there && metric.in_first.at(side)) return "<= " + amount(amount_there, metric);
   if (!amount_there || !metric.above_last.at(side)) return amount(amount_there, metric);
   return "> " + value(*amount_there - 1, metric.unit);
 }
@@ -461,6 +462,8 @@ nlohmann::json metric_json(const MetricDiff& metric) {
   if (!metric.reason.empty()) json["reason"] = metric.reason;
   if (metric.above_last[0]) json["a_above_last_bucket"] = true;
   if (metric.above_last[1]) json["b_above_last_bucket"] = true;
+  if (metric.in_first[0]) json["a_in_first_bucket"] = true;
+  if (metric.in_first[1]) json["b_in_first_bucket"] = true;
   if (metric.resolution != 0) json["resolution"] = metric.resolution;
   if (metric.one_bucket) json["in_one_bucket"] = true;
   if (metric.others) json["counts_others"] = true;

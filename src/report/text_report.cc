@@ -309,7 +309,9 @@ std::string gauge_table(const Summary& summary, const TextOptions& options) {
 std::string idle_columns(const Summary& summary) {
   std::vector<std::string> names;
   for (const ColumnSummary& column : summary.columns) {
-    if (summary.rows != 0 && column.idle()) {
+    if (summary.rows != 0 && column.no_value) {
+      names.push_back(printable(column.info.name) + " (it never had a value)");
+    } else if (summary.rows != 0 && column.idle()) {
       names.push_back(column.first == 0
                           ? printable(column.info.name)
                           : printable(column.info.name) + " = " + with_commas(column.first));
@@ -337,10 +339,12 @@ std::string histogram_table(const Summary& summary, const TextOptions& options) 
       continue;
     }
     const Figures figures(one.unit, options);
-    // In the bucket without a bound, all that is known is that it is above the last bound.
+    // In the bucket without a bound, all that is known is that it is above the last bound; in the first
+    // one, that it is not above the first.
     const auto quantile = [&](double value) {
-      return one.above_max && value > static_cast<double>(one.max) ? "> " + figures.whole(one.max)
-                                                                   : figures.mean(value);
+      return value <= static_cast<double>(one.first_bound) ? "<= " + figures.whole(one.first_bound)
+             : one.above_max && value > static_cast<double>(one.max) ? "> " + figures.whole(one.max)
+                                                                     : figures.mean(value);
     };
     table.add({printable(one.metric), with_commas(one.values), figures.mean(one.mean),
                quantile(one.p50), quantile(one.p90), quantile(one.p99),

@@ -37,7 +37,8 @@ export function histogramsOf(columns) {
 
 /**
  * The value below which this share of the counted values lies. Within a bucket they count as evenly
- * spread. In the last bucket, which has no bound, it is its lower bound. Null if nothing was counted.
+ * spread. In the first bucket it is its bound, because it may be anything below. In the last one, which has no
+ * bound, it is its lower bound. Null if nothing was counted.
  * @param {{ low: number, high: number }[]} buckets by value
  * @param {number[]} counts of each
  * @param {number} share
@@ -49,7 +50,7 @@ export function quantile(buckets, counts, share) {
   for (let i = 0; i < buckets.length; ++i) {
     if (left <= counts[i] && counts[i] > 0) {
       const { low, high } = buckets[i];
-      return high === Infinity ? low : low + ((high - low) * left) / counts[i];
+      return low === 0 ? high : high === Infinity ? low : low + ((high - low) * left) / counts[i];
     }
     left -= counts[i];
   }
@@ -79,7 +80,14 @@ export function quantileRows(columns) {
     const counts = one.buckets.map(({ column }) => column.last - column.first);
     const all = counts.reduce((sum, count) => sum + count, 0);
     const mean = one.sum && all > 0 ? (one.sum.last - one.sum.first) / all : null;
-    return [one.name, all.toLocaleString("en"), written(mean, one.unit), ...QUANTILES.map((share) => written(quantile(one.buckets, counts, share), one.unit)),
+    /** @param {number} share */
+    const shown = (share) => {
+      const value = quantile(one.buckets, counts, share);
+      const [first, last] = [one.buckets[0], one.buckets[one.buckets.length - 1]];
+      if (value !== null && value === last.low && last.high === Infinity) return `> ${written(last.low - 1, one.unit)}`;
+      return (value !== null && value === first.high ? "\u2264 " : "") + written(value, one.unit);
+    };
+    return [one.name, all.toLocaleString("en"), written(mean, one.unit), ...QUANTILES.map(shown),
       highest(one.buckets, counts, one.unit)];
   });
 }

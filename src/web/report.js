@@ -187,7 +187,7 @@ function columnsTables() {
   const gauging = shown.filter((column) => column.kind !== "counter");
   const parts = [...(counting.length > 0 ? [counters(counting)] : []), ...(gauging.length > 0 ? [gauges(gauging)] : [])];
   const idle = recording.columns.filter((column) => column.idle && column.name !== "phase" && !counted(column));
-  if (idle.length > 0) parts.push(element("p", { class: "names" }, `Never changed: ${idle.map((c) => `${c.name} = ${c.first}`).join(", ")}`));
+  if (idle.length > 0) parts.push(element("p", { class: "names" }, `Never changed: ${idle.map((c) => `${c.name} = ${c.first ?? "never a value"}`).join(", ")}`));
   if (parts.length > 0) folded("Columns", `${shown.length} that changed, ${idle.length} that did not`, ...parts);
 }
 

@@ -38,7 +38,10 @@ TEST(Callback, OneThatThrowsIsCountedAndItsColumnKeepsItsLastValue) {
   ASSERT_TRUE(registry.callback(gauge("steady"), [] { return 3U; }));
   const auto sampler = registry.sampler({}).value();
   EXPECT_EQ(sample(*sampler), (Row{0, 3})) << "a callback that never returned has the value 0";
+  EXPECT_FALSE(sampler->has_value(0)) << "which means nothing";
+  EXPECT_TRUE(sampler->has_value(1));
   EXPECT_EQ(registry.callback_errors().size(), 1U);
+  EXPECT_TRUE(registry.callback_errors()[0].no_value);
   fails = false;
   EXPECT_EQ(sample(*sampler), (Row{7, 3}));
   fails = true;
@@ -49,6 +52,8 @@ TEST(Callback, OneThatThrowsIsCountedAndItsColumnKeepsItsLastValue) {
   EXPECT_EQ(errors[0].metric, "queued");
   EXPECT_EQ(errors[0].count, 3U);
   EXPECT_EQ(errors[0].what, "no queue") << "one line";
+  EXPECT_FALSE(errors[0].no_value);
+  EXPECT_TRUE(sampler->has_value(0));
 }
 
 TEST(Callback, ValuesThatAreProbablyNegativeAreCountedAndRecordedAsTheyAre) {
@@ -56,7 +61,7 @@ TEST(Callback, ValuesThatAreProbablyNegativeAreCountedAndRecordedAsTheyAre) {
   std::uint64_t value = INT64_MAX;
   bool fails = false;
   ASSERT_TRUE(registry.callback_family(gauge("levels", {{"side", {"left", "right"}}}),
-                                       [&](std::uint64_t* out) {
+                                       [&](std::span<std::uint64_t> out) {
                                          if (fails) throw 5;
                                          out[0] = 1;
                                          out[1] = value;
@@ -84,12 +89,13 @@ TEST(Callback, ValuesThatAreProbablyNegativeAreCountedAndRecordedAsTheyAre) {
 TEST(Callback, AFamilyThatThrowsHalfwayKeepsAllItsValues) {
   Registry registry;
   std::uint64_t value = 1;
-  ASSERT_TRUE(
-      registry.callback_family(gauge("jobs", {{"state", {"new", "old"}}}), [&](std::uint64_t* out) {
-        out[0] = value;
-        if (value > 1) throw 5;
-        out[1] = value;
-      }));
+  ASSERT_TRUE(registry.callback_family(gauge("jobs", {{"state", {"new", "old"}}}),
+                                       [&](std::span<std::uint64_t> out) {
+                                         EXPECT_EQ(out.size(), 2U);
+                                         out[0] = value;
+                                         if (value > 1) throw 5;
+                                         out[1] = value;
+                                       }));
   const auto sampler = registry.sampler({}).value();
   EXPECT_EQ(sample(*sampler), (Row{1, 1}));
   value = 2;

@@ -76,7 +76,7 @@ TEST(Histogram, BucketsForAnyRangeAreOnesThatTheRegistryTakes) {
   using std::chrono::hours;
   using std::chrono::nanoseconds;
   for (const HistogramBuckets& buckets :
-       {buckets_between(0, 0), buckets_between(5, 5), buckets_between(9, 3),
+       {buckets_between(0, 0), buckets_between(5, 5), buckets_between(5, 6),
         buckets_between(1, UINT64_MAX, 1), buckets_between(UINT64_MAX, UINT64_MAX, 16),
         buckets_in_ns(nanoseconds(-5), nanoseconds(-9)), buckets_in_ns(nanoseconds(0), hours(24)),
         buckets_in_us(), buckets_in_bytes()}) {
@@ -84,6 +84,12 @@ TEST(Histogram, BucketsForAnyRangeAreOnesThatTheRegistryTakes) {
     EXPECT_GE(buckets.last, 2 * buckets.first);
   }
   EXPECT_NE(taken(buckets_between(1, 100, 3)), "") << "three to a doubling";
+  // Before, these were accepted.
+  for (const HistogramBuckets& swapped :
+       {buckets_between(9, 3), buckets_between(5, 4), buckets_between(2, 1, 1),
+        buckets_in_us(std::chrono::seconds(10), std::chrono::microseconds(1))}) {
+    EXPECT_NE(taken(swapped).find("swapped"), std::string::npos) << swapped.first;
+  }
 }
 
 // Before, all values above 1.05 ms or 1 MiB were in one bucket.
@@ -95,7 +101,10 @@ TEST(Histogram, TheDefaultBucketsFitTheUnit) {
   };
   EXPECT_EQ(bounds("a_ns", Unit::nanoseconds).back(), 1ULL << 34U);
   EXPECT_EQ(bounds("b_bytes", Unit::bytes).back(), 1ULL << 30U);
-  EXPECT_EQ(bounds("c_us", Unit::microseconds).back(), 1ULL << 20U);
+  EXPECT_EQ(bounds("c_us", Unit::microseconds).back(), 1ULL << 24U);
+  EXPECT_EQ(bounds("c2_us", Unit::microseconds).size(),
+            bounds("a2_ns", Unit::nanoseconds).size() - 12)
+      << "as fine; its values begin at 4 us";
   EXPECT_EQ(bounds("d", Unit::count).back(), 1ULL << 20U);
 }
 

@@ -55,6 +55,10 @@ refuses 'kymo::Counter::add: a counter counts whole numbers.' 'counter.add(0.75)
 refuses 'kymo::ProfilingCounter::add: a counter counts whole numbers.' 'steps.add(0.75)'
 refuses 'kymo::Scope::add_bytes: bytes are whole numbers.' 'scope.add_bytes(0.75)'
 refuses 'kymo::Histogram::record: a histogram counts whole numbers.' 'histogram.record(1.5F)'
+for negative in 'counter.add(-1)' 'histogram.record(-7)' 'steps.add(-1)'; do
+  compile "$negative" && fail "accepted: $negative"
+  grep -q a_number_below_zero_is_refused "$scratch/said" || fail "not refused for its sign: $negative"
+done
 compile "${good[@]}" 'steps.add()' 'steps.add(5)' 'counter.add()' 'counter.add(5)' 'counter.add(sizeof(int))' 'histogram.record(7)' 'scope.add_bytes(7)' || fail "refused: what is right"
 compiler+=(-DKYMO_PROFILING=1)
 refuses 'kymo::Counter::add: a counter counts whole numbers.' 'steps.add(0.75)'

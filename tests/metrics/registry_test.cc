@@ -63,7 +63,8 @@ TEST(Registry, BoundsOfTheCallerWereTakenForThoseOfAHistogram) {
   EXPECT_EQ(registry.histogram(bounded, {1, 8, 1}).error().message, why);
   bounded.kind = Kind::gauge;
   EXPECT_EQ(registry.callback(bounded, [] { return 1U; }).error().message, why);
-  EXPECT_EQ(registry.callback_family(bounded, [](std::uint64_t*) {}).error().message, why);
+  EXPECT_EQ(registry.callback_family(bounded, [](std::span<std::uint64_t>) {}).error().message,
+            why);
   EXPECT_TRUE(registry.columns().empty());
 }
 
@@ -254,13 +255,13 @@ TEST(Registry, AFamilyOfCallbacksFillsAColumnForEachCombination) {
   const Metric family{
       "jobs", "Help", Kind::gauge, Unit::count, {{"state", {"new", "old"}}, {"size", {"s", "l"}}}};
   ASSERT_TRUE(registry.counter({"steps", "Help", Kind::counter, Unit::count, {}}));
-  ASSERT_TRUE(registry.callback_family(family, [](std::uint64_t* out) {
+  ASSERT_TRUE(registry.callback_family(family, [](std::span<std::uint64_t> out) {
     for (std::uint64_t i = 0; i < 4; ++i) {
       out[i] = 10 + i;
     }
   }));
   ASSERT_TRUE(registry.callback({"last", "Help", Kind::gauge, Unit::count, {}}, [] { return 9U; }));
-  EXPECT_FALSE(registry.callback_family(family, [](std::uint64_t*) {}))
+  EXPECT_FALSE(registry.callback_family(family, [](std::span<std::uint64_t>) {}))
       << "the name is already used";
   const auto sampler = registry.sampler({}).value();
   ASSERT_EQ(sampler->columns().size(), 6U);

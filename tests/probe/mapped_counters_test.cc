@@ -248,14 +248,15 @@ TEST_F(DamagedCountersTest, NamesThatAnEarlierLibraryAcceptedAreRead) {
   Registry registry;
   const std::vector<MappedMetric> metrics = counters->metrics().value();
   for (const MappedMetric& metric : metrics) {
-    EXPECT_TRUE(RegistryAccess::add_foreign(registry, metric.metric, [](std::uint64_t*) {}));
+    EXPECT_TRUE(
+        RegistryAccess::add_foreign(registry, metric.metric, [](std::span<std::uint64_t>) {}));
   }
   const std::vector<Column> columns = registry.columns();
   ASSERT_EQ(columns.size(), 3U);
   EXPECT_EQ(columns[0].name, "t__ms");
   EXPECT_EQ(columns[1].name, "st_us[up]");
   const Result<void> again =
-      RegistryAccess::add_foreign(registry, metrics[0].metric, [](std::uint64_t*) {});
+      RegistryAccess::add_foreign(registry, metrics[0].metric, [](std::span<std::uint64_t>) {});
   EXPECT_EQ(again.error().code, Code::already_exists);
   EXPECT_FALSE(registry.callback(metrics[0].metric, [] { return 1U; }))
       << "the program itself must not register this name";

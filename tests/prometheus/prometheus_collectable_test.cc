@@ -2,6 +2,7 @@
 #include <prometheus/collectable.h>
 #include <prometheus/text_serializer.h>
 
+#include <map>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -90,6 +91,34 @@ TEST(PrometheusCollectable, ACallbackThatThrowsKeepsItsLastValueAndIsCounted) {
   EXPECT_EQ(collectable->Collect().at(0).metric.at(0).gauge.value, 7);
   ASSERT_EQ(registry.callback_errors().size(), 1U);
   EXPECT_EQ(registry.callback_errors()[0].count, 1U);
+}
+
+// Before the fix, it was 0, and nothing on the scrape said that its callback fails.
+TEST(PrometheusCollectable, AGaugeThatNeverHadAValueIsAbsentAndErrorsAreACounter) {
+  Registry registry;
+  bool fails = true;
+  ASSERT_TRUE(
+      registry.callback({"queued", "", Kind::gauge, Unit::count, {}}, [&]() -> std::uint64_t {
+        if (fails) throw std::runtime_error("no queue");
+        return 7;
+      }));
+  const auto collectable = make_prometheus_collectable(registry, "app_");
+  const auto names_and_values = [&] {
+    std::map<std::string, double> found;
+    for (const auto& family : collectable->Collect()) {
+      const auto& metric = family.metric.at(0);
+      found[family.name] = family.type == ::prometheus::MetricType::Counter ? metric.counter.value
+                                                                            : metric.gauge.value;
+      EXPECT_EQ(metric.label.empty() ? "queued" : metric.label.at(0).value, "queued");
+    }
+    return found;
+  };
+  using Found = std::map<std::string, double>;
+  EXPECT_EQ(names_and_values(), (Found{{"app_callback_errors_total", 1}}));
+  fails = false;
+  EXPECT_EQ(names_and_values(), (Found{{"app_callback_errors_total", 1}, {"app_queued", 7}}));
+  fails = true;
+  EXPECT_EQ(names_and_values(), (Found{{"app_callback_errors_total", 2}, {"app_queued", 7}}));
 }
 
 TEST(PrometheusCollectable, RefusesAPrefixThatPrometheusDoesNotAllow) {

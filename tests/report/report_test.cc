@@ -75,8 +75,7 @@ TEST_F(Report, CallbacksThatHaveThrownAreAWarning) {
   EXPECT_NE(text.find("quality     warning: the callback of queued has thrown 12 times (last: no "),
             std::string::npos)
       << text;
-  EXPECT_NE(text.find("): its columns kept their last values meanwhile, 0 if there were none\n"),
-            std::string::npos);
+  EXPECT_NE(text.find("): its columns kept their last values meanwhile\n"), std::string::npos);
   EXPECT_NE(text.find("warning: values of queued are probably negative: its callback has returned "
                       "2^63 or more 1 time (last: 18446744073709551611, which is -5)\n"),
             std::string::npos)
@@ -92,8 +91,8 @@ TEST_F(Report, AHistogramHasOneLine) {
       "Time (ns)\twait_us[0-64]\twait_us[65-128]\twait_us[129-inf]\twait_us_sum\twait_us_count\tn\n"
       "0\t1\t0\t0\t10\t1\t0\n1000000\t51\t50\t0\t6410\t101\t9\n");
   const std::string text = named_report(*analysis::summarize(path));
-  EXPECT_NE(text.find("\nHISTOGRAM  values   mean    p50     p90     p99        max\n"
-                      "wait_us       100  64 µs  64 µs  115 µs  127 µs  <= 128 µs\n"
+  EXPECT_NE(text.find("\nHISTOGRAM  values   mean       p50     p90     p99        max\n"
+                      "wait_us       100  64 µs  <= 64 µs  115 µs  127 µs  <= 128 µs\n"
                       "before      values that came before the first row, and are in no figure: "
                       "wait_us 1\n"),
             std::string::npos)

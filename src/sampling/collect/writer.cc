@@ -52,7 +52,7 @@ void Writer::run() {
       if (!done) {
         late_causes_.look();
       }
-      keep_error(call_foreign(kSink, [this]() -> Result<void> {
+      keep_error(call_foreign(kSink, &sink_, [this]() -> Result<void> {
         sink_.progress(stats_());
         sink_error_.set_lost(lost());
         return {};
@@ -104,7 +104,7 @@ void Writer::write_slot(const Ring::Slot& slot, const Rows& rows) {
   if (rows.count > 0) {
     last_tick_ = rows.row(rows.count - 1)[0] / interval_ns_;
   }
-  const Result<void> written = call_foreign(kSink, [&]() -> Result<void> {
+  const Result<void> written = call_foreign(kSink, &sink_, [&]() -> Result<void> {
     ring_.begin_output(slot, position_of(sink_.output_place()));
     Result<void> accepted = sink_.write(rows);
     counts_.bytes.set(sink_.bytes_written());
@@ -141,7 +141,7 @@ void Writer::close_refused_gap() {
 }
 
 void Writer::pass_on(const Gap& gap) {
-  keep_error(call_foreign(kSink, [this, &gap]() -> Result<void> {
+  keep_error(call_foreign(kSink, &sink_, [this, &gap]() -> Result<void> {
     sink_.gap(gap);
     return {};
   }));

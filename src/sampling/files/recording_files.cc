@@ -288,6 +288,9 @@ Result<void> RecordingFiles::replace_metadata(const ProfilerStats& stats, const 
       if (error.negative) {
         one["negative"] = true;
       }
+      if (error.no_value) {
+        one["no_value"] = true;
+      }
       metadata["callback_errors"].push_back(std::move(one));
     }
   }

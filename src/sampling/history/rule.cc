@@ -21,6 +21,9 @@ class RuleParser {
       return expected(rule_.rate_ ? "the name of a column"
                                   : "the name of a column, or rate(COLUMN)");
     }
+    if (rule_.rate_ && take(",") && !take_time()) {
+      return expected("a time from 1 ns to 1 h, such as 10ms");
+    }
     if (rule_.rate_ && !take(")")) {
       return expected("')'");
     }
@@ -83,6 +86,27 @@ class RuleParser {
     at_ = end;
     skip_spaces();
     return true;
+  }
+  bool take_time() {
+    std::uint64_t number = 0;
+    const char* begin = text_.data() + at_;
+    const auto [end, error] = std::from_chars(begin, text_.data() + text_.size(), number);
+    const std::size_t at = at_;
+    at_ += static_cast<std::size_t>(end - begin);
+    for (const auto& [unit, ns] : {std::pair<const char*, std::uint64_t>{"ns", 1},
+                                   {"us", 1'000},
+                                   {"ms", 1'000'000},
+                                   {"s", 1'000'000'000}}) {
+      if (error != std::errc() || number == 0 || number > Rule::kMaxRateOverNs / ns) {
+        continue;
+      }
+      if (take(unit)) {
+        rule_.rate_over_ns_ = number * ns;
+        return true;
+      }
+    }
+    at_ = at;
+    return false;
   }
   bool take_comparison() {
     using C = Rule::Comparison;
@@ -153,7 +177,7 @@ Result<void> Rule::bind(const std::vector<Column>& columns, std::chrono::nanosec
     // Half an interval less than whole intervals: rows are never exactly one interval apart.
     const auto interval_ns =
         static_cast<std::uint64_t>(std::max<std::int64_t>(interval.count(), 1));
-    const std::uint64_t rows = (kRateOverNs + interval_ns - 1) / interval_ns;
+    const std::uint64_t rows = (rate_over_ns_ + interval_ns - 1) / interval_ns;
     window_ = Window(rows * interval_ns - interval_ns / 2);
     rearm_ns_ = (rows + rows / 2) * interval_ns + interval_ns / 2;
   }
@@ -203,6 +227,11 @@ bool Rule::holds(std::uint64_t value) const {
       return value <= limit_;
   }
   return false;
+}
+
+void Rule::forget_rows() {
+  seen_ = false;
+  window_.clear();
 }
 
 bool Rule::fires_at(std::span<const std::uint64_t> row) {

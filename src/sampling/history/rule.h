@@ -16,24 +16,27 @@ namespace kymo {
 // A condition on the rows of a recording (docs/flight-recorder.md):
 //
 //   rule     = operand comparison [ "+" ] number
-//   operand  = column | "rate(" column ")"
+//   operand  = column | "rate(" column [ "," time ] ")"
+//   time     = number ( "ns" | "us" | "ms" | "s" ), at most an hour
 //   comparison = ">" / ">=" / "<" / "<="
 //
 // A gauge is compared by its value, a counter by its growth since the row before. A `+` says so
 // explicitly; with it, a gauge is compared by its growth, too. A rate is compared in each row by
-// the growth per second over the last 100 ms, or since the row before if that is older.
+// the growth per second over the last 100 ms, or over the time that the rule gives, or since the row
+// before if that is older.
 //
 // A rule fires when the condition becomes true. It fires again only after the condition was false
-// in between. For a rate, it must have been false for 150 ms, or for two rows if they are 100 ms
-// apart or more: while the window slides over single jumps of a counter, the rate changes in almost
-// every row, and one jump changes it for the length of the window.
+// in between. For a rate, it must have been false for one and a half windows, or for two rows if they are
+// a window apart or more: while the window slides over single jumps of a counter, the rate changes in
+// almost every row, and one jump changes it for the length of the window.
 //
 // Threads: one at a time.
 // Memory:  for a rate, the rows of its window, at most 17 KiB; allocated by bind().
 // Cost:    a few nanoseconds a row (bench/rule).
 class Rule {
  public:
-  static constexpr std::uint64_t kRateOverNs = 100'000'000;
+  static constexpr std::uint64_t kRateOverNs = 100'000'000;  // if the rule gives no time
+  static constexpr std::uint64_t kMaxRateOverNs = 3'600'000'000'000;
 
   // Errors: invalid_argument with the position and what is expected there.
   static Result<Rule> parse(std::string_view text);
@@ -43,6 +46,8 @@ class Rule {
   Result<void> bind(const std::vector<Column>& columns, std::chrono::nanoseconds interval);
   // Takes the next row, its time first. Returns true if the rule fires. Precondition: bound.
   bool fires_at(std::span<const std::uint64_t> row);
+  // The program stood still before the next row: growth is counted from this row on.
+  void forget_rows();
 
   [[nodiscard]] const std::string& text() const { return text_; }
 
@@ -62,6 +67,7 @@ class Rule {
     explicit Window(std::uint64_t length_ns = 0);
     // Adds a row. Returns the newest one that was old enough then, if there is one.
     std::optional<Mark> slide_to(const Mark& now);
+    void clear() { empty_ = true; }
 
    private:
     static constexpr std::uint64_t kSteps = 1024;
@@ -83,6 +89,7 @@ class Rule {
   std::string text_;
   std::string column_;
   bool rate_ = false;
+  std::uint64_t rate_over_ns_ = kRateOverNs;
   bool growth_ = false;
   Comparison comparison_ = Comparison::above;
   std::uint64_t limit_ = 0;

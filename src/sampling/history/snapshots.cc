@@ -129,7 +129,8 @@ struct Snapshots::Folder : std::enable_shared_from_this<Snapshots::Folder> {
 
   void settle();
   std::string directory();
-  void tell(const std::string& rule, const Result<std::string>& path);
+  // `recorder`: who waits for the thread (ForeignCall).
+  void tell(const std::string& rule, const Result<std::string>& path, const void* recorder);
   void count_failure(const Error& why);
   void count_refusal();
   void forget_failures();
@@ -182,12 +183,13 @@ std::string Snapshots::Folder::directory() {
   return place.empty() ? options.directory : place;
 }
 
-void Snapshots::Folder::tell(const std::string& rule, const Result<std::string>& path) {
+void Snapshots::Folder::tell(const std::string& rule, const Result<std::string>& path,
+                             const void* recorder) {
   if (!options.fired) {
     return;
   }
   const Result<void> told =
-      call_foreign("the callback FlightRecorderOptions::fired", [&]() -> Result<void> {
+      call_foreign("the callback FlightRecorderOptions::fired", recorder, [&]() -> Result<void> {
         options.fired(rule, path);
         return {};
       });
@@ -359,6 +361,7 @@ Result<void> Snapshots::open(const RecordingInfo& info) {
   folder_->forget_failures();  // of the recording before
   folder_->settle();
   rules_ = std::move(rules);
+  stops_.clear();
   start_monotonic_ns_ = info.start_monotonic_ns;
   return {};
 }
@@ -388,14 +391,30 @@ LostRows Snapshots::lost_rows() const {
   return folder_->losses();
 }
 
+void Snapshots::gap(const Gap& gap) {
+  if (gap.cause == MissCause::frozen && !rules_.empty()) {
+    stops_.push_back(gap.end_ns);
+  }
+  cuts_->gap(gap);
+}
+
 void Snapshots::check_rules(const Rows& rows) {
   if (rows.count == 0) {
     return;
   }
-  for (Rule& rule : rules_) {
-    for (std::size_t i = 0; i < rows.count; ++i) {
+  for (std::size_t i = 0; i < rows.count; ++i) {
+    const std::uint64_t at_ns = rows.row(i)[0];
+    // The gap comes before the row after it. What grew in a stop says nothing about the program.
+    bool stopped = false;
+    for (; !stops_.empty() && at_ns >= stops_.front(); stops_.pop_front()) {
+      stopped = true;
+    }
+    for (Rule& rule : rules_) {
+      if (stopped) {
+        rule.forget_rows();
+      }
       if (rule.fires_at(rows.row(i))) {
-        fire(rule, rows.row(i)[0]);
+        fire(rule, at_ns);
       }
     }
   }
@@ -407,8 +426,9 @@ void Snapshots::fire(const Rule& rule, std::uint64_t at_ns) {
   const std::string path = new_path(folder_->directory());
   const Span span{at_ns - std::min(at_ns, to_nanos(options.before)), at_ns,
                   at_ns + to_nanos(options.after)};
-  const auto tell = [folder = folder_, text = rule.text(), path](const Result<void>& outcome) {
-    folder->tell(text, outcome ? Result<std::string>(path) : outcome.error());
+  const auto tell = [folder = folder_, text = rule.text(), path,
+                     recorder = ForeignCall::owner()](const Result<void>& outcome) {
+    folder->tell(text, outcome ? Result<std::string>(path) : outcome.error(), recorder);
   };
   const Result<CutSink::CutId> cut =
       begin(path, span, {{"request", "snapshot"}, {"reason", "rule"}, {"rule", rule.text()}}, tell);

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <string>
@@ -35,7 +36,7 @@ class Snapshots : public Sink {
   Result<void> open(const RecordingInfo& info) override;
   // Does not wait for files.
   Result<void> write(const Rows& rows) override;
-  void gap(const Gap& gap) override { cuts_->gap(gap); }
+  void gap(const Gap& gap) override;
   void progress(const ProfilerStats& stats) override { cuts_->progress(stats); }
   // The snapshots that could not be written, or not whole, and those of rules that were not begun.
   [[nodiscard]] LostRows lost_rows() const override;
@@ -65,6 +66,8 @@ class Snapshots : public Sink {
   std::shared_ptr<CutSink> cuts_;
   std::shared_ptr<Folder> folder_;
   std::vector<Rule> rules_;
+  std::deque<std::uint64_t>
+      stops_;  // ends of gaps in which the program stood still; no row is after them yet
   std::uint64_t start_monotonic_ns_ = 0;
   std::atomic<std::uint64_t> newest_ns_{0};  // time of the newest row
 };

@@ -55,7 +55,8 @@ std::string text_of(const CallbackError& error) {
            "; for a value below zero, record its distance from a fixed lowest value";
   }
   return "metric '" + error.metric + "': its callback has thrown " + times + error.what +
-         "; its columns kept their last values meanwhile, 0 if there were none";
+         (error.no_value ? "; it has never returned a value, so its columns are 0"
+                         : "; its columns kept their last values meanwhile");
 }
 
 std::string text_of_unrecorded(const std::vector<std::string>& metrics) {

@@ -1,8 +1,10 @@
 #include "kymo/flight_recorder.h"
 
 #include <algorithm>
+#include <array>
 #include <mutex>
 #include <nlohmann/json.hpp>
+#include <string_view>
 #include <thread>
 
 #include "kymo/profiler.h"
@@ -371,6 +373,41 @@ TEST_F(FlightRecorderTest, ASnapshotThatTheDiskDoesNotTakeIsAnErrorEverywhere) {
     EXPECT_EQ(meta["state"], "failed");
   } else {
     EXPECT_GE(meta["stats"]["missed_sink_error"], 500);
+  }
+}
+
+// Before the fix, what grew while the program was stopped counted as growth from one row to the next, and a rate
+// over the stop was too low.
+TEST_F(FlightRecorderTest, AStopOfTheProgramFiresNoRule) {
+  info_.columns = columns_of({"steps", "", Kind::counter, Unit::count, {}});
+  for (const char* rule :
+       {"steps > 5", "steps < 1", "rate(steps, 10ms) < 900", "rate(steps, 10ms) > 1100"}) {
+    rules_.clear();
+    paths_.clear();
+    options_.rules = {rule};
+    FlightRecorder recorder(options_);
+    ASSERT_TRUE(recorder.open(info_));
+    const auto play_until = [&recorder](std::uint64_t from, std::uint64_t until,
+                                        std::uint64_t value) {
+      for (std::uint64_t ms = from; ms < until; ++ms, ++value) {
+        const std::array<std::uint64_t, 2> row{ms * kMs, value};
+        ASSERT_TRUE(recorder.write({row.data(), 1, 2}));
+      }
+    };
+    const bool grows = std::string_view(rule).find('>') != std::string_view::npos;
+    play_until(0, 100, 0);
+    recorder.gap({100 * kMs, 5100 * kMs, 5000, MissCause::frozen});
+    play_until(5100, 5200, grows ? 5100 : 99);
+    EXPECT_TRUE(recorder.close({}));
+    EXPECT_TRUE(rules_.empty()) << rule;
+    // The same without a stop: these rows are late, and the rule fires.
+    FlightRecorder late(options_);
+    ASSERT_TRUE(late.open(info_));
+    const auto all = {
+        std::array<std::uint64_t, 2>{0, 0}, {100 * kMs, 100}, {5100 * kMs, grows ? 9000U : 100U}};
+    for (const auto& row : all) ASSERT_TRUE(late.write({row.data(), 1, 2}));
+    EXPECT_TRUE(late.close({}));
+    EXPECT_FALSE(rules_.empty()) << rule;
   }
 }
 

@@ -203,6 +203,11 @@ TEST(Rule, WhatDoesNotParseIsSaidWithItsPlace) {
            {"phase > 1.5", "at character 10: expected the end"},
            {"rate(phase > 5", "at character 12: expected ')'"},
            {"rate() > 5", "at character 6: expected the name of a column"},
+           {"rate(phase, 5) > 5", "at character 13: expected a time from 1 ns to 1 h"},
+           {"rate(phase, 0ms) > 5", "at character 13: expected a time"},
+           {"rate(phase, 61m) > 5", "at character 13: expected a time"},
+           {"rate(phase, 3601s) > 5", "at character 13: expected a time"},
+           {"rate(phase, 10ms > 5", "at character 18: expected ')'"},
            {"rate(phase) > +5", "at character 15: expected a number without +"},
            {"dumps[error > 5", "at character 16: expected the name of a column"}}) {
     const Result<Rule> rule = Rule::parse(refused.text);
@@ -210,6 +215,19 @@ TEST(Rule, WhatDoesNotParseIsSaidWithItsPlace) {
     EXPECT_EQ(rule.error().code, Code::invalid_argument);
     EXPECT_NE(rule.error().message.find(refused.says), std::string::npos) << rule.error().message;
   }
+}
+
+// A burst of 5 ms is ten times its share of 100 ms.
+TEST(Rule, TheWindowOfARateIsAnArgument) {
+  std::vector<std::uint64_t> values;
+  for (std::uint64_t row = 0; row < 400; ++row) {
+    values.push_back(std::clamp<std::uint64_t>(row, 250, 255) * 20);  // 100 in 5 ms
+  }
+  EXPECT_EQ(fires("rate(frozen_time_us) > 5000", 3, values), At{});
+  EXPECT_EQ(fires("rate(frozen_time_us, 10ms) > 5000", 3, values), (At{253}));
+  EXPECT_EQ(fires("rate( frozen_time_us , 10000us ) > 5000", 3, values), (At{253}));
+  EXPECT_EQ(fires("rate(frozen_time_us, 1s) > 50", 3, values), At{}) << "the window is not full";
+  EXPECT_EQ(fires("rate(frozen_time_us,100ms)>5000", 3, values), At{});
 }
 
 TEST(Rule, AColumnThatIsNotRecordedIsNamedWithTheNearOnes) {

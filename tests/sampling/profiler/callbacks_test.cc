@@ -5,7 +5,10 @@
 
 #include <array>
 #include <atomic>
+#include <functional>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <stdexcept>
@@ -14,6 +17,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "kymo/flight_recorder.h"
 #include "kymo/profiler.h"
 #include "kymo/registry.h"
 #include "support/temporary_folder.h"
@@ -38,6 +42,63 @@ class CallbacksTest : public TemporaryFolderTest {
   }
   Registry registry_;
 };
+
+// Before the fix, stop() inside `fired` waited for itself for ever, and inside a callback for five seconds.
+TEST_F(CallbacksTest, StopInsideACallbackOfItsOwnProfilerIsRefusedAtOnce) {
+  struct StoppingSink : Sink {
+    std::function<void()> stop;
+    Result<void> open(const RecordingInfo& /*info*/) override { return {}; }
+    Result<void> write(const Rows& /*rows*/) override { return stop(), Result<void>(); }
+    Result<void> close(const ProfilerStats& /*stats*/) override { return stop(), Result<void>(); }
+  };
+  std::mutex mutex;
+  std::map<std::string, Code> codes;  // by who has called it
+  std::atomic<Profiler*> current = nullptr;
+  const auto stop = [&](const char* who) {
+    if (Profiler* profiler = current.load()) {
+      const Result<void> stopped = profiler->stop();
+      const Result<void> started = profiler->start();
+      const std::lock_guard lock(mutex);
+      if (!stopped) codes[who] = stopped.error().code;
+      EXPECT_FALSE(started);
+      EXPECT_FALSE(stopped);
+      EXPECT_NE(stopped.error().message.find("let another thread call it"), std::string::npos);
+    }
+  };
+  const auto called_by = [&](const char* who) {
+    const std::lock_guard lock(mutex);
+    return codes.contains(who);
+  };
+  ASSERT_TRUE(registry_.callback(gauge("queued"), [&] {
+    stop("callback");
+    return 1U;
+  }));
+  FlightRecorderOptions recording;
+  recording.directory = in_folder("snapshots");
+  recording.rules = {"queued > 0"};
+  recording.fired = [&](const std::string&, const Result<std::string>&) { stop("fired"); };
+  const auto sink = std::make_shared<StoppingSink>();
+  sink->stop = [&] { stop("sink"); };
+  for (const std::shared_ptr<Sink>& one :
+       {std::shared_ptr<Sink>(std::make_shared<FlightRecorder>(recording)),
+        std::shared_ptr<Sink>(sink)}) {
+    ProfilerOptions options;
+    options.sink = one;
+    options.flush = std::chrono::milliseconds(10);
+    Profiler profiler(registry_, options);
+    current = &profiler;
+    ASSERT_TRUE(profiler.start());
+    while (!called_by(one == sink ? "sink" : "fired") || !called_by("callback")) {
+      std::this_thread::yield();
+    }
+    EXPECT_TRUE(profiler.running());
+    EXPECT_TRUE(profiler.stop());
+    current = nullptr;
+  }
+  EXPECT_EQ(codes["callback"], Code::failed_precondition);
+  EXPECT_EQ(codes["fired"], Code::failed_precondition);
+  EXPECT_EQ(codes["sink"], Code::failed_precondition);
+}
 
 // Before the fix, the exception ended the program through std::terminate().
 TEST_F(CallbacksTest, OneThatThrowsIsNamedByTheWarningsAndTheMetadata) {
@@ -66,7 +127,7 @@ TEST_F(CallbacksTest, OneThatThrowsIsNamedByTheWarningsAndTheMetadata) {
   EXPECT_EQ(profiler.warnings()[0],
             "metric 'queued': its callback has thrown " + std::to_string(errors[0].count) +
                 " times, the last time: the queue is closed; its columns kept their last values "
-                "meanwhile, 0 if there were none");
+                "meanwhile");
   const auto metadata = nlohmann::json::parse(content(in_folder("run.meta.json")));
   EXPECT_EQ(
       metadata["callback_errors"],
@@ -89,7 +150,8 @@ TEST_F(CallbacksTest, StopNamesTheFirstThatThrowsAndHowManyMore) {
   ASSERT_FALSE(stopped);
   EXPECT_TRUE(stopped.error().message.starts_with("metric 'one': its callback has thrown "))
       << stopped.error().message;
-  EXPECT_TRUE(stopped.error().message.ends_with(" 0 if there were none (2 more: see warnings())"))
+  EXPECT_TRUE(stopped.error().message.ends_with(
+      "it has never returned a value, so its columns are 0 (2 more: see warnings())"))
       << stopped.error().message;
 }
 
