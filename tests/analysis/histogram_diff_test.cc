@@ -270,7 +270,8 @@ TEST(QuantileBlocks, APieceHasAsManyValuesAsItsQuantileNeeds) {
   histogram.columns.bounds = {100};
   histogram.blocks = {{10, 0}, {0, 0}, {10, 0}, {0, 25}, {19, 0}};
   // The first three blocks are one piece, the fourth is one by itself, and the fifth has too few.
-  EXPECT_EQ(quantiles_of_pieces(histogram, 0.5), (std::vector<double>{50, 101}));
+  EXPECT_EQ(quantiles_of_pieces(histogram, 0.5), (std::vector<double>{100, 101}))
+      << "in the first bucket: not above its bound";
 }
 
 }  // namespace

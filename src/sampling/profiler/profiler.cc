@@ -28,7 +28,6 @@
 #include "base/quiet_thread.h"
 #include "kymo/flight_recorder.h"
 #include "kymo/recover.h"
-#include "metrics/exposition_name.h"
 #include "metrics/registry_access.h"
 #include "sampling/collect/collector.h"
 #include "sampling/collect/recorder_counts.h"
@@ -40,6 +39,7 @@
 #include "sampling/profiler/callback_errors.h"
 #include "sampling/profiler/collector_thread.h"
 #include "sampling/profiler/losses.h"
+#include "sampling/profiler/options.h"
 #include "sampling/ring/gap_queue.h"
 #include "sampling/ring/ring.h"
 #include "sampling/ring/ring_memory.h"
@@ -47,59 +47,6 @@
 
 namespace kymo {
 namespace {
-
-constexpr std::chrono::nanoseconds kMinInterval{100};
-constexpr std::chrono::nanoseconds kMaxInterval = std::chrono::hours(24);
-
-Error refused(const char* option, const std::string& value, const char* allowed) {
-  return Error{Code::invalid_argument,
-               std::string("profiler option ") + option + " = " + value + ": " + allowed, 0};
-}
-
-Result<void> check(const ProfilerOptions& options) {
-  if (options.sink == nullptr) {
-    return refused("sink", "none", "give one, such as kymo::make_tsv_sink(path)");
-  }
-  if (options.interval < kMinInterval || options.interval > kMaxInterval) {
-    return refused("interval", std::to_string(options.interval.count()) + " ns",
-                   "must be 100 ns to 24 hours");
-  }
-  if (options.slots < 2 || options.slots > 65536) {
-    return refused("slots", std::to_string(options.slots), "must be 2 to 65536");
-  }
-  if (options.rows < 1 || options.rows > 10'000'000) {
-    return refused("rows", std::to_string(options.rows), "must be 1 to 10000000");
-  }
-  if (options.flush.count() <= 0) {
-    return refused("flush", std::to_string(options.flush.count()) + " ns", "must be above 0");
-  }
-  if (options.realtime_priority < 0 || options.realtime_priority > 99) {
-    return refused("realtime_priority", std::to_string(options.realtime_priority),
-                   "must be 0 (none) to 99");
-  }
-  if (options.pace != Pace::thrifty && options.pace != Pace::precise) {
-    return refused("pace", std::to_string(static_cast<int>(options.pace)), "must be one of Pace");
-  }
-  if (!(options.max_spin_share >= 0 && options.max_spin_share <= 1)) {
-    return refused("max_spin_share", std::to_string(options.max_spin_share),
-                   "must be 0 to 1, a share of the interval");
-  }
-  if (!(options.realtime_max_share > 0 && options.realtime_max_share <= 1)) {
-    return refused("realtime_max_share", std::to_string(options.realtime_max_share),
-                   "must be above 0 and at most 1 (no bound), a share of a CPU");
-  }
-  if (options.nice < -20 || options.nice > 19) {
-    return refused("nice", std::to_string(options.nice), "must be -20 to 19");
-  }
-  if (options.cpu < -1 || options.cpu >= CPU_SETSIZE) {
-    return refused("cpu", std::to_string(options.cpu), "must be -1 (any) or the number of a CPU");
-  }
-  if (!is_exposition_prefix(options.prometheus_prefix)) {
-    return refused("prometheus_prefix", "'" + options.prometheus_prefix + "'",
-                   kExpositionPrefixRule);
-  }
-  return {};
-}
 
 // How many metrics of the registry are in the columns, if these are of all metrics that it had: the
 // ones that were registered since then come last.
@@ -279,7 +226,7 @@ Result<void> Profiler::State::start() {
     return Error{Code::failed_precondition,
                  "this profiler was started already; make a new one to record again", 0};
   }
-  if (Result<void> valid = check(options); !valid) {
+  if (Result<void> valid = check_options(options); !valid) {
     return valid;
   }
   Result<std::unique_ptr<Sampler>> sampler = registry.sampler(options.metrics);
