@@ -32,17 +32,6 @@ double scaled_mad(const std::vector<double>& values) {
   return kToStandardDeviation * median(std::move(distances));
 }
 
-double median_shift(std::span<const double> before, std::span<const double> after) {
-  std::vector<double> differences;
-  differences.reserve(before.size() * after.size());
-  for (const double from : before) {
-    for (const double to : after) {
-      differences.push_back(to - from);
-    }
-  }
-  return median(std::move(differences));
-}
-
 std::vector<double> ranks_of(std::span<const double> values) {
   std::vector<std::size_t> order(values.size());
   std::iota(order.begin(), order.end(), std::size_t{0});

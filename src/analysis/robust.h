@@ -12,9 +12,6 @@ double median(std::vector<double> values);
 double quantile(std::vector<double> values, double q);
 // The median distance from the median, scaled to a normal distribution's standard deviation.
 double scaled_mad(const std::vector<double>& values);
-// Hodges and Lehmann's shift: the median of all differences between a value of `after` and one of
-// `before`.
-double median_shift(std::span<const double> before, std::span<const double> after);
 
 // Ranks from 1. Equal values share the mean of their ranks.
 std::vector<double> ranks_of(std::span<const double> values);

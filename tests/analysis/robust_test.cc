@@ -24,11 +24,6 @@ TEST(RobustTest, OneOutlierMovesNoDeviation) {
   EXPECT_NEAR(scaled_mad({1, 2, 3, 4, 1e9}), clean, 1e-9);
 }
 
-TEST(RobustTest, TheShiftIsThatOfMostPairs) {
-  EXPECT_EQ(median_shift(std::vector<double>{1, 2, 3}, std::vector<double>{11, 12, 13}), 10);
-  EXPECT_EQ(median_shift(std::vector<double>{1, 2, 3}, std::vector<double>{11, 12, 1e9}), 10);
-}
-
 TEST(RobustTest, TheLineGoesThroughMostPoints) {
   const Line line = median_line(std::vector<double>{1, 3, 5, 7, 900, 11, 13});
   EXPECT_EQ(line.slope, 2);
