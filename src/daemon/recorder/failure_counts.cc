@@ -1,6 +1,8 @@
 #include "daemon/recorder/failure_counts.h"
 
+#include <algorithm>
 #include <cstddef>
+#include <optional>
 
 #include "base/clock.h"
 #include "daemon/recorder/metric_family.h"
@@ -10,6 +12,7 @@ namespace {
 
 // The most targets that are shown. Anybody who may use kymod can make jobs of new names.
 constexpr std::size_t kMaxRows = 1000;
+constexpr double kNanosecondsInASecond = 1e9;
 
 template <class Value>
 void add_series(prometheus::MetricFamily& family, const std::string& request, const char* label,
@@ -43,9 +46,18 @@ void FailureCounts::refused(std::string_view request, std::string_view reason,
   row.last_unix_ns = at_unix_ns;
 }
 
-void FailureCounts::succeeded(std::string_view request, std::string_view target) {
+void FailureCounts::succeeded(std::string_view request, std::string_view target,
+                              const Success& success) {
+  if (target.empty()) return;
+  const Key key(request, target);
   const std::lock_guard lock(mutex_);
-  rows_.erase({std::string(request), std::string(target)});
+  rows_.erase(key);
+  if (successes_.size() >= kMaxRows && !successes_.contains(key)) {
+    successes_.erase(std::min_element(
+        successes_.begin(), successes_.end(),
+        [](const auto& a, const auto& b) { return a.second.at_unix_ns < b.second.at_unix_ns; }));
+  }
+  successes_[key] = success;
 }
 
 void FailureCounts::continue_row(std::string_view request, std::string_view target,
@@ -56,7 +68,9 @@ void FailureCounts::continue_row(std::string_view request, std::string_view targ
 
 void FailureCounts::forget(std::string_view target) {
   const std::lock_guard lock(mutex_);
-  std::erase_if(rows_, [target](const auto& row) { return row.first.second == target; });
+  const auto is_of_it = [target](const auto& row) { return row.first.second == target; };
+  std::erase_if(rows_, is_of_it);
+  std::erase_if(successes_, is_of_it);
 }
 
 std::vector<prometheus::MetricFamily> FailureCounts::Collect() const {
@@ -82,18 +96,32 @@ std::vector<prometheus::MetricFamily> FailureCounts::Collect() const {
   add_family(counter("refusals_total",
                      "Dumps and restores that were refused, by the reason's id in docs/errors.md",
                      refusals_));
-  prometheus::MetricFamily in_a_row = metric_family(
-      "refused_in_a_row", "Requests for a job or container that were refused since one succeeded",
-      prometheus::MetricType::Gauge);
-  const std::int64_t oldest = unix_ns() - kShownFor;
-  for (const auto& [what, row] : rows_) {
-    if (row.last_unix_ns < oldest) continue;
-    add_series(in_a_row, what.first, "target", what.second,
-               [refusals = row.refusals](prometheus::ClientMetric& metric) {
-                 metric.gauge.value = static_cast<double>(refusals);
-               });
-  }
-  add_family(std::move(in_a_row));
+  const auto gauge = [](const char* name, const char* help, const auto& rows, const auto& value) {
+    prometheus::MetricFamily family = metric_family(name, help, prometheus::MetricType::Gauge);
+    for (const auto& [what, row] : rows) {
+      const std::optional<double> shown = value(row);
+      if (!shown) continue;
+      add_series(family, what.first, "target", what.second,
+                 [&](prometheus::ClientMetric& metric) { metric.gauge.value = *shown; });
+    }
+    return family;
+  };
+  add_family(gauge("refused_in_a_row",
+                   "Requests for a job or container that were refused since one succeeded", rows_,
+                   [oldest = unix_ns() - kShownFor](const Row& row) -> std::optional<double> {
+                     if (row.last_unix_ns < oldest) return {};
+                     return static_cast<double>(row.refusals);
+                   }));
+  add_family(gauge("last_success_timestamp_seconds",
+                   "When the last request for a job or container that succeeded had ended",
+                   successes_, [](const Success& success) -> std::optional<double> {
+                     return static_cast<double>(success.at_unix_ns) / kNanosecondsInASecond;
+                   }));
+  add_family(gauge("last_success_duration_seconds",
+                   "How long the last request for a job or container that succeeded took",
+                   successes_, [](const Success& success) -> std::optional<double> {
+                     return static_cast<double>(success.duration_ns) / kNanosecondsInASecond;
+                   }));
   return families;
 }
 

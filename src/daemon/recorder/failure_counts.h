@@ -21,6 +21,10 @@ namespace kymo::daemon {
 // kymo_refused_in_a_row{request,target}. A target is shown until a request for it succeeds, and for kShownFor after the
 // last refusal, so that a target that is gone does not fire an alert for ever.
 //
+// And when a request for a job or container last succeeded, and how long it took:
+// kymo_last_success_timestamp_seconds{request,target}, kymo_last_success_duration_seconds{request,target}. They are
+// shown until the job is removed, of the kMaxRows targets that succeeded last.
+//
 // Threads: any.
 class FailureCounts : public prometheus::Collectable {
  public:
@@ -34,7 +38,12 @@ class FailureCounts : public prometheus::Collectable {
   // line may have secrets, and /metrics needs no token. Empty: it is not shown.
   void refused(std::string_view request, std::string_view reason, std::string_view target,
                std::int64_t at_unix_ns);
-  void succeeded(std::string_view request, std::string_view target);
+  struct Success {
+    std::int64_t at_unix_ns = 0;  // its end
+    std::uint64_t duration_ns = 0;
+  };
+  // Also for one that an earlier kymod has left in the history.
+  void succeeded(std::string_view request, std::string_view target, const Success& success);
   // Continues the row of refusals that an earlier kymod has left in the history.
   void continue_row(std::string_view request, std::string_view target, std::uint64_t refusals,
                     std::int64_t last_unix_ns);
@@ -54,6 +63,7 @@ class FailureCounts : public prometheus::Collectable {
   std::map<Key, std::uint64_t> counts_;    // by request and reason
   std::map<Key, std::uint64_t> refusals_;  // the same
   std::map<Key, Row> rows_;                // by request and target
+  std::map<Key, Success> successes_;       // the last ones, by the same
 };
 
 }  // namespace kymo::daemon

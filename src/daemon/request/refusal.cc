@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/clock.h"
 #include "daemon/request/run_record.h"
 #include "daemon/state/history_owner.h"
 #include "failures/explain.h"
@@ -36,7 +37,9 @@ void note_ending(const Request& request, const Result<void>& result, const std::
                  bool in_history, const std::string& checkpoint) {
   FailureCounts& counts = *request.parts.metrics.failures();
   const std::string_view kind = store::name_of(request.kind);
-  if (result) return counts.succeeded(kind, metric_target(owner));
+  if (result) {
+    return counts.succeeded(kind, metric_target(owner), {unix_ns(), request.duration_ns()});
+  }
   if (result_of(result, request.begun) != RequestResult::refused) return;
   store::Run run;
   run.failure = failures::of_error(result.error()).id;
@@ -79,8 +82,15 @@ std::string owner_in(store::Store& store, const std::string& directory) {
   return {};
 }
 
-void continue_refusals(store::Store& store, FailureCounts& counts) {
+void continue_counts(store::Store& store, FailureCounts& counts) {
   constexpr std::size_t kNewest = 1000;
+  std::set<std::string> jobs;
+  for (const store::Job& job : store.jobs()) jobs.insert(history_owner(job));
+  // A history outlives its job.
+  const auto target_of = [&](const std::string& owner) {
+    const bool gone = owner.starts_with(kJobOwner) && !jobs.contains(owner);
+    return gone ? std::string() : metric_target(owner);
+  };
   for (const store::RunKind kind : {store::RunKind::dump, store::RunKind::restore}) {
     const Result<std::vector<store::Run>> runs = store.runs({}, kind, kNewest);
     if (!runs) continue;
@@ -91,14 +101,19 @@ void continue_refusals(store::Store& store, FailureCounts& counts) {
     std::map<std::string, Row> rows;
     std::set<std::string> ended;  // the owners with a newer success
     std::for_each(runs->rbegin(), runs->rend(), [&](const store::Run& run) {
-      if (run.error.empty()) ended.insert(run.owner);
+      if (run.error.empty() && ended.insert(run.owner).second) {
+        counts.succeeded(
+            store::name_of(kind), target_of(run.owner),
+            {run.created_unix_ns + static_cast<std::int64_t>(run.duration_ns), run.duration_ns});
+      }
       if (!run.refused || ended.contains(run.owner)) return;
       Row& row = rows[run.owner];
       if (row.refusals++ == 0) row.last_unix_ns = run.created_unix_ns;
     });
     for (const auto& [owner, row] : rows) {
-      if (metric_target(owner).empty()) continue;
-      counts.continue_row(store::name_of(kind), owner, row.refusals, row.last_unix_ns);
+      const std::string target = target_of(owner);
+      if (target.empty()) continue;
+      counts.continue_row(store::name_of(kind), target, row.refusals, row.last_unix_ns);
     }
   }
 }

@@ -27,7 +27,8 @@ std::string owner_of_missing(const Parts& parts, const v1::Target& asked);
 // The owner of the history of a job that has a checkpoint in this directory; empty if there is none.
 std::string owner_in(store::Store& store, const std::string& directory);
 
-// Continues to count the refusals that earlier runs of kymod have left in the history.
-void continue_refusals(store::Store& store, FailureCounts& counts);
+// Continues what the metrics say of the jobs and containers whose refusals and successes earlier runs of kymod have left
+// in the history.
+void continue_counts(store::Store& store, FailureCounts& counts);
 
 }  // namespace kymo::daemon

@@ -174,7 +174,7 @@ Result<void> Daemon::State::open_store() {
   open_restores =
       settle_cut_short_restores(*store, *jobs, *metrics, claims, config.state_dir, settle_restore);
   jobs->refresh();
-  continue_refusals(*store, *metrics->failures());
+  continue_counts(*store, *metrics->failures());
   return {};
 }
 

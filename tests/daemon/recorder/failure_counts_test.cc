@@ -56,11 +56,28 @@ TEST(FailureCountsTest, ARowOfRefusalsEndsWithASuccess) {
     return std::find(all.begin(), all.end(), one) != all.end();
   };
   EXPECT_TRUE(has(dumps) && has(restores));
-  counts.succeeded("dump", "job:web");
+  counts.succeeded("dump", "job:web", {unix_ns(), 1});
   EXPECT_FALSE(has(dumps));
   EXPECT_TRUE(has(restores));
   counts.forget("job:web");
   EXPECT_FALSE(has(restores));
+}
+
+TEST(FailureCountsTest, TheLastSuccessOfATargetIsShownUntilItIsRemoved) {
+  FailureCounts counts;
+  counts.succeeded("dump", "job:web", {1'700'000'000'000'000'000, 2'000'000'000});
+  counts.succeeded("dump", "job:web", {1'700'000'060'000'000'000, 3'000'000'000});
+  counts.succeeded("dump", "", {1, 1});  // no target that may be shown
+  Series expected = kFromTheBeginning;
+  expected.insert(expected.end(), {"kymo_last_success_timestamp_seconds{dump,job:web} 1700000060",
+                                   "kymo_last_success_duration_seconds{dump,job:web} 3"});
+  EXPECT_EQ(series_of(counts), expected);
+  for (int i = 0; i < 1000; ++i) {
+    counts.succeeded("dump", "job:" + std::to_string(i), {1'800'000'000'000'000'000, 1});
+  }
+  EXPECT_EQ(series_of(counts).size(), 2U + 2 * 1000);
+  counts.forget("job:7");
+  EXPECT_EQ(series_of(counts).size(), 2U + 2 * 999);
 }
 
 TEST(FailureCountsTest, ATargetThatNobodyAsksForIsForgotten) {
