@@ -234,6 +234,16 @@ TEST_F(CriuFaultsTest, ADumpThatClearlyHasNoRoomIsRefusedBeforeTheProcessIsStopp
   EXPECT_NE(metrics().find("target=\"job:work\"} 3\n"), std::string::npos);
   static_cast<void>(kymod_->kymo_json({"dump", "process", "work", "--leave-running"}));
   EXPECT_EQ(metrics().find("kymo_refused_in_a_row"), std::string::npos);
+  const auto last_success = [&] {
+    const std::string text = metrics();
+    const std::size_t at =
+        text.find("kymo_last_success_timestamp_seconds{request=\"dump\",target=\"job:work\"} ");
+    return at == std::string::npos ? "" : text.substr(at, text.find('\n', at) - at);
+  };
+  EXPECT_NE(last_success(), "");
+  kymod_->stop(SIGTERM);
+  kymod_->start();
+  EXPECT_NE(last_success(), "");
   EXPECT_EQ(kymod_->kymo_json({"history", "work", "--last", "1"})["runs"].size(), 1U);
   EXPECT_EQ(kymod_->kymo_json({"history", "work", "--last", "2"})["runs"].size(), 4U);
 }
