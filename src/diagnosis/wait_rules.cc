@@ -147,11 +147,13 @@ std::optional<Finding> waits_for_cpu(const Known& known) {
                  without(known, share)};
 }
 
-// In a streamed dump, kymod writes the images, and CRIU does not.
+// In a streamed dump, kymod writes the images, and CRIU does not. In a restore, each process reads its own memory from the
+// images.
 double disk_share(const Known& known) {
   const Facts& facts = known.facts;
   const double streamed = facts.streaming ? known.share(facts.streaming->wait_ns) : 0;
-  return std::max(streamed, known.share(facts.signals.disk_wait_ns));
+  const double restored = facts.restore ? known.share(facts.signals.target_disk_wait_ns) : 0;
+  return std::min(1.0, std::max({streamed, restored, known.share(facts.signals.disk_wait_ns)}));
 }
 
 // Whether most of the waiting for the disk was for dirty pages to be written.
@@ -227,15 +229,19 @@ std::optional<Finding> waits_for_disk(const Known& known) {
   const double share = disk_share(known);
   if (share < kMinDiskShare || is_throttled(known) || swap(known)) return {};
   const Facts& facts = known.facts;
-  const std::string who = facts.streaming ? "kymod" : "CRIU";
+  const std::string who = facts.restore     ? "CRIU or the processes that it restored"
+                          : facts.streaming ? "kymod"
+                                            : "CRIU";
   return Finding{
       "disk-wait",
       "waited for the disk",
       share,
       who + " waited for the disk for " + whole_percent(share) + " " + base_of(facts) + ".",
       "10 % " + base_of(facts),
-      facts.restore ? "Read the images from a faster disk or from a tmpfs."
-                    : "Write the images to a faster disk or to a tmpfs.",
+      facts.restore
+          ? "Read the images, and the files that the processes map, from a faster disk or "
+            "from a tmpfs."
+          : "Write the images to a faster disk or to a tmpfs.",
       at_other_rates(known, share),
       compression_advice(facts)};
 }

@@ -114,6 +114,23 @@ TEST(Verdict, SaysThatTheKernelWasProbedFirst) {
   EXPECT_EQ(first_rule(facts), "cpu-wait") << "the cause that stops the process must come first";
 }
 
+// Nothing stood out of a restore of 9 s whose processes waited for 8 s until their memory was read.
+TEST(Verdict, ARestoreWaitsForTheDiskIfItsProcessesDo) {
+  Facts facts = healthy_restore();
+  facts.signals.disk_wait_ns = 10 * kOneMs;
+  facts.signals.target_disk_wait_ns = facts.duration_ns * 8 / 10;
+  const Verdict verdict = explain(facts);
+  ASSERT_FALSE(verdict.findings.empty());
+  EXPECT_EQ(verdict.findings[0].rule, "disk-wait");
+  EXPECT_NEAR(verdict.findings[0].share, 0.8, 0.001);
+  EXPECT_TRUE(verdict.findings[0].advice.starts_with("Read the images, and the files"));
+  // Of a dump, the disk that the target waits for is not that of the images.
+  facts = healthy_dump();
+  facts.signals.target_disk_wait_ns = 800 * kOneMs;
+  EXPECT_NE(explain(facts).lines[1].find("longest phase"), std::string::npos);
+  EXPECT_EQ(explain(facts).findings.size(), 0U);
+}
+
 TEST(Verdict, OfARestoreSaysThatPageFaultsTookTheTime) {
   Facts facts = healthy_restore();
   EXPECT_EQ(explain(facts).lines.front(), "The restore took 1 s.");
