@@ -276,15 +276,25 @@ void add_hooks(const RequestTimes& times, std::vector<Phase>& phases) {
   }
 }
 
+// Whether CRIU freezes the processes in this phase.
+bool is_of_criu(const Phase& phase) {
+  return phase.name == criu::kFreezePhase || phase.name == kUndividedPhase;
+}
+
+// The index after the last phase of this name. 0: there is none.
+std::size_t end_of(const std::vector<Phase>& phases, std::string_view name) {
+  const auto last = std::find_if(phases.rbegin(), phases.rend(),
+                                 [&](const Phase& phase) { return phase.name == name; });
+  return static_cast<std::size_t>(phases.rend() - last);
+}
+
 // From the phase that freezes the processes until the one in which they run again.
 void set_frozen(std::vector<Phase>& phases) {
-  std::size_t end = 0;
-  for (std::size_t i = 0; i < phases.size(); ++i) {
-    if (phases[i].name == criu::kEndPhase || phases[i].name == kRehearsalPhase) end = i + 1;
-  }
+  const std::size_t end =
+      std::max(end_of(phases, criu::kEndPhase), end_of(phases, kRehearsalPhase));
   bool frozen = false;
   for (std::size_t i = 0; i < phases.size(); ++i) {
-    frozen = frozen || phases[i].name == criu::kFreezePhase || phases[i].name == kUndividedPhase;
+    frozen = frozen || phases[i].name == kPausePhase || is_of_criu(phases[i]);
     const bool over = end != 0
                           ? i >= end
                           : phases[i].name == criu::kFinishPhase || phases[i].name == kRuntimePhase;
@@ -334,7 +344,7 @@ std::vector<Phase> phases_of(const RequestTimes& times, const criu::LogPhases& l
   std::vector<Phase> phases = partition(cuts_of(times, log), times.began_ns, times.ended_ns);
   // A log that shows hooks shows them better. The notifications of a container come from its log.
   if (!times.container && time_in(phases, criu::kHooksPhase) == 0) add_hooks(times, phases);
-  add_hook(times, times.paused, criu::kFreezePhase, kOurClock, phases);
+  add_hook(times, times.paused, kPausePhase, kOurClock, phases);
   add_hook(times, times.rehearsal, kRehearsalPhase, kOurClock, phases);
   limit(phases);
   const bool stood = !log.stopped_none || times.paused.at_ns != 0;
@@ -363,6 +373,18 @@ std::vector<Phase> with_saving(std::vector<Phase> phases, std::uint64_t end_ns) 
 std::uint64_t time_in(const std::vector<Phase>& phases, std::string_view name) {
   std::uint64_t sum = 0;
   for (const Phase& phase : phases) sum += phase.name == name ? phase.duration_ns() : 0;
+  return sum;
+}
+
+std::uint64_t held_ns(const std::vector<Phase>& phases) {
+  const std::size_t end = end_of(phases, criu::kEndPhase);
+  std::uint64_t sum = 0;
+  bool by_criu = false;
+  for (std::size_t i = 0; i < phases.size(); ++i) {
+    by_criu = by_criu || is_of_criu(phases[i]);
+    const bool over = end != 0 && i >= end;
+    if (phases[i].frozen && (!by_criu || over)) sum += phases[i].duration_ns();
+  }
   return sum;
 }
 

@@ -73,6 +73,8 @@ inline constexpr std::string_view kRuntimePhase = "container runtime";
 
 // In this phase of a dump kymod rehearses its restore.
 inline constexpr std::string_view kRehearsalPhase = "rehearsal";
+// In this phase of a dump the runtime of a container makes it stand still, before it starts CRIU.
+inline constexpr std::string_view kPausePhase = "pause";
 
 // In this phase kymod saves the outcome of a request, with its phases until then.
 inline constexpr std::string_view kSavePhase = "save the record";
@@ -85,6 +87,8 @@ std::uint64_t time_in(const std::vector<Phase>& phases, std::string_view name);
 
 // The time from the first stretch in which the processes stood still to the end of the last one.
 std::uint64_t frozen_ns(const std::vector<Phase>& phases);
+// How much of it was before CRIU froze them, or after CRIU let them go: their runtime held them.
+std::uint64_t held_ns(const std::vector<Phase>& phases);
 
 nlohmann::json to_json(const std::vector<Phase>& phases);
 // Members of the wrong type make an empty list, because anybody may have written the JSON.

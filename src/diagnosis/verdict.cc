@@ -235,7 +235,8 @@ Window window_of(const std::vector<Phase>& phases, bool restore) {
 std::uint64_t stood_still_ns(const std::optional<criu::DumpStats>& stats,
                              const std::vector<Phase>& phases) {
   if (stats && stats->frozen_time_us != 0) {
-    return (std::uint64_t{stats->freezing_time_us} + stats->frozen_time_us) * kNsPerUs;
+    return (std::uint64_t{stats->freezing_time_us} + stats->frozen_time_us) * kNsPerUs +
+           held_ns(phases);
   }
   return frozen_ns(phases);
 }

@@ -121,8 +121,8 @@ bool needs_shape(const Facts& facts);
 Window window_of(const std::vector<Phase>& phases, bool restore);
 
 // How long the processes of a dump stood still, from the first that was stopped to the last that ran on
-// or ended: by CRIU's statistics, of which freezing and frozen time are the two parts, else by the phases,
-// as after a failure. 0: unknown, or they did not.
+// or ended: by CRIU's statistics, of which freezing and frozen time are the two parts, and what its runtime held
+// a container for (held_ns()), else by the phases, as after a failure. 0: unknown, or they did not.
 std::uint64_t stood_still_ns(const std::optional<criu::DumpStats>& stats,
                              const std::vector<Phase>& phases);
 

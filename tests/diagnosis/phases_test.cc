@@ -106,6 +106,27 @@ TEST(DiagnosisPhasesTest, ARehearsalIsAPhaseOfItsOwnWhileTheProcessesStandStill)
   for (const Phase& phase : phases) EXPECT_TRUE(phase.name != "rehearsal" || phase.frozen);
 }
 
+// A container of Docker, or one of containerd that is proved: CRIU's statistics lack what its runtime held it for.
+TEST(DiagnosisPhasesTest, AContainerThatItsRuntimePausesStandsStillFromThenOn) {
+  RequestTimes times = times_of_dump();
+  times.container = true;
+  const std::vector<Phase> before = phases_of(times, criu::dump_phases(kDumpLog, {}));
+  EXPECT_EQ(held_ns(before), 0U);
+  std::uint64_t first_ns = 0;
+  std::uint64_t end_ns = 0;
+  for (const Phase& phase : before) {
+    if (phase.frozen && first_ns == 0) first_ns = phase.begin_ns;
+    if (phase.name == "resume or end") end_ns = phase.end_ns;
+  }
+  times.paused = {"", times.began_ns + 3 * kMs, times.began_ns + 5 * kMs};
+  times.rehearsal = {"", times.began_ns + end_ns + kMs, times.began_ns + end_ns + 8 * kMs};
+  const std::vector<Phase> phases = phases_of(times, criu::dump_phases(kDumpLog, {}));
+  expect_partition(phases, 360 * kMs);
+  EXPECT_EQ(time_in(phases, "pause"), 2 * kMs);
+  EXPECT_EQ(frozen_ns(phases), end_ns + 8 * kMs - 3 * kMs);
+  EXPECT_EQ(held_ns(phases), first_ns - 3 * kMs + 8 * kMs);
+}
+
 // At --log-level 1 a dump without RPC has two notifications. All between them was called "freeze".
 RequestTimes times_without_log() {
   RequestTimes times = times_of_dump();
