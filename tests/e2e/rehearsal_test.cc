@@ -100,10 +100,15 @@ TEST_P(RehearsalTest, ADumpThatIsProvedEndsItAndIsRestored) {
   const json dumped = job.kymod->kymo_json(words);
   ASSERT_TRUE(eventually([&] { return job.counting->copies().empty(); }));
   std::set<std::string> phases;
+  std::uint64_t rehearsed_ns = 0;
   for (const json& phase : dumped["phases"]) {
+    const std::uint64_t begin_ns = phase["begin_ns"];
     if (phase["frozen"] == true) phases.insert(phase["name"]);
+    if (phase["name"] == "rehearsal")
+      rehearsed_ns += phase["end_ns"].get<std::uint64_t>() - begin_ns;
   }
   EXPECT_EQ(phases.count("rehearsal"), 1U) << dumped["phases"];
+  EXPECT_GT(dumped["stood_still_ns"].get<std::uint64_t>(), rehearsed_ns) << dumped["phases"];
   static_cast<void>(job.kymod->kymo_json({"restore", job.dir()}));
   EXPECT_TRUE(eventually([&] { return job.counting->counts(); })) << job.kymod->log();
   EXPECT_EQ(job.counting->connections(), GetParam() == Kind::connected ? 1 : 0);
