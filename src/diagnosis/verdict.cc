@@ -201,6 +201,8 @@ std::string line_of_others(const Known& known) {
          ", after CRIU's last line in its log (the phase \"container runtime\").";
 }
 
+constexpr char kNothing[] = "nothing stands out";
+
 // "400 ms at best, 600 ms at worst".
 std::string range_text(Range range) {
   std::string best = human::duration(range.first);
@@ -263,11 +265,19 @@ Verdict explain(const Facts& facts) {
     verdict.lines.push_back(std::move(line));
   }
   if (verdict.findings.empty()) {
-    verdict.shortly = "nothing stands out";
+    verdict.shortly = kNothing;
     const bool blind = facts.recorded && !facts.signals.cpu_ns && !facts.signals.disk_wait_ns;
     verdict.lines.emplace_back(
         blind ? "No cause is known: what CRIU waited for was not measured."
               : "No cause stands out, so there is no advice to make it shorter.");
+    verdict.causes_from = verdict.lines.size();
+    return verdict;
+  }
+  constexpr double kWorthTheHeadline = 0.2;
+  if (verdict.findings.front().share < kWorthTheHeadline) {
+    verdict.shortly = kNothing;
+    verdict.lines.push_back("No cause took a fifth of it. The largest: " +
+                            verdict.findings.front().evidence);
     verdict.causes_from = verdict.lines.size();
     return verdict;
   }
