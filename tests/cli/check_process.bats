@@ -170,7 +170,7 @@ root = pathlib.Path(sys.argv[1])
 known = {entry["id"] for entry in json.loads((root / "src/failures/catalogue.json").read_text())}
 page = (root / "docs/preflight.md").read_text().split("## Before a restore")[1]
 rows = {word for row in re.findall(r"^\| (`.*?) \|", page, re.M) for word in re.findall("`(.*?)`", row)}
-source = (root / "src/runtime/restore_checks.cc").read_text()
+source = "".join((root / name).read_text() for name in ["src/runtime/restore_checks.cc", "src/preflight/host_names.cc"])
 checks = {word for word in re.findall(r'"([a-z0-9-]+)"', source) if word in known}
 assert rows == checks, rows ^ checks
 END

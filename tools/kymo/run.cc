@@ -100,16 +100,13 @@ void add_process(CLI::App& run, Context& context) {
   process
       ->add_option_function<std::string>(
           "-u,--user,--uid",
-          [process](const std::string& user) {
-            const CLI::Option& command = *process->get_option("command");
-            if (command.count() != 0) {
-              throw CLI::ValidationError("-u", "put -- before the command if it is for that: -- " +
-                                                   command.results().front() + " ...");
-            }
+          [](const std::string& user) {
             throw CLI::ValidationError(
                 "--user",
                 "the command runs as the user of kymod; for another one type: -- setpriv --reuid=" +
-                    user + " --regid=" + user + " --init-groups COMMAND ...");
+                    user + " --regid=" + user +
+                    " --init-groups COMMAND ...; if this is an option of the command, put -- "
+                    "before the command");
           })
       ->group("");
   process->add_flag("--json", context.json, "Print JSON");
