@@ -90,26 +90,25 @@ std::string by_another_name(const std::string& word) {
   return found == kNames.end() ? "" : "; did you mean " + std::string(found->second) + "?";
 }
 
-// The command that an option seems to be for; empty: none was given.
-std::string command_before(const CLI::App& app) {
+// Whether the option may be one of the command that `kymo run` gets.
+std::string for_the_command(const CLI::App& app) {
   const CLI::Option* const command = app.get_option_no_throw("command");
-  return command == nullptr || command->count() == 0 ? "" : command->results().front();
+  return command == nullptr || command->count() == 0
+             ? ""
+             : "; if it is an option of the command, put -- before the command";
 }
 
 std::string unknown_option(const Typed& typed, const std::string& word) {
   const std::string name = word.substr(0, word.find('='));
-  if (const std::string command = command_before(*typed.app); !command.empty()) {
-    return typed.prefix() + "put -- before the command, so that " + word +
-           " is for it: " + typed.command() + " ... -- " + command + " ..." + typed.help();
-  }
   const std::vector<std::string> known = options_of(typed.app);
   if (!typed.path.empty() && std::find(known.begin(), known.end(), name) != known.end()) {
     // CLI11 did not know it where it stands: before the word of the command that has it.
     return typed.prefix() + "put " + name + " behind " + typed.app->get_name() + typed.help();
   }
   constexpr std::size_t kShort = 2;  // no suggestion for one letter: all others are equally near
-  if (name.size() <= kShort) return typed.prefix() + "there is no option " + name + typed.help();
-  return typed.prefix() + "there is no option " + name + did_you_mean(name, known) + typed.help();
+  return typed.prefix() + "there is no option " + name +
+         (name.size() <= kShort ? "" : did_you_mean(name, known)) + for_the_command(*typed.app) +
+         typed.help();
 }
 
 // The message for `kymo foo`.

@@ -88,7 +88,7 @@ refused() {
   refused 2 "--rows: Value -1 is not a number of at least 0" "$kymo" diff x.tsv y.tsv --rows -1
   refused 2 "it is a folder" "$kymo" ps --config "$BATS_TEST_TMPDIR"
   refused 2 "kymo: ps: there is no option -x (see kymo ps --help)" "$kymo" ps -x
-  refused 2 "put -- before the command, so that -c is for it: kymo run process ... -- python3 ..." "$kymo" run process --name x python3 -c pass
+  refused 2 "there is no option -c; if it is an option of the command, put -- before the command" "$kymo" run process --name x python3 -c pass
   refused 2 "if this is an option of the command, put -- before the command" "$kymo" run process --name x python3 -u -m http.server
   refused 2 "--new is missing" "$kymo" diff --base x.tsv
   refused 2 "no digit first" "$kymo" export x.tsv -o x.om --metric-prefix "1 x"
