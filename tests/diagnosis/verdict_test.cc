@@ -362,11 +362,10 @@ TEST(Verdict, SaysThatCriuWaitedForHooks) {
   EXPECT_EQ(first_rule(facts), "");
   facts.phases[2].end_ns = facts.phases[3].begin_ns = 230 * kOneMs;
   EXPECT_EQ(first_rule(facts), "hooks");
-  EXPECT_NE(
-      explain(facts).lines[3].find("The runtime answers there itself, and runs no script of yours"),
-      std::string::npos);
+  EXPECT_NE(explain(facts).findings[0].advice.find("answers there itself, and runs no script"),
+            std::string::npos);
   facts.recorded = facts.container = false;
-  EXPECT_NE(explain(facts).lines[3].find("Scripts of your own (action-script), if there are any"),
+  EXPECT_NE(explain(facts).findings[0].advice.find("Scripts of your own (action-script), if"),
             std::string::npos);
   facts.restore = facts.container = true;
   facts.phases[2].end_ns = facts.phases[3].begin_ns = 350 * kOneMs;

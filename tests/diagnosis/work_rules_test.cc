@@ -107,11 +107,25 @@ TEST(Verdict, SaysThatTheKernelWasProbedFirst) {
   EXPECT_EQ(first_rule(facts), "") << "less than 5 % of the dump";
   facts.phases[0].end_ns = 100 * kOneMs;
   EXPECT_EQ(first_rule(facts), "kernel-probed");
-  EXPECT_NE(explain(facts).lines[3].find("mount -t tmpfs tmpfs /run"), std::string::npos);
+  EXPECT_NE(explain(facts).findings[0].advice.find("mount -t tmpfs tmpfs /run"), std::string::npos);
   facts.kernel_known = true;
-  EXPECT_NE(explain(facts).lines[3].find("until the next boot"), std::string::npos);
+  EXPECT_NE(explain(facts).findings[0].advice.find("until the next boot"), std::string::npos);
   facts.signals.cpu_wait_ns = 200 * kOneMs;
   EXPECT_EQ(first_rule(facts), "cpu-wait") << "the cause that stops the process must come first";
+}
+
+// It was the headline, with advice that could not have saved more than this.
+TEST(Verdict, ACauseOfLessThanAFifthIsNamedAndNotTheHeadline) {
+  Facts facts = healthy_dump();
+  facts.signals.disk_wait_ns = 150 * kOneMs;
+  const Verdict verdict = explain(facts);
+  EXPECT_EQ(verdict.shortly, "nothing stands out");
+  EXPECT_EQ(verdict.lines.back(),
+            "No cause took a fifth of it. The largest: CRIU waited for the disk for 15 % of the "
+            "standstill.");
+  EXPECT_EQ(verdict.causes_from, verdict.lines.size());
+  facts.signals.disk_wait_ns = 200 * kOneMs;
+  EXPECT_EQ(explain(facts).shortly, "waited for the disk");
 }
 
 // Nothing stood out of a restore of 9 s whose processes waited for 8 s until their memory was read.
