@@ -61,7 +61,7 @@ constexpr std::array kDumpMarks{
     Mark{"Dumping mm (pid", kProcesses},
     Mark{"Dumping file-locks", kProcesses},
     Mark{"Dumping pstree (pid", kProcesses},
-    Mark{"Dumping mountpoints", kProcesses},
+    Mark{"Dumping mountpoints", kMountsPhase},
     Mark{"Unlock network", "network"},
     Mark{"Unfreezing tasks into", kEndPhase},
     Mark{"Writing stats", kFinishPhase},
@@ -78,9 +78,14 @@ constexpr std::array kRestoreMarks{
 // from files when it has switched to the restorer (Preadv), but those of a stream before that, and then
 // those of shared memory.
 constexpr std::array kReadingMarks{
-    Mark{kOpenedReadMark, kReadPages},         Mark{kOwnPagesReadMark, kProcesses},
-    Mark{"Restore via sigreturn", kProcesses}, Mark{"Preadv ", kReadPages},
-    Mark{"`- returned", kProcesses, true},     Mark{"Restoring IPC message queues", kProcesses},
+    Mark{kOpenedReadMark, kReadPages},
+    Mark{kOwnPagesReadMark, kProcesses},
+    Mark{"Restore via sigreturn", kProcesses},
+    Mark{"Preadv ", kReadPages},
+    Mark{"`- returned", kProcesses, true},
+    Mark{"Restoring IPC message queues", kProcesses},
+    Mark{"Restoring mount namespace", kMountsPhase},
+    Mark{"Restoring children in alien sessions", kProcesses},
 };
 
 // The marks in the lines of one process.

@@ -27,6 +27,7 @@ inline constexpr std::string_view kWritePagesPhase = "memory: writing pages";
 // Finding and writing the pages of shared memory. CRIU's statistics do not have its time.
 inline constexpr std::string_view kSharedMemoryPhase = "memory: shared memory";
 // In the last part of a dump CRIU lets the processes run on or ends them.
+inline constexpr std::string_view kMountsPhase = "mounts";
 inline constexpr std::string_view kEndPhase = "resume or end";
 inline constexpr std::string_view kResumePhase = "resume";  // of a restore
 inline constexpr std::string_view kFinishPhase = "finish";

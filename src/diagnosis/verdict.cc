@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <utility>
 
 #include "base/human.h"
@@ -210,15 +211,31 @@ std::string range_text(Range range) {
   return best == worst ? best : best + " at best, " + worst + " at worst";
 }
 
-std::string advice_line(const Known& known, const Finding& finding) {
+// `estimate`: of the time if this advice is followed, and those of the lines before. Nothing: it stands in another line.
+std::string advice_line(const Known& known, const Finding& finding, std::optional<Range> estimate,
+                        bool of_all) {
   if (finding.advice.empty()) return "Nothing is known that would shorten this.";
   const std::string also = finding.also.empty() ? "" : " " + finding.also;
-  if (!finding.estimate_ns) return finding.advice + also;
+  if (!estimate) return finding.advice + also;
   std::string line = finding.advice;
   if (line.ends_with('.')) line.pop_back();
-  const char* const then = known.facts.restore ? " (estimate of the restore then: "
-                                               : " (estimate of the standstill then: ";
-  return line + then + range_text(*finding.estimate_ns) + ")." + also;
+  return line + " (estimate of the " + (known.facts.restore ? "restore" : "standstill") +
+         (of_all ? " if all of this is done: " : " then: ") + range_text(*estimate) + ")." + also;
+}
+
+// What is left if all these advices are followed. The time that they save may be the same, and what CRIU works is left.
+std::optional<Range> left_after_all(const Known& known, std::span<const Finding> findings) {
+  const std::uint64_t whole = known.window.length_ns();
+  std::uint64_t at_best = whole;
+  std::optional<Range> left;
+  for (const Finding& finding : findings) {
+    if (!finding.estimate_ns) continue;
+    const auto [best, worst] = *finding.estimate_ns;
+    at_best -= std::min(at_best, whole - std::min(best, whole));
+    const std::uint64_t worked = std::min(best, known.facts.signals.cpu_ns.value_or(0));
+    left = Range{std::max(at_best, worked), left ? std::min(left->second, worst) : worst};
+  }
+  return left;
 }
 
 }  // namespace
@@ -290,9 +307,16 @@ Verdict explain(const Facts& facts) {
   const std::size_t most = std::min({kMinShares.size(), verdict.findings.size(), room - 1});
   std::size_t told = 0;
   while (told < most && verdict.findings[told].share >= kMinShares[told]) ++told;
+  const std::span<const Finding> found = std::span(verdict.findings).first(told);
+  verdict.estimate_ns = left_after_all(known, found);
+  const auto promises = [](const Finding& finding) { return finding.estimate_ns.has_value(); };
+  auto open = std::count_if(found.begin(), found.end(), promises);
+  const bool several = open > 1;
   for (std::size_t i = 0; i < told; ++i) {
-    verdict.lines.push_back(verdict.findings[i].evidence);
-    const std::string advice = advice_line(known, verdict.findings[i]);
+    verdict.lines.push_back(found[i].evidence);
+    const bool last = promises(found[i]) && --open == 0;
+    const std::string advice =
+        advice_line(known, found[i], last ? verdict.estimate_ns : std::nullopt, several);
     if (2 * told > room && i != 0) {
       verdict.lines.back() += " " + advice;
     } else {
@@ -316,9 +340,11 @@ nlohmann::json to_json(const Verdict& verdict) {
   }
   nlohmann::json shares = nlohmann::json::object();
   for (const auto& [name, share] : verdict.shares) shares[name] = share;
-  return {{"lines", verdict.lines},         {"short", verdict.shortly},
-          {"frozen_ns", verdict.frozen_ns}, {"duration_ns", verdict.duration_ns},
-          {"shares", std::move(shares)},    {"findings", std::move(findings)}};
+  nlohmann::json json{{"lines", verdict.lines},         {"short", verdict.shortly},
+                      {"frozen_ns", verdict.frozen_ns}, {"duration_ns", verdict.duration_ns},
+                      {"shares", std::move(shares)},    {"findings", std::move(findings)}};
+  if (verdict.estimate_ns) json["estimate_ns"] = *verdict.estimate_ns;
+  return json;
 }
 
 }  // namespace kymo::diagnosis

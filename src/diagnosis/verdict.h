@@ -33,13 +33,15 @@ struct Signals {
       pipe_wait_ns;  // it waited in a call that moves bytes, for kymod if it streams
   std::optional<std::uint64_t>
       target_cpu_wait_ns;  // of a dump: the target was ready to run and had no CPU
-  std::optional<std::uint64_t> throttled_ns;    // the part of it in which dirty pages were balanced
-  std::optional<std::uint64_t> machine_ns;      // CPU time of all programs of the machine
-  std::optional<std::uint64_t> kymod_gaps_ns;   // kymod itself did not run
-  std::optional<std::uint64_t> steal_ns;        // CPU time that the hypervisor gave to others
-  std::optional<std::uint64_t> memory_wait_ns;  // some task of the machine waited for memory
-  std::optional<std::uint64_t> wakeups;         // how often CRIU was given a CPU
-  std::optional<std::uint64_t> target_ns;       // the target ran or was ready to run; of a dump
+  std::optional<std::uint64_t> throttled_ns;   // the part of it in which dirty pages were balanced
+  std::optional<std::uint64_t> criu_quota_ns;  // a limit of CPU time held up CRIU's cgroup
+  std::optional<std::uint64_t> target_quota_ns;  // and that of the target of a dump
+  std::optional<std::uint64_t> machine_ns;       // CPU time of all programs of the machine
+  std::optional<std::uint64_t> kymod_gaps_ns;    // kymod itself did not run
+  std::optional<std::uint64_t> steal_ns;         // CPU time that the hypervisor gave to others
+  std::optional<std::uint64_t> memory_wait_ns;   // some task of the machine waited for memory
+  std::optional<std::uint64_t> wakeups;          // how often CRIU was given a CPU
+  std::optional<std::uint64_t> target_ns;        // the target ran or was ready to run; of a dump
   std::optional<std::uint64_t> target_disk_wait_ns;
   std::optional<std::uint64_t> major_faults;         // of CRIU and the target
   std::optional<std::uint64_t> faults;               // page faults of what is restored
@@ -82,6 +84,12 @@ struct Autogroup {
   int nice = 0;          // -20 to 19; -20 gets the most
 };
 
+// The limit of a cgroup's CPU time.
+struct Quota {
+  std::string folder{};  // empty: there is none, or it is not known
+  double cpus = 0;
+};
+
 // What is known of a dump or restore.
 struct Facts {
   bool restore = false;
@@ -102,6 +110,8 @@ struct Facts {
   std::optional<Priority> priority{};  // nothing: not known
   Autogroup kymod_group{};             // of kymod, and of CRIU that it starts
   Autogroup target_group{};            // of a dump, before it
+  Quota kymod_quota{};                 // of kymod, and of CRIU that it starts
+  Quota target_quota{};                // of a dump, before it
   std::uint64_t image_bytes = 0;       // of a dump, as they are stored; 0: not known
   std::string
       unstreamed_by{};  // the option with which images cannot be compressed; empty: none was given
@@ -151,6 +161,9 @@ struct Verdict {
   std::uint64_t frozen_ns = 0;    // of a dump: stood_still_ns()
   std::uint64_t duration_ns = 0;  // of the request; 0: not known
   std::vector<Finding> findings;  // the largest share first
+  // As Finding::estimate_ns, if all is done that the lines advise. Causes may overlap: at worst, the best of these
+  // advices helps alone. Nothing: none has an estimate.
+  std::optional<Range> estimate_ns{};
   // What CRIU did in the time that is explained, as a name and a share: cpu, cpu_wait, disk_wait, steal; of a dump
   // also target_wait, target_cpu_wait, and what kymod did that takes its stream: kymod_cpu_wait, kymod_disk_wait,
   // compression. What was not looked at is missing.

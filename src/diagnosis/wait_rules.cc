@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <cstdio>
 #include <string>
 #include <utility>
 #include <vector>
@@ -122,6 +123,50 @@ std::string higher_priority(const Facts& facts, double target, double kymod) {
   return how;
 }
 
+// The shares in which a limit of CPU time held up CRIU or kymod, and the target. The kernel adds up the times of all CPUs.
+std::pair<double, double> quota_shares(const Known& known) {
+  const Signals& signals = known.facts.signals;
+  const double without_cpu = 1 - known.share(signals.cpu_ns);
+  double criu = std::min(known.share(signals.criu_quota_ns), without_cpu);
+  const double target = std::min(known.share(signals.target_quota_ns), without_cpu);
+  // Other programs of that cgroup may have been held up.
+  if (signals.socket_wait_ns) {
+    criu = std::min(criu, known.share(signals.cpu_wait_ns) + share_of_starved_kymod(known));
+  }
+  return {criu, target};
+}
+
+std::string limited_group(const Quota& quota) {
+  if (quota.folder.empty()) return "";
+  std::array<char, 32> cpus{};
+  std::snprintf(cpus.data(), cpus.size(), "%.3g", quota.cpus);
+  return ": " + quota.folder + " may use " + cpus.data() + (quota.cpus == 1 ? " CPU" : " CPUs");
+}
+
+std::optional<Finding> held_up_by_quota(const Known& known) {
+  constexpr double kMinShare = 0.15;
+  const Facts& facts = known.facts;
+  const auto [criu, target] = quota_shares(known);
+  const double share = std::max(criu, target);
+  if (share < kMinShare) return {};
+  const bool of_target = target > criu;
+  const std::string who = of_target         ? "the target"
+                          : facts.restore   ? "CRIU or the processes that it restored"
+                          : facts.streaming ? "CRIU or kymod"
+                                            : "CRIU";
+  return Finding{"cpu-quota",
+                 "held up by a CPU quota",
+                 share,
+                 "For " + whole_percent(share) + " " + base_of(facts) +
+                     " a limit of CPU time held up " + who +
+                     limited_group(of_target ? facts.target_quota : facts.kymod_quota) + ".",
+                 "15 % " + base_of(facts),
+                 std::string("Raise that limit, or take it away for the time of the ") +
+                     (facts.restore ? "restore" : "dump") +
+                     ": CPUQuota= of a systemd unit, --cpus of a container.",
+                 without(known, share)};
+}
+
 // Processes that are restored side by side wait for each other, and add up their waiting. That is
 // no starvation by others.
 std::optional<Finding> waits_for_cpu(const Known& known) {
@@ -133,6 +178,7 @@ std::optional<Finding> waits_for_cpu(const Known& known) {
   const double share =
       restore ? std::min(waited, share_of_others(known)) : std::min(waited + target + kymod, 1.0);
   if (share < kMinShare) return {};
+  if (const auto quota = held_up_by_quota(known); quota && quota->share > share / 2) return {};
   const std::string who =
       restore ? "CRIU or the processes that it restored" : starved_names(waited, target, kymod);
   return Finding{"cpu-wait",
@@ -393,9 +439,9 @@ std::optional<Finding> hooks(const Known& known) {
                  std::move(advice)};
 }
 
-constexpr std::array<Rule, 9> kWaitRules = {
-    waits_for_disk,  waits_for_writeback, waits_for_cpu,         hypervisor, swap,
-    memory_pressure, wakes_across_cpus,   waits_for_compression, hooks};
+constexpr std::array<Rule, 10> kWaitRules = {
+    held_up_by_quota, waits_for_disk,    waits_for_writeback,   waits_for_cpu, hypervisor, swap,
+    memory_pressure,  wakes_across_cpus, waits_for_compression, hooks};
 
 }  // namespace
 

@@ -52,8 +52,10 @@ std::optional<Finding> supplied_memory(const Known& known) {
   const double memory = known.share_of_phase("memory");
   const double cpu_ns = static_cast<double>(*facts.signals.cpu_ns) * memory +
                         static_cast<double>(copied_by_kymod_ns(facts));
-  if (memory < 0.5 || cpu_ns / gib < kMinNsPerGiB) return {};
-  const double excess = std::min(memory, ratio(cpu_ns - gib * kUsualNsPerGiB, known.length_ns()));
+  const double of_pieces = facts.shape ? static_cast<double>(facts.shape->runs) * kNsAPiece : 0;
+  if (memory < 0.5 || (cpu_ns - of_pieces) / gib < kMinNsPerGiB) return {};
+  const double excess =
+      std::min(memory, ratio(cpu_ns - of_pieces - gib * kUsualNsPerGiB, known.length_ns()));
   return Finding{"host-memory",
                  "host had to supply memory",
                  excess,
@@ -329,6 +331,22 @@ std::optional<Finding> many_things(const Known& known) {
            : "No option of CRIU makes this faster: let the program close what it does not need."};
 }
 
+std::optional<Finding> mounts(const Known& known) {
+  constexpr double kMinShare = 0.20;
+  constexpr double kMinNs = 20.0 * kNsPerMs;
+  const double share = known.share_of_phase(criu::kMountsPhase) - known.late_share();
+  if (share < kMinShare || share * known.length_ns() < kMinNs) return {};
+  return Finding{"mounts",
+                 known.facts.restore ? "made the mounts" : "saved the mounts",
+                 share,
+                 std::string(known.facts.restore ? "Making" : "Saving") + " the mounts took " +
+                     whole_percent(share) + " " + base_of(known.facts) +
+                     ": CRIU runs tar for each tmpfs, also for an empty one.",
+                 "20 % " + base_of(known.facts) + ", and 20 ms",
+                 "Mount fewer tmpfs, and keep less in them. (A container mostly has some that were "
+                 "not asked for, such as /dev/shm.)"};
+}
+
 std::optional<Finding> memory_released(const Known& known) {
   constexpr double kMinShare = 0.20;
   const double share = known.share_of_phase(criu::kEndPhase);
@@ -422,9 +440,9 @@ std::optional<Finding> kernel_probed(const Known& known) {
             "start it with --tmpfs /run)."};
 }
 
-constexpr std::array<Rule, 11> kWorkRules = {
-    host_memory, many_mappings,   scattered_memory, copying,        slow_freeze,  rehearsed,
-    many_things, memory_released, page_faults,      many_processes, kernel_probed};
+constexpr std::array<Rule, 12> kWorkRules = {
+    host_memory, many_mappings, scattered_memory, copying,     slow_freeze,    rehearsed,
+    many_things, mounts,        memory_released,  page_faults, many_processes, kernel_probed};
 
 }  // namespace
 

@@ -148,6 +148,7 @@ Result<std::shared_ptr<BpfCounts>> BpfCounts::load(bool pages) {
         static_cast<unsigned char>(kCallClasses[i].off);
   }
   const_cast<long&>(loaded->skeleton->rodata->number_of_write) = SYS_write;
+  const_cast<long&>(loaded->skeleton->rodata->number_of_splice) = SYS_splice;
   bpf_program__set_autoload(loaded->skeleton->progs.on_allocation, pages);
   bpf_program__set_autoload(loaded->skeleton->progs.on_fault, pages);
   if (const int error = inside_bpf__load(loaded->skeleton.get()); error != 0) {

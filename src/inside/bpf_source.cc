@@ -24,7 +24,7 @@ constexpr bool has_bytes(kymo_call call) {
 // Why a thread was off the CPU, in words; in the order of kymo_off.
 constexpr std::array<const char*, KYMO_OFFS> kWhyOff = {
     "waited for something else",
-    "waited for a disk",
+    "waited for a disk, or for the program that serves a file system (FUSE)",
     "waited in a call on a socket",
     "waited in a call that moves, reads or writes bytes",
     "waited for a process or a tracee",
@@ -103,8 +103,9 @@ BpfSource::BpfSource(std::unique_ptr<BpfCounts::View> view, const Target& target
 
 void BpfSource::look() {
   if (!subjects_) return;
-  if (const std::vector<pid_t> found = subjects_->take_found_criu(); !found.empty()) {
-    view_->look_at(found, KYMO_CRIU);
+  for (const auto& [role, found] : {std::pair(KYMO_CRIU, subjects_->take_found_criu()),
+                                    std::pair(KYMO_RUNTIME, subjects_->take_found_runtimes())}) {
+    if (!found.empty()) view_->look_at(found, role);
   }
   if (target_known_) return;
   const pid_t target = subjects_->target();

@@ -16,12 +16,15 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 #define TASK_TRACED 0x08
 #define TASK_DEAD 0x80
 #define PAGE_BYTES 4096
+#define S_IFMT 0170000
+#define S_IFREG 0100000
 
 // The class of each system call, perhaps with KYMO_HAS_BYTES, and why a thread waits in a call of
 // each class. Set before the program is loaded.
 const volatile unsigned char class_of[KYMO_CALL_NUMBERS] = {};
 const volatile unsigned char off_of[KYMO_CALLS] = {};
 const volatile long number_of_write = -1;  // of write(2)
+const volatile long number_of_splice = -1;
 
 struct kymo_view views[KYMO_VIEWS] = {};
 struct kymo_thread seen[KYMO_VIEWS * KYMO_VIEW_THREADS] = {};
@@ -117,11 +120,26 @@ static __always_inline void end_state(struct kymo_thread *thread, __u64 now) {
   thread->since_ns = now;
 }
 
+static __always_inline int is_regular_file(struct task_struct *task, __u32 descriptor) {
+  struct fdtable *table = BPF_CORE_READ(task, files, fdt);
+  if (!table || descriptor >= BPF_CORE_READ(table, max_fds)) return 0;
+  struct file *file = 0;
+  struct file **at = BPF_CORE_READ(table, fd) + descriptor;
+  if (bpf_core_read(&file, sizeof(file), at) != 0 || !file) return 0;
+  return (BPF_CORE_READ(file, f_inode, i_mode) & S_IFMT) == S_IFREG;
+}
+
+// A call that moves bytes waits for a pipe or, if it is on a file, for storage: a disk mostly counts as I/O, but
+// a program that serves the file system (FUSE) does not.
 static __always_inline __u32 why_off(struct task_struct *task, struct kymo_thread *thread, unsigned int state) {
   if (state & (TASK_STOPPED | TASK_TRACED)) return KYMO_OFF_STOPPED;
   if (BPF_CORE_READ_BITFIELD_PROBED(task, in_iowait)) return KYMO_OFF_DISK;
   if (thread->call == 0) return KYMO_OFF_FAULT;
   __u32 call = (thread->call - 1) & ~KYMO_HAS_BYTES;
+  int moves = call == KYMO_WRITE || call == KYMO_READ;
+  if (moves && (is_regular_file(task, thread->files[0]) || is_regular_file(task, thread->files[1]))) {
+    return KYMO_OFF_DISK;
+  }
   return call < KYMO_CALLS ? off_of[call] : KYMO_OFF_OTHER;
 }
 
@@ -134,7 +152,7 @@ int adopt(struct bpf_iter__task *context) {
   __u32 *who = bpf_map_lookup_elem(&wanted, &pid);
   if (!who || thread_of(task)) return 0;
   __u32 view = *who & 0xff, role = *who >> 8;
-  if (role == KYMO_CRIU && view_at(view)->container && !is_criu(task)) role = KYMO_RUNTIME;
+  if (role == KYMO_RUNTIME && is_criu(task)) role = KYMO_CRIU;
   struct kymo_thread *thread = take_place(task, view, role);
   if (!thread) return 0;
   unsigned int state = task->__state;
@@ -239,6 +257,8 @@ int BPF_PROG(on_enter, struct pt_regs *registers, long number) {
   begin_write(thread);
   thread->call = class + 1;
   thread->timing = timing;
+  thread->files[0] = registers->di;
+  thread->files[1] = number == number_of_splice ? registers->dx : registers->di;
   if (timing != KYMO_ESTIMATED) thread->entered_ns = bpf_ktime_get_ns();
   end_write(thread);
   return 0;

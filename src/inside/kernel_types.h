@@ -7,6 +7,23 @@ struct pid {
   unsigned int level;
 };
 
+struct inode {
+  unsigned short i_mode;
+};
+
+struct file {
+  struct inode* f_inode;
+};
+
+struct fdtable {
+  unsigned int max_fds;
+  struct file** fd;
+};
+
+struct files_struct {
+  struct fdtable* fdt;
+};
+
 struct task_struct {
   unsigned int __state;
   int on_cpu;
@@ -15,11 +32,13 @@ struct task_struct {
   unsigned in_iowait : 1;
   char comm[16];
   struct pid* thread_pid;
+  struct files_struct* files;
 };
 
 // Registers of x86-64.
 struct pt_regs {
-  unsigned long dx;  // the third argument of a system call
+  unsigned long di;  // the first argument of a system call
+  unsigned long dx;  // the third
 };
 
 struct bpf_iter_meta;

@@ -2,6 +2,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <optional>
 #include <utility>
@@ -231,6 +232,46 @@ class CgroupSource : public Source {
   std::uint64_t memory_ = 0;
 };
 
+class QuotaSource : public Source {
+ public:
+  QuotaSource(pid_t target, std::shared_ptr<Subjects> subjects)
+      : subjects_(std::move(subjects)), criu_(::getpid()) {
+    if (target != 0) target_ = probe::CpuQuotas(target);
+  }
+
+  [[nodiscard]] const std::vector<Metric>& columns() const override { return columns_; }
+
+  void read(std::uint64_t, std::span<std::uint64_t> values) override {
+    constexpr unsigned kEvery = 10;
+    if (reads_++ % kEvery == 0) {
+      find();
+      last_ = {std::max(last_[0], criu_.waited_ns()), std::max(last_[1], target_.waited_ns())};
+    }
+    std::copy(last_.begin(), last_.end(), values.begin());
+  }
+
+ private:
+  // CRIU that another program starts is in a cgroup of that program.
+  void find() {
+    const pid_t criu = found_ ? 0 : subjects_->criu();
+    if (criu == 0) return;
+    criu_ = probe::CpuQuotas(criu);
+    found_ = true;
+  }
+
+  const std::vector<Metric> columns_ = {
+      counter("criu_quota_wait_ns", Unit::nanoseconds,
+              "Time that a limit of CPU time held up programs of CRIU's cgroup"),
+      counter("target_quota_wait_ns", Unit::nanoseconds,
+              "Time that a limit of CPU time held up programs of the target's cgroup")};
+  const std::shared_ptr<Subjects> subjects_;
+  probe::CpuQuotas criu_;
+  probe::CpuQuotas target_;
+  bool found_ = false;
+  unsigned reads_ = 0;
+  std::array<std::uint64_t, 2> last_{};
+};
+
 }  // namespace
 
 std::unique_ptr<Source> make_machine_source(const std::string& proc) {
@@ -245,6 +286,10 @@ std::unique_ptr<Source> make_cgroup_source(pid_t pid, std::shared_ptr<Subjects> 
   return std::make_unique<CgroupSource>(pid, std::move(subjects));
 }
 
+std::unique_ptr<Source> make_quota_source(pid_t target, std::shared_ptr<Subjects> subjects) {
+  return std::make_unique<QuotaSource>(target, std::move(subjects));
+}
+
 std::vector<std::unique_ptr<Source>> make_sources(const Target& target,
                                                   std::shared_ptr<Subjects> subjects) {
   std::vector<std::unique_ptr<Source>> sources;
@@ -252,6 +297,7 @@ std::vector<std::unique_ptr<Source>> make_sources(const Target& target,
   const bool known = target.pid != 0 || !target.restored_container.empty();
   if (known) sources.push_back(make_target_source(target.pid, subjects));
   if (known && target.container) sources.push_back(make_cgroup_source(target.pid, subjects));
+  sources.push_back(make_quota_source(target.pid, subjects));
   sources.push_back(make_machine_source());
   sources.push_back(make_disk_source(target.images_dir));
   return sources;

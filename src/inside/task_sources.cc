@@ -123,16 +123,16 @@ class CriuSource : public Source {
     if (tracee_ != 0) {
       const Result<probe::Process> seen = probe::read_process(tracee_, proc_);
       if (!seen || seen->tracer == 0) return;
-      found(seen->tracer);
+      group_.add(seen->tracer);
+      subjects_->found_criu(seen->tracer);
       tracee_ = 0;
     }
     if (keeper_ && subjects_->target() == 0) {
-      for (const pid_t pid : keeper_->look()) found(pid);
+      for (const pid_t pid : keeper_->look()) {
+        group_.add(pid);
+        subjects_->found_runtime(pid);
+      }
     }
-  }
-  void found(pid_t pid) {
-    group_.add(pid);
-    subjects_->found_criu(pid);
   }
   // A restored container has a pid namespace of its own.
   [[nodiscard]] bool is_of_container(pid_t child) const {

@@ -53,16 +53,16 @@ FileDescriptor open_v1(const std::string& groups, const std::string& sys,
   return file.valid() ? std::move(file) : open_file(sys + "/" + controller + "/" + name);
 }
 
+// The number behind `before`, which is at the beginning of the file or, if it begins with a line feed, in it.
 std::optional<std::uint64_t> read_number(const FileDescriptor& file, std::string_view before) {
-  std::array<char, 256> buffer{};
+  std::array<char, 512> buffer{};
   const ssize_t got = ::pread(file.get(), buffer.data(), buffer.size(), 0);
   const std::string_view text(buffer.data(), got <= 0 ? 0 : static_cast<std::size_t>(got));
-  if (!text.starts_with(before)) {
-    return std::nullopt;
-  }
+  const std::size_t at = text.find(before);
+  if (at == std::string_view::npos || (at != 0 && !before.starts_with('\n'))) return std::nullopt;
   std::uint64_t number = 0;
   const auto [end, error] =
-      std::from_chars(text.data() + before.size(), text.data() + text.size(), number);
+      std::from_chars(text.data() + at + before.size(), text.data() + text.size(), number);
   return error == std::errc() ? std::optional(number) : std::nullopt;
 }
 
@@ -97,6 +97,28 @@ std::optional<CgroupLimit> limit_of(const std::string& folder, const LimitFiles&
   return found;
 }
 
+// Calls `look` with the folder of a cgroup and of each above it.
+template <class Look>
+void for_each_above(const std::string& top, const std::optional<std::string>& path, Look look) {
+  namespace fs = std::filesystem;
+  if (!path) return;
+  for (fs::path below = fs::path(*path).relative_path();; below = below.parent_path()) {
+    look((fs::path(top) / below).string());
+    if (below.empty()) return;
+  }
+}
+
+// Each hierarchy of v1 (of `controller`) and v2 that a process may be in.
+template <class Look>
+void for_each_group(pid_t pid, const std::string& controller, const std::string& proc,
+                    const std::string& sys, Look look) {
+  const auto of = [&look](bool v2) { return [&look, v2](const std::string& at) { look(at, v2); }; };
+  for_each_above(sys + "/" + controller, cgroup_path(pid, controller, proc), of(false));
+  const auto path = cgroup_path(pid, "", proc);
+  for_each_above(sys, path, of(true));
+  for_each_above(sys + "/unified", path, of(true));
+}
+
 }  // namespace
 
 std::optional<std::string> cgroup_path(pid_t pid, std::string_view controller,
@@ -121,7 +143,6 @@ Cgroup::Cgroup(pid_t pid, const std::string& proc, const std::string& sys) {
 
 std::optional<CgroupLimit> least_room(pid_t pid, const std::string& controller,
                                       const std::string& proc, const std::string& sys) {
-  namespace fs = std::filesystem;
   const bool memory = controller == "memory";
   const LimitFiles one = memory ? LimitFiles{"/memory.limit_in_bytes",
                                              "/memory.usage_in_bytes",
@@ -131,20 +152,39 @@ std::optional<CgroupLimit> least_room(pid_t pid, const std::string& controller,
       memory ? LimitFiles{"/memory.max", "/memory.current", {"\ninactive_file ", "\nactive_file "}}
              : LimitFiles{"/pids.max", "/pids.current", {}};
   std::optional<CgroupLimit> least;
-  const auto look = [&](const fs::path& top, const std::optional<std::string>& path,
-                        const LimitFiles& files) {
-    if (!path) return;
-    for (fs::path below = fs::path(*path).relative_path();; below = below.parent_path()) {
-      std::optional<CgroupLimit> found = limit_of((top / below).string(), files);
-      if (found && (!least || found->room() < least->room())) least = std::move(found);
-      if (below.empty()) return;
-    }
-  };
-  look(sys + "/" + controller, cgroup_path(pid, controller, proc), one);
-  const auto path = cgroup_path(pid, "", proc);
-  look(sys, path, two);
-  look(sys + "/unified", path, two);
+  for_each_group(pid, controller, proc, sys, [&](const std::string& folder, bool v2) {
+    std::optional<CgroupLimit> found = limit_of(folder, v2 ? two : one);
+    if (found && (!least || found->room() < least->room())) least = std::move(found);
+  });
   return least;
+}
+
+CpuQuotas::CpuQuotas(pid_t pid, const std::string& proc, const std::string& sys) {
+  for_each_group(pid, "cpu", proc, sys, [this](const std::string& folder, bool v2) {
+    // v1: two files, and -1 is no limit. v2: "max 100000" or "5000 100000".
+    const auto quota = number_in(folder + (v2 ? "/cpu.max" : "/cpu.cfs_quota_us"));
+    const auto period =
+        v2 ? number_in(folder + "/cpu.max", " ") : number_in(folder + "/cpu.cfs_period_us");
+    if (!quota || period.value_or(0) == 0) return;
+    FileDescriptor file = open_file(folder + "/cpu.stat");
+    if (!file.valid()) return;
+    const double cpus = static_cast<double>(*quota) / static_cast<double>(*period);
+    if (folder_.empty() || cpus < cpus_) {
+      folder_ = folder;
+      cpus_ = cpus;
+    }
+    limited_.push_back(
+        {std::move(file), v2 ? "\nthrottled_usec " : "\nthrottled_time ", v2 ? kNanosPerMicro : 1});
+  });
+}
+
+std::uint64_t CpuQuotas::waited_ns() const {
+  std::uint64_t longest = 0;
+  for (const Statistics& one : limited_) {
+    const std::optional<std::uint64_t> waited = read_number(one.file, one.key);
+    if (waited) longest = std::max(longest, *waited * one.unit_ns);
+  }
+  return longest;
 }
 
 std::uint64_t out_of_memory_kills(const std::string& proc) {

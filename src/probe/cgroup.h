@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/file.h"
 
@@ -52,6 +53,36 @@ struct CgroupLimit {
 std::optional<CgroupLimit> least_room(pid_t pid, const std::string& controller,
                                       const std::string& proc = "/proc",
                                       const std::string& sys = "/sys/fs/cgroup");
+
+// The limits of CPU time of a process: those of its cgroup, v1 or v2, and of those above it, as they are now. Their
+// statistics stay open.
+//
+// Threads: one at a time.
+// Cost:    one system call for each limit.
+class CpuQuotas {
+ public:
+  CpuQuotas() = default;  // of a process without limits
+  explicit CpuQuotas(pid_t pid, const std::string& proc = "/proc",
+                     const std::string& sys = "/sys/fs/cgroup");
+
+  // The tightest: the folder of the cgroup, empty if there is no limit, and how many CPUs it may use.
+  [[nodiscard]] const std::string& folder() const { return folder_; }
+  [[nodiscard]] double cpus() const { return cpus_; }
+  // How long, in nanoseconds, programs of the cgroup that is held up most could run and were kept from it, since it was
+  // made. With v1 and with v2, the times of all CPUs add up.
+  [[nodiscard]] std::uint64_t waited_ns() const;
+
+ private:
+  struct Statistics {
+    FileDescriptor file;
+    std::string_view key;
+    std::uint64_t unit_ns = 1;
+  };
+
+  std::string folder_;
+  double cpus_ = 0;
+  std::vector<Statistics> limited_;
+};
 
 // How often the kernel has killed a process of the machine because memory ran out, that of a cgroup or of the machine.
 std::uint64_t out_of_memory_kills(const std::string& proc = "/proc");

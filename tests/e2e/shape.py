@@ -4,6 +4,7 @@
     shape.py scattered M G  has M MiB of memory, with G pages between any two that are not used
     shape.py files N        has N files open
     shape.py shared M       has M MiB of shared memory
+    shape.py writes PATH    writes MiB after MiB into a file, and waits each time until the disk has it
 """
 
 import ctypes
@@ -11,6 +12,7 @@ import mmap
 import os
 import resource
 import sys
+import threading
 import time
 
 PAGE = mmap.PAGESIZE
@@ -53,6 +55,16 @@ def shared(mib):
 def files(count):
     resource.setrlimit(resource.RLIMIT_NOFILE, (4096, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
     return [open(__file__) for _ in range(int(count))]
+
+
+def writes(path):
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_DSYNC, 0o600)
+
+    def write_on():
+        while True:
+            os.pwrite(file, bytes(4 << 20), 0)
+
+    threading.Thread(target=write_on, daemon=True).start()
 
 
 def main():

@@ -143,7 +143,6 @@ class VerdictTest : public testing::Test {
     kymod_.start();
   }
   void TearDown() override {
-    keep_what_was_seen();
     disk_.reset();
     ::setpriority(PRIO_PROCESS, 0, 0);
     for (const pid_t pid : busy_) ::kill(pid, SIGKILL);
@@ -165,42 +164,13 @@ class VerdictTest : public testing::Test {
   nlohmann::json dump(const std::vector<std::string>& more = {}) {
     std::vector<std::string> command{"dump", "process", "work"};
     command.insert(command.end(), more.begin(), more.end());
-    directory_ = ask(std::move(command)).value("directory", "");
-    if (keeps()) said_ += "$ kymo explain work\n" + kymod_.kymo({"explain", directory_}).out;
-    nlohmann::json record =
-        nlohmann::json::parse(read_file(directory_ + "/checkpoint.json"), nullptr, false);
-    if (record.is_object()) stats_ = record.value("stats", nlohmann::json());
-    return record;
+    directory_ = kymod_.kymo_json(std::move(command)).value("directory", "");
+    return nlohmann::json::parse(read_file(directory_ + "/checkpoint.json"), nullptr, false);
   }
   // Restores the job. Returns what the metadata of the recording says about it.
   nlohmann::json restore() {
-    said_.clear();
-    const nlohmann::json reply = ask({"restore", "process", directory_});
-    nlohmann::json about = ended_metadata(reply["recording"])["about"];
-    stats_ = about.value("stats", nlohmann::json());
-    log_ = "restore.log";
-    return about;
-  }
-  static bool keeps() { return std::getenv("KYMO_TEST_KEEP") != nullptr; }
-  // Runs kymo. Returns the members "directory" and "recording" of its answer. If it is kept, kymo
-  // answers with text, and CRIU's log is the one that runc and podman ask for.
-  nlohmann::json ask(std::vector<std::string> command) {
-    if (!keeps()) return kymod_.kymo_json(command);
-    command.insert(command.end(), {"--log-level", "4"});
-    const std::string text = kymod_.kymo(command).out;
-    said_ += "$ kymo " + command.front() + " process work\n" + text;
-    nlohmann::json answer;
-    answer["directory"] = row_of(text, "directory");
-    answer["recording"] =
-        answer["directory"].get<std::string>() + "/recordings/" + command.front() + ".tsv";
-    return answer;
-  }
-  // The value of the line "  NAME   VALUE". Empty if there is none.
-  static std::string row_of(const std::string& text, const std::string& name) {
-    const std::size_t line = text.find("\n  " + name + " ");
-    if (line == std::string::npos) return {};
-    const std::size_t begin = text.find_first_not_of(' ', line + 3 + name.size());
-    return text.substr(begin, text.find('\n', begin) - begin);
+    const nlohmann::json reply = kymod_.kymo_json({"restore", "process", directory_});
+    return ended_metadata(reply["recording"])["about"];
   }
   // The verdict may also name what other programs do to CPUs, disks and memory. The test ignores these
   // rules.
@@ -213,21 +183,6 @@ class VerdictTest : public testing::Test {
     ASSERT_FALSE(rules.empty()) << shown(record);
     EXPECT_EQ(rules.front(), rule) << shown(record);
   }
-  // With KYMO_TEST_KEEP=FOLDER, keeps for docs/ten-slow.md what kymo says, CRIU's log, and CRIU's
-  // statistics with the names and units that `crit decode` and `podman --print-stats` show.
-  void keep_what_was_seen() const {
-    if (!keeps() || directory_.empty()) return;
-    const std::string to = std::string(std::getenv("KYMO_TEST_KEEP")) + "/" +
-                           testing::UnitTest::GetInstance()->current_test_info()->name();
-    fs::create_directories(to);
-    std::ofstream(to + "/kymo") << said_;
-    std::ofstream(to + "/" + log_) << read_file(directory_ + "/work/" + log_);
-    nlohmann::json figures = nlohmann::json::object();
-    for (const auto& [name, value] : stats_.items()) {
-      figures[name.ends_with("_us") ? name.substr(0, name.size() - 3) : name] = value;
-    }
-    std::ofstream(to + "/statistics") << figures.dump(4) << "\n";
-  }
   void keep_cpus_busy(unsigned loops) {
     for (unsigned i = 0; i < loops; ++i) {
       const Result<pid_t> pid = spawn({.file = "sh", .words = {"sh", "-c", "while :; do :; done"}});
@@ -239,10 +194,6 @@ class VerdictTest : public testing::Test {
   Kymod kymod_;
   std::optional<LoopDisk> disk_;  // for the images
   std::string directory_;
-  // Of the last request, for keep_what_was_seen():
-  std::string said_;
-  std::string log_ = "dump.log";
-  nlohmann::json stats_;
   std::vector<pid_t> busy_;
 };
 
@@ -403,7 +354,7 @@ TEST_F(VerdictTest, ManyProcessesAreCreatedSlowly) {
   expect_first(restore(), "many-processes");
 }
 
-// Causes that are not among the ten of docs/ten-slow.md.
+// Further causes.
 class MoreVerdictTest : public VerdictTest {
  protected:
   static void pin(pid_t process, int cpu) {

@@ -15,6 +15,7 @@
 #include "base/spawn.h"
 #include "inside/bpf_counts.h"
 #include "inside/bpf_source.h"
+#include "support/slow_mount.h"
 #include "support/temporary_directory.h"
 
 namespace kymo::inside {
@@ -132,6 +133,28 @@ TEST_F(BpfTest, AShortWriteThatWaitsCountsWhileItLasts) {
     return view->read(KYMO_CRIU).call_ns[KYMO_WRITE] > before.call_ns[KYMO_WRITE] + 20'000'000;
   }));
   EXPECT_EQ(view->read(KYMO_CRIU).calls[KYMO_WRITE], before.calls[KYMO_WRITE]);
+}
+
+// Such a wait is interruptible, as that for a pipe, and counts as no I/O for the kernel.
+TEST_F(BpfTest, AWriteThatWaitsForTheProgramOfAFileSystemWaitsForADisk) {
+  const test::TemporaryDirectory folder;
+  const std::string path = folder.folder("slow");
+  const test::SlowMount slow(folder.folder("below"), path, "8M");
+  if (!slow.mounted()) GTEST_SKIP() << "no bindfs here";
+  const auto view = begin();
+  view->follow(::gettid());
+  Program({"dd", "if=/dev/zero", "of=" + path + "/file", "bs=1M", "count=4", "status=none"}).wait();
+  const ThreadCounts criu = view->read(KYMO_CRIU);
+  EXPECT_GT(criu.off_ns[KYMO_OFF_DISK], criu.call_ns[KYMO_WRITE] / 2);
+  EXPECT_LT(criu.off_ns[KYMO_OFF_PIPE], criu.off_ns[KYMO_OFF_DISK] / 10);
+}
+
+// CRIU of a container need not be called criu, if it is known from its tracee.
+TEST_F(BpfTest, WhoIsGivenAsCriuIsCriuWhateverItIsCalled) {
+  const Program sleeper({"sleep", "1000"});
+  const auto view = begin(true);
+  view->look_at({sleeper.pid()}, KYMO_CRIU);
+  EXPECT_TRUE(eventually([&] { return view->read(KYMO_CRIU).off_ns[KYMO_OFF_OTHER] > 0; }));
 }
 
 TEST_F(BpfTest, ALongWaitCountsWhileItLasts) {

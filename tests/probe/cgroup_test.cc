@@ -103,6 +103,26 @@ TEST_F(LeastRoomTest, IsThatOfTheTightestCgroupOfVersionOne) {
   EXPECT_EQ(room("pids")->room(), 2U);
 }
 
+TEST_F(LeastRoomTest, TheTightestLimitOfCpuTimeIsNamedAndTheLongestWaitCounts) {
+  const auto quotas = [&] { return CpuQuotas(42, root_.path(), root_.path() + "/sys"); };
+  root_.file("42/cgroup", "0::/pod/web\n");
+  group("pod/web", {{"cpu.max", "max 100000\n"}, {"cpu.stat", "usage_usec 1\nthrottled_usec 9\n"}});
+  EXPECT_EQ(quotas().folder(), "");
+  EXPECT_EQ(quotas().waited_ns(), 0U) << "it has no limit";
+  group("pod", {{"cpu.max", "50000 100000\n"},
+                {"cpu.stat", "usage_usec 1\nnr_throttled 2\nthrottled_usec 7\n"}});
+  EXPECT_EQ(quotas().folder(), root_.path() + "/sys/pod");
+  EXPECT_DOUBLE_EQ(quotas().cpus(), 0.5);
+  EXPECT_EQ(quotas().waited_ns(), 7000U);
+  root_.file("42/cgroup", "4:cpu,cpuacct:/x\n0::/\n");
+  group("cpu/x", {{"cpu.cfs_quota_us", "-1\n"}, {"cpu.cfs_period_us", "100000\n"}});
+  EXPECT_EQ(quotas().folder(), "");
+  group("cpu/x", {{"cpu.cfs_quota_us", "5000\n"},
+                  {"cpu.stat", "nr_periods 1\nnr_throttled 1\nthrottled_time 123\n"}});
+  EXPECT_DOUBLE_EQ(quotas().cpus(), 0.05);
+  EXPECT_EQ(quotas().waited_ns(), 123U);
+}
+
 TEST(OutOfMemoryKills, AreThoseOfTheWholeMachine) {
   const test::TemporaryDirectory proc;
   EXPECT_EQ(out_of_memory_kills(proc.path()), 0U);

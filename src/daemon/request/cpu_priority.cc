@@ -23,6 +23,11 @@ diagnosis::Priority priority_of(pid_t pid, const std::string& proc, const std::s
                                               : diagnosis::Priority::nice;
 }
 
+diagnosis::Quota quota_of(pid_t pid) {
+  const probe::CpuQuotas quotas(pid);
+  return {quotas.folder(), quotas.cpus()};
+}
+
 diagnosis::Autogroup autogroup_of(pid_t pid, const std::string& proc, const std::string& sys) {
   constexpr std::string_view kNice = " nice ";
   if (pid <= 0 || priority_of(pid, proc, sys) != diagnosis::Priority::autogroup) return {};

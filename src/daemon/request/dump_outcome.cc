@@ -140,12 +140,14 @@ diagnosis::Facts facts_of(const DumpContext& c) {
   facts.unstreamed_by = excludes_compression(c.asked);
   if (c.target.kind == runtime::Kind::process) {
     constexpr std::size_t kEarlier = 50;
-    if (const auto earlier = c.parts.store.runs(c.owner, store::RunKind::dump, kEarlier)) {
-      facts.plain_still_ns = standstill_of(*earlier, "");
+    if (auto runs = c.parts.store.runs(c.owner, store::RunKind::dump, kEarlier)) {
+      const std::uint64_t pages = c.outcome.stats ? c.outcome.stats->pages_written : 0;
+      const std::vector<store::Run> earlier = alike(*std::move(runs), c.disk, pages);
+      facts.plain_still_ns = standstill_of(earlier, "");
       if (is_compressed(c.stream)) return facts;
-      const double share = least_share_of(*earlier, "zstd");
+      const double share = least_share_of(earlier, "zstd");
       if (share > 0) facts.zstd_share = share;
-      facts.zstd_still_ns = standstill_of(*earlier, "zstd");
+      facts.zstd_still_ns = standstill_of(earlier, "zstd");
     }
   }
   return facts;

@@ -78,7 +78,9 @@ void InsideView::add_signals(std::uint64_t began_ns, diagnosis::Facts& facts) co
     return facts.restore ? sum(criu, target) : seen(criu);
   };
   diagnosis::Signals& signals = facts.signals;
-  if (bpf_ != nullptr) {
+  // A CRIU that did nothing is one that BPF did not find.
+  const bool exact = seen("criu_run_ns").value_or(0) != 0;
+  if (exact) {
     signals.cpu_ns = with_target("criu_run_ns", "target_run_ns");
     signals.cpu_wait_ns = with_target("criu_runnable_ns", "target_runnable_ns");
     signals.disk_wait_ns = std::max(seen("criu_off_disk_ns"), seen("criu_disk_wait_ns"));
@@ -91,20 +93,22 @@ void InsideView::add_signals(std::uint64_t began_ns, diagnosis::Facts& facts) co
     signals.disk_wait_ns = seen("criu_disk_wait_ns");
   }
   signals.throttled_ns = seen("criu_throttled_ns");
+  signals.criu_quota_ns = seen("criu_quota_wait_ns");
+  if (!facts.restore) signals.target_quota_ns = seen("target_quota_wait_ns");
   signals.machine_ns = seen("machine_cpu_ns");
   signals.kymod_gaps_ns = timeline_->gaps_ns(began_ns + window.begin_ns, began_ns + window.end_ns);
   signals.steal_ns = seen("machine_steal_ns");
   signals.memory_wait_ns = seen("machine_memory_wait_ns");
   signals.wakeups = seen("criu_timeslices");
-  signals.target_disk_wait_ns = seen("target_disk_wait_ns");
+  signals.target_disk_wait_ns = std::max(seen("target_off_disk_ns"), seen("target_disk_wait_ns"));
   signals.major_faults = sum("criu_major_faults", "target_major_faults");
   if (facts.restore) {
     signals.faults = seen("target_minor_faults");
     return;
   }
-  signals.target_cpu_wait_ns = seen(bpf_ != nullptr ? "target_runnable_ns" : "target_cpu_wait_ns");
-  signals.target_ns = bpf_ != nullptr ? sum("target_run_ns", "target_runnable_ns")
-                                      : sum("target_cpu_ns", "target_cpu_wait_ns");
+  signals.target_cpu_wait_ns = seen(exact ? "target_runnable_ns" : "target_cpu_wait_ns");
+  signals.target_ns = exact ? sum("target_run_ns", "target_runnable_ns")
+                            : sum("target_cpu_ns", "target_cpu_wait_ns");
   for (const diagnosis::Phase& phase : facts.phases) {
     if (phase.name != criu::kFreezePhase) continue;
     const auto slept =

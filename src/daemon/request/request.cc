@@ -103,7 +103,10 @@ void Request::warn_unless(const Result<void>& done) {
 void Request::begin_recording(std::string path, nlohmann::json about, const inside::Target& target,
                               std::vector<pid_t> restored) {
   const Config settings = parts.recorder.settings();
-  if (kind == store::RunKind::dump) target_group = autogroup_of(target.pid);
+  if (kind == store::RunKind::dump) {
+    target_group = autogroup_of(target.pid);
+    target_quota = quota_of(target.pid);
+  }
   if (settings.inside && parts.recorder.recording()) {
     inside::Target looked_at = target;
     looked_at.restores = kind == store::RunKind::restore;
@@ -222,6 +225,8 @@ void Request::explain(diagnosis::Facts facts, const std::string& images) {
   facts.priority = priority_of(::getpid());
   facts.kymod_group = autogroup_of(::getpid());
   facts.target_group = target_group;
+  facts.kymod_quota = quota_of(::getpid());
+  facts.target_quota = target_quota;
   facts.stacks_wait_ns = stacks_wait_ns;
   verdict = diagnosis::explain(facts);
 }

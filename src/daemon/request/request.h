@@ -74,6 +74,7 @@ struct Request {
   // phases() when the outcome was known, which is saved from then on. Empty: it is not known yet.
   std::vector<diagnosis::Phase> concluded;
   diagnosis::Autogroup target_group;  // of a dump, as it was before
+  diagnosis::Quota target_quota;      // the same
   // What CRIU has reported, for phases(). The mutex guards `times` while CRIU runs.
   mutable std::mutex times_mutex;
   diagnosis::RequestTimes times;

@@ -83,6 +83,13 @@ std::string zstd_remedy(const PlannedImages& planned) {
   return "--compression zstd, without " + planned.uncompressed_by;
 }
 
+// Of a dump's statistics. 0: it is not known.
+std::uint64_t pages_in(const store::Run& run, const char* name) {
+  const nlohmann::json stats = parse_json(run.stats_json);
+  const auto pages = stats.is_object() ? stats.find(name) : stats.end();
+  return pages != stats.end() && pages->is_number_unsigned() ? pages->get<std::uint64_t>() : 0;
+}
+
 }  // namespace
 
 double least_share_of(const std::vector<store::Run>& earlier, std::string_view compression) {
@@ -91,18 +98,24 @@ double least_share_of(const std::vector<store::Run>& earlier, std::string_view c
   double least = 0;
   for (const store::Run& run : earlier) {
     if (!run.error.empty() || run.conditions.find(wanted) == std::string::npos) continue;
-    const nlohmann::json stats = parse_json(run.stats_json);
-    const auto pages = stats.is_object() ? stats.find("pages_written") : stats.end();
-    if (pages == stats.end() || !pages->is_number_unsigned()) continue;
-    const auto shared = stats.find("shpages_written");
-    const bool has_shared = shared != stats.end() && shared->is_number_unsigned();
+    const std::uint64_t pages = pages_in(run, "pages_written");
+    if (pages == 0) continue;
     const double memory =
-        (pages->get<double>() + (has_shared ? shared->get<double>() : 0)) * kPageBytes;
-    if (memory == 0) continue;
+        static_cast<double>(pages + pages_in(run, "shpages_written")) * kPageBytes;
     const double share = static_cast<double>(run.image_bytes) / memory;
     if (least == 0 || share < least) least = share;
   }
   return least;
+}
+
+std::vector<store::Run> alike(std::vector<store::Run> earlier, const std::string& disk,
+                              std::uint64_t pages) {
+  const auto differs = [&](const store::Run& run) {
+    const std::uint64_t its = pages_in(run, "pages_written");
+    return run.disk != disk || its > 2 * pages || pages > 2 * its;
+  };
+  std::erase_if(earlier, differs);
+  return earlier;
 }
 
 std::uint64_t standstill_of(const std::vector<store::Run>& earlier, std::string_view compression) {
@@ -125,9 +138,9 @@ PlannedImages plan_images(store::Store& store, std::string_view owner, std::uint
                           std::string_view compression) {
   constexpr std::size_t kEarlier = 50;
   PlannedImages planned{.memory_bytes = memory_bytes, .compressed = !compression.empty()};
-  if (!planned.compressed) return planned;
   const auto earlier = store.runs(owner, store::RunKind::dump, kEarlier);
-  if (earlier) planned.least_share = least_share_of(*earlier, compression);
+  if (earlier)
+    planned.least_share = least_share_of(*earlier, planned.compressed ? compression : "zstd");
   return planned;
 }
 
@@ -148,7 +161,9 @@ std::optional<NoRoom> find_no_room(const std::string& directory, const PlannedIm
   const bool plain = !planned.compressed && room.plain;
   if (plain) {
     none.figures = "about " + report::bytes(planned.memory_bytes);
-    if (planned.can_compress)
+    // What earlier dumps took says that it would not fit either.
+    const auto compressed = static_cast<double>(planned.memory_bytes) * planned.least_share;
+    if (planned.can_compress && compressed <= static_cast<double>(room.bytes))
       none.remedy += ", or compress the images (" + zstd_remedy(planned) + ")";
   } else {
     none.figures = "at least " + report::bytes(least) + ", even if they are compressed,";

@@ -14,9 +14,10 @@ namespace kymo::daemon {
 // What is known of the size of a dump's images before the dump.
 struct PlannedImages {
   std::uint64_t memory_bytes = 0;  // probe::memory_to_dump()
-  // Images may be much smaller than the memory if they are compressed. The part of the memory that they took in
-  // earlier dumps; 0: not known.
+  // Images may be much smaller than the memory if they are compressed.
   bool compressed = false;
+  // The part of the memory that they took in earlier dumps that were compressed like this, or with zstd if this one is not
+  // compressed; 0: not known.
   double least_share = 0;
   bool can_compress = true;  // false: a runtime writes the images, and kymod cannot compress them
   std::string
@@ -26,6 +27,11 @@ struct PlannedImages {
 // The smallest part of their memory that the images of these dumps took, of those that were compressed like this
 // ("zstd"); 0: there is none.
 double least_share_of(const std::vector<store::Run>& earlier, std::string_view compression);
+
+// Those of these dumps that can say how long another one would take: onto the same disk (Run::disk), with at least half
+// and at most twice of its pages.
+std::vector<store::Run> alike(std::vector<store::Run> earlier, const std::string& disk,
+                              std::uint64_t pages);
 
 // The median of how long the processes of these dumps stood still, in nanoseconds, of those that were compressed like this
 // ("zstd"; empty: of those that were not compressed); 0: there is none.

@@ -1,0 +1,555 @@
+#!/usr/bin/python3
+"""Whether `kymo explain` names the right cause, and whether its advice helps as much as it promises: prepared causes, for
+dumps and restores of processes and of containers.
+
+    bench/verdicts.py --pairs 5 --criu "$(scripts/setup --criu)"      # as root
+    bench/verdicts.py --only cpu-busy,vfork --ways process,runc --directions dump
+    bench/verdicts.py --list
+
+A cell is a cause, a way (process: streamed; direct: --no-stream; runc, podman, containerd) and a direction. In each pair, one request
+is slow by the cause, and one has the cure: what the advice says, or else the same without the cause. The order is random,
+and a first pair is left out. Prints a table for docs/phases.md, and how many verdicts were right, silent or wrong:
+
+    right   the first cause is the prepared one
+    silent  no headline: "nothing stands out"
+    wrong   a headline that names another cause
+
+A verdict counts as right, too, if the machine did not make the cause (the cure saves less than a tenth) and nothing is said. A
+promise is the time of the request minus the middle of the estimate, and is kept if the cure saves between half and twice of it.
+Ends with 1 if less than 95 of 100 verdicts are right, or one is wrong, or less than 90 of 100 promises are kept.
+
+Cannot be made here without harm: steal, swap, and page cache that the host of a virtual machine must supply first.
+"""
+import collections
+import contextlib
+import dataclasses
+import json
+import os
+import pathlib
+import random
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tarfile
+import time
+
+import common
+
+SHAPE = pathlib.Path(__file__).resolve().parent.parent / "tests/e2e/shape.py"
+PODMAN = ["--cgroup-manager=cgroupfs", "--runtime", "runc"]
+CGROUPS = pathlib.Path("/sys/fs/cgroup")
+AUTOGROUPS = pathlib.Path("/proc/sys/kernel/sched_autogroup_enabled")
+NO_TMPFS = ["unshare", "--mount", "sh", "-c", 'mount --bind "$0" /run && exec "$@"']
+WAYS = ("process", "direct", "runc", "podman", "containerd")
+DIRECTIONS = ("dump", "restore")
+PLAIN = ("process", "direct")
+CONTAINERS = ("runc", "podman", "containerd")
+
+
+@dataclasses.dataclass
+class Setting:
+    """How one of the two requests of a pair is made."""
+    program: list
+    disk: str = "fast"  # for the images
+    options: list = dataclasses.field(default_factory=list)  # of kymo dump
+    before: list = dataclasses.field(default_factory=list)  # a command that runs the daemons
+    groups: dict = dataclasses.field(default_factory=dict)  # cgroups of the daemons: {"cpu": {"cpu.cfs_quota_us": "5000"}}
+    target_groups: dict = dataclasses.field(default_factory=dict)  # and of the target
+    loops: int = 0  # programs that keep the CPUs busy
+    autogroup: int = 0  # the nice value of the session of the daemons
+
+
+@dataclasses.dataclass
+class Cause:
+    name: str
+    right: tuple  # the rules that name it. Empty: nothing may be named
+    slow: Setting
+    cure: Setting
+    ways: tuple = WAYS
+    directions: tuple = DIRECTIONS
+    cold: bool = False  # the images are read from the disk
+
+
+def churn(mib):
+    return ["churn", "--mib", str(mib)]
+
+
+def causes(folder):
+    loops = 6 * os.cpu_count()
+    own = ["setsid"]
+    autogroups = AUTOGROUPS.exists() and AUTOGROUPS.read_text().startswith("1")
+    higher = {"before": own, "autogroup": -20} if autogroups else {"before": ["nice", "-n", "-20"]}
+    quota = {"cpu": {"cpu.cfs_period_us": "100000", "cpu.cfs_quota_us": "5000"}}
+    least = {"cpu": {"cpu.shares": "256"}}
+    small = {"memory": {"memory.limit_in_bytes": str(48 << 20)}}
+    strong = ["--compression", "zstd", "--compression-level", "15"]
+    disk = ("disk-wait", "dirty-throttled")
+    of_quota = ("cpu-quota",)
+    probed = ("", "kernel-probed")  # that the kernel is tested each time is a cause of this machine, if /run is no tmpfs
+    one = Setting
+    return [
+        Cause("nothing", probed, one(churn(16)), one(churn(16))),
+        Cause("disk-throttled", disk, one(churn(64), "throttled"), one(churn(64), "memory"), cold=True),
+        Cause("disk-fuse", disk, one(churn(64), "fuse"), one(churn(64), "memory"), cold=True),
+        Cause("disk-sync", disk, one(churn(64), "sync"), one(churn(64), "memory"), directions=("dump",)),
+        Cause("dirty-pages", ("dirty-throttled", "disk-wait"), one(churn(64), "bounded"), one(churn(64), "memory"), directions=("dump",)),
+        Cause("cpu-busy", ("cpu-wait",), one(churn(128), before=own, loops=loops), one(churn(128), loops=loops, **higher)),
+        Cause("low-priority", ("cpu-wait",), one(churn(128), groups=least, loops=2 * os.cpu_count()), one(churn(128), loops=0)),
+        Cause("cpu-quota", of_quota, one(churn(128), groups=quota), one(churn(128))),
+        Cause("quota-of-target", of_quota, one(churn(128), target_groups=quota), one(churn(128)), directions=("dump",)),
+        Cause("memory-limit", ("memory-pressure", "memory-limit", *disk), one(churn(256), "throttled", groups=small),
+              one(churn(256), "memory"), directions=("dump",)),
+        Cause("mappings", ("many-mappings",), one(["shape", "mappings", "15000", "1"]),
+              one(["shape", "mappings", "15000", "1"], options=["--log-level", "1"]), ways=PLAIN, directions=("dump",)),
+        Cause("mappings-of-container", ("many-mappings",), one(["shape", "mappings", "15000", "1"]), one(churn(64)), ways=CONTAINERS,
+              directions=("dump",)),
+        Cause("scattered", ("scattered-memory", "copying"), one(["shape", "scattered", "128", "1"]), one(["shape", "scattered", "128", "0"]),
+              directions=("dump",)),
+        Cause("descriptors", ("many-files",), one(["shape", "files", "3600"]), one(["shape", "files", "10"]),
+              ways=("process", "direct", "runc", "podman"), directions=("dump",)),
+        Cause("processes", ("many-processes", "many-files"), one(["tasks", "children", "100"]), one(["tasks", "children", "1"])),
+        Cause("uninterruptible", ("slow-freeze",), one(["shape", "writes", "throttled"]), one(churn(4)), directions=("dump",)),
+        Cause("vfork", ("slow-freeze",), one(["tasks", "sleeper"]), one(churn(4)), directions=("dump",)),
+        Cause("compression", ("compression",), one(churn(8), options=strong), one(churn(8), options=["--compression", "none"]),
+              ways=("process",), directions=("dump",)),
+        Cause("kernel-probed", ("kernel-probed",), one(churn(1), before=[*NO_TMPFS, folder / "run"]), one(churn(1)), ways=PLAIN,
+              directions=("restore",)),
+        Cause("page-faults", ("page-faults",), one(churn(256)), one(churn(16)), directions=("restore",)),
+    ]
+
+
+class World:
+    """Disks, cgroups and busy programs, as far as they can be made here. `missing` names what cannot."""
+
+    def __init__(self, folder):
+        self.folder, self.stack, self.missing = folder, contextlib.ExitStack(), []
+        self.disks = {"fast": folder / "fast", "memory": pathlib.Path("/dev/shm") / folder.name}
+        for path in self.disks.values():
+            path.mkdir()
+        self.stack.callback(shutil.rmtree, self.disks["memory"], ignore_errors=True)
+        for name, options, make in (("throttled", "loop", self.throttle), ("sync", "loop,sync", None), ("bounded", "loop", self.bound)):
+            self.add_disk(name, options, make)
+        under, fuse = folder / "under", folder / "fuse"
+        under.mkdir()
+        fuse.mkdir()
+        if subprocess.run(["bindfs", "--write-rate=20M", "--read-rate=20M", under, fuse], capture_output=True).returncode == 0:
+            self.stack.callback(self.unmount, fuse)
+            self.disks["fuse"] = fuse
+
+    def add_disk(self, name, options, make):
+        image, path = self.folder / f"{name}.img", self.folder / name
+        path.mkdir()
+        with image.open("wb") as file:
+            file.truncate(3 << 30)
+        for command in (["mkfs.ext4", "-q", "-F", image], ["mount", "-o", options, image, path]):
+            if subprocess.run(command, capture_output=True).returncode:
+                return
+        self.stack.callback(self.unmount, path)
+        if make is None or make(path):
+            self.disks[name] = path
+
+    @staticmethod
+    def unmount(path):
+        common.wait_until(lambda: subprocess.run(["umount", path], capture_output=True).returncode == 0, "a disk stays in use")
+
+    @staticmethod
+    def device_of(path):
+        device = path.stat().st_dev
+        return f"{os.major(device)}:{os.minor(device)}"
+
+    def throttle(self, path):
+        """20 MB/s for all programs."""
+        try:
+            for what in ("read", "write"):
+                (CGROUPS / f"blkio/blkio.throttle.{what}_bps_device").write_text(f"{self.device_of(path)} 20000000")
+        except OSError:
+            return False
+        return True
+
+    def bound(self, path):
+        """At most 1 MiB may wait to be written."""
+        settings = pathlib.Path(f"/sys/class/bdi/{self.device_of(path)}")
+        try:
+            (settings / "strict_limit").write_text("1")
+            (settings / "max_bytes").write_text(str(1 << 20))
+        except OSError:
+            return False
+        return True
+
+    def can(self, setting):
+        groups = {**setting.groups, **setting.target_groups}
+        return setting.disk in self.disks and all((CGROUPS / name / "cgroup.procs").exists() for name in groups)
+
+    def close(self):
+        self.stack.close()
+
+
+@contextlib.contextmanager
+def cgroups(settings, name):
+    """Yields the paths of new cgroups with these settings."""
+    made = []
+    for controller, values in settings.items():
+        path = CGROUPS / controller / name
+        path.mkdir(exist_ok=True)
+        if (path / "cpu.rt_runtime_us").exists():  # kymod has a real-time thread
+            values = {"cpu.rt_runtime_us": "10000", **values}
+        for file, value in values.items():
+            (path / file).write_text(value)
+        made.append(path)
+    try:
+        yield made
+    finally:
+        for path in made:
+            common.wait_until(lambda at=path: subprocess.run(["rmdir", at], capture_output=True).returncode == 0, "a cgroup stays in use")
+
+
+@contextlib.contextmanager
+def busy(count):
+    loops = [subprocess.Popen(["sh", "-c", "while :; do :; done"], start_new_session=True) for _ in range(count)]
+    try:
+        yield
+    finally:
+        for loop in loops:
+            loop.kill()
+            loop.wait()
+
+
+def run(*words, check=True, **more):
+    more = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, **more}
+    done = subprocess.run(words, stdin=subprocess.DEVNULL, text=True, **more)
+    if check and done.returncode != 0:
+        sys.exit(f"verdicts: {' '.join(map(str, words))}: {done.stderr}")
+    return done
+
+
+class Containerd:
+    """A containerd of its own, with an image that has links into /usr."""
+
+    def __init__(self, folder, before, criu):
+        self.address = folder / "containerd.sock"
+        config = folder / "config.toml"
+        config.write_text(f"version = 2\nroot = '{folder}/root'\nstate = '{folder}/state'\n"
+                          f"disabled_plugins = ['io.containerd.grpc.v1.cri']\n[grpc]\naddress = '{self.address}'\n")
+        environment = {**os.environ, "PATH": f"{pathlib.Path(criu).resolve().parent}:{os.environ['PATH']}"}
+        environment.pop("XDG_RUNTIME_DIR", None)
+        self.process = subprocess.Popen([*before, "containerd", "--config", config], env=environment,
+                                        stdin=subprocess.DEVNULL, stdout=(folder / "log").open("w"), stderr=subprocess.STDOUT)
+        common.wait_until(lambda: self.ctr("version", check=False).returncode == 0, "containerd does not start")
+        self.add_image(folder)
+
+    def ctr(self, *words, **more):
+        return run("ctr", "--address", self.address, *words, **more)
+
+    def add_image(self, folder):
+        """As `docker save` writes it."""
+        layout = folder / "image"
+        layout.mkdir()
+        with tarfile.open(layout / "layer.tar", "w") as layer:
+            for entry in make_root(folder / "base").iterdir():
+                layer.add(entry, entry.name)
+        sum_ = run("sha256sum", layout / "layer.tar", stdout=subprocess.PIPE).stdout.split()[0]
+        (layout / "config.json").write_text(json.dumps(
+            {"architecture": "amd64", "os": "linux", "config": {"Cmd": ["/bin/sh"]}, "rootfs": {"type": "layers", "diff_ids": [f"sha256:{sum_}"]}}))
+        (layout / "manifest.json").write_text(json.dumps([{"Config": "config.json", "RepoTags": ["kymo/bench:1"], "Layers": ["layer.tar"]}]))
+        run("tar", "-C", layout, "-cf", folder / "image.tar", "manifest.json", "config.json", "layer.tar")
+        self.ctr("images", "import", folder / "image.tar")
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait()
+
+
+def make_root(root):
+    """The root of a container, which gets /usr from this machine."""
+    for name in ("usr", "proc", "dev", "sys", "tmp", "etc", "files", "disk"):
+        (root / name).mkdir(parents=True)
+    for name in ("bin", "sbin", "lib", "lib64"):
+        (root / name).symlink_to(f"usr/{name}")
+    return root
+
+
+class Side:
+    """One setting of a cell: its kymod, and its program in a process or container."""
+    count = 0
+
+    def __init__(self, arguments, world, way, setting, stack):
+        Side.count += 1
+        self.arguments, self.world, self.way, self.setting = arguments, world, way, setting
+        self.name = f"kymo-bench-{Side.count}"
+        self.folder = world.folder / f"side-{Side.count}"
+        self.folder.mkdir()
+        stack.callback(shutil.rmtree, self.folder, ignore_errors=True)
+        groups = stack.enter_context(cgroups(setting.groups, self.name))
+        self.target_groups = stack.enter_context(cgroups(setting.target_groups, f"{self.name}-target"))
+        self.files = self.folder / "files"  # what the program needs
+        self.files.mkdir()
+        for file in (arguments.build.resolve() / "examples/churn/kymo-churn", arguments.build.resolve() / "tests/e2e/kymo-tasks", SHAPE):
+            shutil.copy(file, self.files)
+        self.containerd = None
+        if way == "containerd":
+            (self.folder / "containerd").mkdir()
+            self.containerd = Containerd(self.folder / "containerd", setting.before, arguments.criu)
+            stack.callback(self.containerd.stop)
+            os.environ["CONTAINERD_ADDRESS"] = str(self.containerd.address)
+        self.kymod = common.Kymod(arguments.build, arguments.criu, self.folder, "--runc-root", self.folder / "runc",
+                                  "--podman-flags=" + " ".join(PODMAN), before=setting.before)
+        stack.callback(self.kymod.stop)
+        for daemon in filter(None, (self.kymod, self.containerd)):
+            pid = str(daemon.process.pid)
+            if setting.autogroup:
+                pathlib.Path(f"/proc/{pid}/autogroup").write_text(str(setting.autogroup))
+            for group in groups:
+                (group / "cgroup.procs").write_text(pid)
+        self.pid = 0
+        self.child = None
+        stack.callback(self.end)
+        self.requests = 0
+
+    def words(self, files, disk):
+        kind, *words = self.setting.program
+        if words[0] == "writes":
+            words[1] = f"{disk}/{self.name}.written"
+        return {"churn": [f"{files}/kymo-churn"], "tasks": [f"{files}/kymo-tasks"],
+                "shape": ["/usr/bin/python3", f"{files}/shape.py"]}[kind] + words
+
+    def start(self):
+        said = self.files / "said"
+        said.unlink(missing_ok=True)
+        getattr(self, "start_" + ("process" if self.way in PLAIN else self.way))()
+        common.wait_until(lambda: said.exists() and said.stat().st_size, f"{self.setting.program} does not start in {self.folder}")
+        time.sleep(0.3)  # until it has its memory
+        for group in self.target_groups:
+            for pid in [self.pid, *children_of(self.pid)]:
+                (group / "cgroup.procs").write_text(str(pid))
+
+    def command(self, files, disk):
+        return ["/bin/sh", "-c", f'exec "$@" </dev/null >{files}/said 2>&1', "sh", *self.words(files, disk)]
+
+    def mounts(self):
+        return [("/usr", "/usr", "ro"), (self.files, "/files", "rw"), (self.world.disks.get("throttled", self.files), "/disk", "rw")]
+
+    def start_process(self):
+        self.child = subprocess.Popen(self.command(self.files, self.world.disks.get("throttled")), stdin=subprocess.DEVNULL,
+                                      stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+        self.pid = self.child.pid
+
+    def start_runc(self):
+        bundle = self.folder / "bundle"
+        shutil.rmtree(bundle, ignore_errors=True)
+        make_root(bundle / "rootfs")
+        run("runc", "spec", cwd=bundle)
+        spec = json.loads((bundle / "config.json").read_text())
+        spec["process"].update(terminal=False, args=self.command("/files", "/disk"))
+        spec["process"].pop("rlimits", None)
+        spec["root"]["readonly"] = False
+        spec["mounts"] += [{"source": str(source), "destination": to, "type": "bind", "options": ["rbind", how]} for source, to, how in self.mounts()]
+        spec["linux"]["namespaces"] = [one for one in spec["linux"]["namespaces"] if one["type"] != "network"]
+        (bundle / "config.json").write_text(json.dumps(spec))
+        self.runc("run", "--detach", "--bundle", bundle, self.name, stderr=subprocess.DEVNULL)
+        state = self.runc("state", self.name, stdout=subprocess.PIPE).stdout
+        self.pid = json.loads(state)["pid"]
+
+    def runc(self, *words, **more):
+        return run("runc", "--root", self.folder / "runc", *words, **more)
+
+    def start_podman(self):
+        root = self.folder / "podman-root"
+        shutil.rmtree(root, ignore_errors=True)
+        make_root(root)
+        volumes = [word for source, to, how in self.mounts() for word in ("--volume", f"{source}:{to}:{how}")]
+        self.podman("run", "--detach", "--name", self.name, "--network", "none", "--security-opt", "seccomp=unconfined",
+                    "--ulimit", "nproc=1000:1000", "--ulimit", "nofile=4000:4000", *volumes, "--rootfs", root, *self.command("/files", "/disk"))
+        self.pid = int(self.podman("inspect", "--format", "{{.State.Pid}}", self.name, stdout=subprocess.PIPE).stdout)
+
+    @staticmethod
+    def podman(*words, **more):
+        return run("podman", *PODMAN, *words, **more)
+
+    def start_containerd(self):
+        mounts = [word for source, to, how in self.mounts() for word in ("--mount", f"type=bind,src={source},dst={to},options=rbind:{how}")]
+        self.containerd.ctr("run", "--detach", "--null-io", *mounts, "docker.io/kymo/bench:1", self.name, *self.command("/files", "/disk"))
+        for line in self.containerd.ctr("tasks", "list", stdout=subprocess.PIPE).stdout.splitlines():
+            if line.split()[0] == self.name:
+                self.pid = int(line.split()[1])
+
+    def end(self):
+        if self.way == "runc":
+            self.runc("delete", "--force", self.name, check=False)
+        elif self.way == "podman":
+            self.podman("rm", "--force", "--time", "0", self.name, check=False)
+        elif self.way == "containerd":
+            self.containerd.ctr("tasks", "delete", "--force", self.name, check=False)
+            self.containerd.ctr("containers", "delete", self.name, check=False)
+        else:
+            for pid in [self.pid, *children_of(self.pid)] if self.pid else ():
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            self.reap()
+        self.pid = 0
+
+    def reap(self):
+        if self.child:
+            self.child.wait()
+        self.child = None
+
+    def ask(self, *words):
+        """Returns what the recording of a request says about it."""
+        environment = {**os.environ, **({"CONTAINERD_ADDRESS": str(self.containerd.address)} if self.containerd else {})}
+        done = run(*self.kymod.kymo, *words, "--json", stdout=subprocess.PIPE, env=environment)
+        reply = json.loads(done.stdout)
+        meta = pathlib.Path(reply["recording"].removesuffix(".tsv") + ".meta.json")
+        common.wait_until(lambda: meta.exists() and json.loads(meta.read_text()).get("state") == "ended", "a recording does not end")
+        return {"duration_ns": reply["duration_ns"], **json.loads(meta.read_text())["about"]}
+
+    def dump(self, *words):
+        self.requests += 1
+        images = self.world.disks[self.setting.disk] / f"{self.name}-{self.requests}"
+        kind, target = ("process", str(self.pid)) if self.way in PLAIN else (self.way, self.name)
+        direct = ["--no-stream"] if self.way == "direct" else []
+        return images, self.ask("dump", kind, target, "--dir", images, *direct, *self.setting.options, *words)
+
+    def request(self, direction, cold):
+        """Makes one, and returns what is known of it, with its time as `time_ns`."""
+        if not self.pid:
+            self.start()
+        if direction == "dump":
+            with busy(self.setting.loops):
+                images, about = self.dump("--leave-running")
+            about["time_ns"] = about["verdict"]["frozen_ns"]
+        else:
+            images, _ = self.dump()
+            self.reap()
+            if self.way in PLAIN:
+                common.wait_until(lambda: not pathlib.Path(f"/proc/{self.pid}").exists(), "a process does not end after its dump")
+            if cold:
+                os.sync()
+                pathlib.Path("/proc/sys/vm/drop_caches").write_text("3")
+            with busy(self.setting.loops):
+                about = self.ask("restore", images)
+            about["time_ns"] = about["duration_ns"]
+            for group in self.target_groups:
+                (group / "cgroup.procs").write_text(str(self.pid))
+        run(*self.kymod.kymo, "delete", images)
+        return about
+
+
+def children_of(pid):
+    listed = pathlib.Path(f"/proc/{pid}/task/{pid}/children")
+    with contextlib.suppress(OSError):
+        return [int(one) for one in listed.read_text().split()]
+    return []
+
+
+def pairs_of(cause, way, direction, arguments, world):
+    with contextlib.ExitStack() as stack:
+        sides = {name: Side(arguments, world, way, getattr(cause, name), stack) for name in ("slow", "cure")}
+        pairs = []
+        for number in range(arguments.pairs + 1):
+            pair = {name: sides[name].request(direction, cause.cold) for name in random.sample(list(sides), len(sides))}
+            if number:
+                pairs.append(pair)
+        return pairs
+
+
+def headline_of(about):
+    """The rule in the headline; empty if nothing stands out."""
+    verdict = about["verdict"]
+    found = [one for one in verdict["findings"] if one["short"] == verdict["short"]]
+    return found[0]["rule"] if found else ""
+
+
+def promise_of(about):
+    """How much shorter the request should be, in nanoseconds, if what the verdict advises is done. None: it promises nothing."""
+    verdict = about["verdict"]
+    estimate = verdict.get("estimate_ns")
+    return about["time_ns"] - statistics.mean(estimate) if headline_of(about) and estimate else None
+
+
+def judge(cause, way, direction, pairs):
+    """Prints the row of a cell, and returns its figures."""
+    headlines = [headline_of(pair["slow"]) for pair in pairs]
+    slow, cure = ([pair[name]["time_ns"] for pair in pairs] for name in ("slow", "cure"))
+    saved = statistics.median(a - b for a, b in zip(slow, cure))
+    made = saved >= statistics.median(slow) / 10
+    counts = collections.Counter()
+    for headline in headlines:
+        fits = headline in cause.right or (headline == "" and not made)
+        counts["right" if fits else "silent" if headline == "" else "wrong"] += 1
+    promises = [made for pair in pairs if headline_of(pair["slow"]) in cause.right and (made := promise_of(pair["slow"])) is not None]
+    promised = statistics.median(promises) if promises else None
+    kept = None if promised is None else promised / 2 <= saved <= promised * 2
+    named = ", ".join(f"{rule or 'nothing'} {count}" for rule, count in collections.Counter(headlines).most_common())
+    cells = [cause.name, way, direction, f"{counts['right']} of {len(pairs)}", named, f"{statistics.median(slow) / 1e6:,.0f} ms",
+             f"{statistics.median(cure) / 1e6:,.0f} ms", f"{saved / 1e6:,.0f} ms", "" if promised is None else f"{promised / 1e6:,.0f} ms",
+             {None: "", True: "yes", False: "**no**"}[kept]]
+    print("| " + " | ".join(cells) + " |", flush=True)
+    return counts, kept
+
+
+def cells_of(arguments, world):
+    def chosen(text, known, what):
+        wanted = [word for word in text.split(",") if word] or list(known)
+        if unknown := set(wanted) - set(known):
+            sys.exit(f"verdicts: no such {what}: {', '.join(sorted(unknown))}; there are {', '.join(known)}")
+        return wanted
+
+    all_causes = {cause.name: cause for cause in causes(world.folder)}
+    for name in chosen(arguments.only, all_causes, "cause"):
+        cause = all_causes[name]
+        for way in chosen(arguments.ways, WAYS, "way"):
+            for direction in chosen(arguments.directions, DIRECTIONS, "direction"):
+                if way in cause.ways and direction in cause.directions and not (way == "direct" and direction == "restore"):
+                    yield cause, way, direction
+
+
+def parser_of():
+    parser = common.parser_of(__doc__)
+    parser.add_argument("--pairs", type=int, default=5)
+    for name in ("only", "ways", "directions"):
+        parser.add_argument(f"--{name}", default="", help="separated by commas")
+    parser.add_argument("--list", action="store_true", help="print the cells, and end")
+    parser.add_argument("--keep", type=pathlib.Path, help="a file for all verdicts, as JSON")
+    parser.add_argument("--folder", default="/var/tmp", help="a folder on a disk")
+    parser.add_argument("--build", type=pathlib.Path, default=common.BUILD)
+    parser.add_argument("--criu", default=common.CRIU)
+    return parser
+
+
+def main():
+    arguments = parser_of().parse_args()
+    os.environ["PATH"] = f"{pathlib.Path(arguments.criu).resolve().parent}:{os.environ['PATH']}"
+    total, promises, kept = collections.Counter(), [], {}
+    with common.scratch_folder(arguments.folder) as folder:
+        (folder / "run").mkdir()
+        world = World(folder)
+        try:
+            cells = list(cells_of(arguments, world))
+            if arguments.list:
+                print("\n".join(f"{cause.name:24}{way:12}{direction}" for cause, way, direction in cells))
+                return 0
+            print(f"{arguments.pairs} pairs; {os.cpu_count()} cores, kernel {os.uname().release}\n")
+            print("| cause | way | direction | right | named | as it was | with the cure | shorter by | promised | kept |")
+            print("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |", flush=True)
+            for cause, way, direction in cells:
+                if not world.can(cause.slow) or not world.can(cause.cure):
+                    print(f"| {cause.name} | {way} | {direction} | not made here |" + " |" * 6, flush=True)
+                    continue
+                pairs = pairs_of(cause, way, direction, arguments, world)
+                counts, promise = judge(cause, way, direction, pairs)
+                total += counts
+                promises += [] if promise is None else [promise]
+                kept[f"{cause.name}.{way}.{direction}"] = pairs
+                if arguments.keep:
+                    arguments.keep.write_text(json.dumps(kept))
+        finally:
+            world.close()
+    count = sum(total.values())
+    print(f"\n{count} verdicts: {total['right']} right, {total['silent']} silent, {total['wrong']} wrong; "
+          f"{sum(promises)} of {len(promises)} promises kept within a factor of two")
+    return 0 if total["right"] >= 0.95 * count and not total["wrong"] and sum(promises) >= 0.9 * len(promises) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

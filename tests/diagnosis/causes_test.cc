@@ -1,0 +1,93 @@
+// Causes that overlap, or that only the kernel's statistics or CRIU's log tell apart.
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "diagnosis/verdict.h"
+#include "example_facts.h"
+
+namespace kymo::diagnosis {
+namespace {
+
+// A container with --cpus=0.05 was told that other programs used the CPUs.
+TEST(Causes, ALimitOfCpuTimeIsToldFromOtherPrograms) {
+  Facts facts = healthy_dump();
+  facts.signals.cpu_ns = 50 * kOneMs;
+  facts.signals.cpu_wait_ns = 900 * kOneMs;
+  EXPECT_EQ(first_rule(facts), "cpu-wait");
+  facts.signals.criu_quota_ns = 140 * kOneMs;
+  EXPECT_EQ(first_rule(facts), "cpu-wait");
+  facts.signals.criu_quota_ns = 750 * kOneMs;
+  facts.kymod_quota = {"/sys/fs/cgroup/cpu/kymod", 0.05};
+  const Verdict verdict = explain(facts);
+  ASSERT_EQ(verdict.findings.size(), 1U) << "the programs of the machine are no cause beside it";
+  EXPECT_EQ(verdict.findings[0].rule, "cpu-quota");
+  EXPECT_EQ(verdict.findings[0].evidence,
+            "For 75 % of the standstill a limit of CPU time held up CRIU: /sys/fs/cgroup/cpu/kymod "
+            "may use 0.05 CPUs.");
+  EXPECT_EQ(verdict.findings[0].estimate_ns, (Range{250 * kOneMs, 625 * kOneMs}));
+}
+
+TEST(Causes, TheLimitMayBeThatOfTheTarget) {
+  Facts facts = healthy_dump();
+  facts.signals.target_quota_ns = 700 * kOneMs;
+  facts.target_quota = {"/sys/fs/cgroup/pod", 1};
+  const Verdict verdict = explain(facts);
+  ASSERT_FALSE(verdict.findings.empty());
+  EXPECT_EQ(verdict.findings[0].evidence,
+            "For 70 % of the standstill a limit of CPU time held up the target: /sys/fs/cgroup/pod "
+            "may use 1 CPU.");
+}
+
+// The kernel adds up the times of all CPUs, and other programs may be in that cgroup.
+TEST(Causes, ALimitCountsOnlyWhileCriuOrKymodHadNoCpu) {
+  Facts facts = healthy_dump();
+  facts.signals.criu_quota_ns = 1900 * kOneMs;
+  facts.signals.socket_wait_ns = 0;
+  facts.signals.cpu_wait_ns = 100 * kOneMs;
+  EXPECT_EQ(first_rule(facts), "");
+}
+
+// Scattered memory takes CRIU more CPU time for each GiB. The host was named for it.
+TEST(Causes, PiecesOfMemoryAreNoFaultOfTheHost) {
+  Facts facts = healthy_dump();
+  facts.signals.cpu_ns = 500 * kOneMs;
+  EXPECT_EQ(first_rule(facts), "host-memory");
+  facts.shape.emplace();
+  facts.shape->pages = facts.dump->pages_written;
+  facts.shape->runs = 300'000;  // 210 ms
+  for (const Finding& finding : explain(facts).findings) EXPECT_NE(finding.rule, "host-memory");
+}
+
+// Six tmpfs of a container took 78 ms, and "saving 23 mappings" was told.
+TEST(Causes, TheMountsOfAContainerAreNamed) {
+  Facts facts = healthy_dump();
+  facts.container = true;
+  facts.phases[4].name = "mounts";
+  const Window window = window_of(facts.phases, false);
+  const std::uint64_t took = facts.phases[4].end_ns - facts.phases[4].begin_ns;
+  ASSERT_GE(took, window.length_ns() / 5) << "the example must have a phase of this length";
+  EXPECT_EQ(first_rule(facts), "mounts");
+}
+
+// An advice for the CPU promised 231 to 324 ms, and brought 567, because a second cause took the same time.
+TEST(Causes, ThatOverlapArePromisedTogether) {
+  Facts facts = healthy_dump();
+  facts.signals.cpu_wait_ns = 600 * kOneMs;
+  EXPECT_EQ(explain(facts).estimate_ns, (Range{400 * kOneMs, 700 * kOneMs}));
+  facts.signals.disk_wait_ns = 500 * kOneMs;
+  const Verdict both = explain(facts);
+  ASSERT_EQ(both.findings.size(), 2U);
+  EXPECT_EQ(both.estimate_ns, (Range{150 * kOneMs, 700 * kOneMs}));
+  EXPECT_EQ(both.lines[3].find("estimate"), std::string::npos) << both.lines[3];
+  EXPECT_NE(
+      both.lines[5].find(
+          "(estimate of the standstill if all of this is done: 150 ms at best, 700 ms at worst)"),
+      std::string::npos)
+      << both.lines[5];
+  EXPECT_EQ(to_json(both)["estimate_ns"], (nlohmann::json{150 * kOneMs, 700 * kOneMs}));
+}
+
+}  // namespace
+}  // namespace kymo::diagnosis
