@@ -84,7 +84,8 @@ void add(const kymo_thread& thread, std::uint64_t now_ns, ThreadCounts& counts) 
   counts.run_ns += thread.run_ns;
   counts.runnable_ns += thread.runnable_ns;
   counts.switches += thread.switches;
-  for (std::size_t i = 0; i < KYMO_OFFS; ++i) counts.off_ns[i] += thread.off_ns[i];
+  std::array<std::uint64_t, KYMO_OFFS> off_ns{};
+  std::copy(std::begin(thread.off_ns), std::end(thread.off_ns), off_ns.begin());
   for (std::size_t i = 0; i < KYMO_CALLS; ++i) {
     counts.calls[i] += thread.calls[i];
     counts.call_ns[i] += thread.call_ns[i];
@@ -95,8 +96,9 @@ void add(const kymo_thread& thread, std::uint64_t now_ns, ThreadCounts& counts) 
   const std::uint64_t time_ns = since(thread.since_ns, now_ns);
   if (thread.state == KYMO_RUNS) counts.run_ns += time_ns;
   if (thread.state == KYMO_RUNNABLE) counts.runnable_ns += time_ns;
-  if (thread.state == KYMO_OFF && thread.reason < KYMO_OFFS)
-    counts.off_ns[thread.reason] += time_ns;
+  if (thread.state == KYMO_OFF && thread.reason < KYMO_OFFS) off_ns.at(thread.reason) += time_ns;
+  for (std::size_t i = 0; i < KYMO_OFFS; ++i) counts.off_ns[i] += off_ns[i];
+  counts.longest_disk_ns = std::max(counts.longest_disk_ns, off_ns[KYMO_OFF_DISK]);
   const std::size_t call = (thread.call - 1) & ~std::size_t{KYMO_HAS_BYTES};
   if (thread.call != 0 && call < KYMO_CALLS && thread.timing != KYMO_ESTIMATED) {
     counts.call_ns[call] += since(thread.entered_ns, now_ns);

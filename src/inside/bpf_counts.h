@@ -20,6 +20,7 @@ struct ThreadCounts {
   std::uint64_t runnable_ns = 0;  // able to run, and without a CPU
   std::uint64_t switches = 0;     // how often they were given a CPU
   std::array<std::uint64_t, KYMO_OFFS> off_ns{};
+  std::uint64_t longest_disk_ns = 0;  // off_ns[KYMO_OFF_DISK] of the thread with the most
   std::array<std::uint64_t, KYMO_CALLS> calls{};
   std::array<std::uint64_t, KYMO_CALLS> call_ns{};
   std::array<std::uint64_t, KYMO_CALLS> call_bytes{};

@@ -24,7 +24,7 @@ constexpr bool has_bytes(kymo_call call) {
 // Why a thread was off the CPU, in words; in the order of kymo_off.
 constexpr std::array<const char*, KYMO_OFFS> kWhyOff = {
     "waited for something else",
-    "waited for a disk, or for the program that serves a file system (FUSE)",
+    "waited for a disk, or for a program or machine that serves a file system (FUSE, NFS)",
     "waited in a call on a socket",
     "waited in a call that moves, reads or writes bytes",
     "waited for a process or a tracee",
@@ -118,6 +118,7 @@ void BpfSource::read(std::uint64_t, std::span<std::uint64_t> values) {
   look();
   auto at = highest_.begin();
   const ThreadCounts target = view_->read(KYMO_TARGET);
+  longest_disk_wait_ns_ = std::max(longest_disk_wait_ns_, target.longest_disk_ns);
   if (criu_) {
     const ThreadCounts criu = view_->read(KYMO_CRIU);
     const kymo_call moves = restores_ ? KYMO_READ : KYMO_DRAIN;

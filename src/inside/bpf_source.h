@@ -25,6 +25,9 @@ class BpfSource : public Source {
   [[nodiscard]] const std::vector<Metric>& columns() const override { return columns_; }
   void read(std::uint64_t now_monotonic_ns, std::span<std::uint64_t> values) override;
   [[nodiscard]] std::string missing() const override;
+  [[nodiscard]] std::uint64_t longest_disk_wait_ns() const override {
+    return longest_disk_wait_ns_;
+  }
 
  private:
   void look();
@@ -35,6 +38,7 @@ class BpfSource : public Source {
   const bool criu_;
   const bool pages_;
   bool target_known_;
+  std::uint64_t longest_disk_wait_ns_ = 0;
   std::vector<Metric> columns_;
   std::vector<std::uint64_t> highest_;  // of each column, since a reading may be a little behind
 };

@@ -41,7 +41,7 @@ enum kymo_timing { KYMO_TIMED, KYMO_SAMPLED, KYMO_ESTIMATED };
 // Why a thread does not want a CPU.
 enum kymo_off {
   KYMO_OFF_OTHER,
-  KYMO_OFF_DISK,    // or for the program that serves a file system (FUSE)
+  KYMO_OFF_DISK,  // or for a program or machine that serves a file system (FUSE, NFS)
   KYMO_OFF_SOCKET,
   KYMO_OFF_PIPE,     // in a call that moves, reads or writes bytes, and not for a disk
   KYMO_OFF_PROCESS,  // waits for a process, or for a tracee
@@ -64,7 +64,8 @@ struct kymo_thread {
   __u32 reason;  // a kymo_off, in KYMO_OFF
   __u32 timing;  // a kymo_timing, of the call
   __u32 short_writes;
-  __u32 files[2];  // the descriptors of a call that moves bytes; of splice(2) both, of others one twice
+  __u32 files
+      [2];  // the descriptors of a call that moves bytes; of splice(2) both, of others one twice
   __u64 short_write_ns;  // how long the last took that was timed
   __u64 run_ns;
   __u64 runnable_ns;

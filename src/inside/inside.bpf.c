@@ -2,6 +2,7 @@
 // and their system calls by class. A thread that is looked at has its place in `seen`; the program
 // that reads maps this memory.
 #include <linux/bpf.h>
+#include <linux/magic.h>
 
 #include "bpf_wire.h"
 #include "kernel_types.h"
@@ -16,8 +17,6 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 #define TASK_TRACED 0x08
 #define TASK_DEAD 0x80
 #define PAGE_BYTES 4096
-#define S_IFMT 0170000
-#define S_IFREG 0100000
 
 // The class of each system call, perhaps with KYMO_HAS_BYTES, and why a thread waits in a call of
 // each class. Set before the program is loaded.
@@ -120,24 +119,28 @@ static __always_inline void end_state(struct kymo_thread *thread, __u64 now) {
   thread->since_ns = now;
 }
 
-static __always_inline int is_regular_file(struct task_struct *task, __u32 descriptor) {
+// A file system that another program or machine serves. For the kernel, to wait for that is no I/O.
+static __always_inline int is_served(unsigned long magic) {
+  return magic == FUSE_SUPER_MAGIC || magic == NFS_SUPER_MAGIC || magic == CIFS_SUPER_MAGIC ||
+         magic == SMB2_SUPER_MAGIC || magic == CEPH_SUPER_MAGIC || magic == V9FS_MAGIC;
+}
+
+static __always_inline int is_served_file(struct task_struct *task, __u32 descriptor) {
   struct fdtable *table = BPF_CORE_READ(task, files, fdt);
   if (!table || descriptor >= BPF_CORE_READ(table, max_fds)) return 0;
   struct file *file = 0;
   struct file **at = BPF_CORE_READ(table, fd) + descriptor;
   if (bpf_core_read(&file, sizeof(file), at) != 0 || !file) return 0;
-  return (BPF_CORE_READ(file, f_inode, i_mode) & S_IFMT) == S_IFREG;
+  return is_served(BPF_CORE_READ(file, f_inode, i_sb, s_magic));
 }
 
-// A call that moves bytes waits for a pipe or, if it is on a file, for storage: a disk mostly counts as I/O, but
-// a program that serves the file system (FUSE) does not.
 static __always_inline __u32 why_off(struct task_struct *task, struct kymo_thread *thread, unsigned int state) {
   if (state & (TASK_STOPPED | TASK_TRACED)) return KYMO_OFF_STOPPED;
   if (BPF_CORE_READ_BITFIELD_PROBED(task, in_iowait)) return KYMO_OFF_DISK;
   if (thread->call == 0) return KYMO_OFF_FAULT;
   __u32 call = (thread->call - 1) & ~KYMO_HAS_BYTES;
   int moves = call == KYMO_WRITE || call == KYMO_READ;
-  if (moves && (is_regular_file(task, thread->files[0]) || is_regular_file(task, thread->files[1]))) {
+  if (moves && (is_served_file(task, thread->files[0]) || is_served_file(task, thread->files[1]))) {
     return KYMO_OFF_DISK;
   }
   return call < KYMO_CALLS ? off_of[call] : KYMO_OFF_OTHER;

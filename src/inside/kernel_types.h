@@ -7,8 +7,12 @@ struct pid {
   unsigned int level;
 };
 
+struct super_block {
+  unsigned long s_magic;
+};
+
 struct inode {
-  unsigned short i_mode;
+  struct super_block* i_sb;
 };
 
 struct file {

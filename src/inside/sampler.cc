@@ -43,6 +43,12 @@ std::vector<std::string> Sampler::missing() const {
   return lines;
 }
 
+std::uint64_t Sampler::longest_disk_wait_ns() const {
+  std::uint64_t longest = 0;
+  for (const auto& source : sources_) longest = std::max(longest, source->longest_disk_wait_ns());
+  return longest;
+}
+
 Sleeper Sampler::sleeper() const {
   for (const auto& source : sources_) {
     if (Sleeper sleeper = source->sleeper(); sleeper.task != 0) return sleeper;

@@ -39,6 +39,8 @@ class Sampler {
   [[nodiscard]] std::vector<std::string> missing() const;
   // The sleeper of the source that has one (Source::sleeper()). To be called before start() or after stop().
   [[nodiscard]] Sleeper sleeper() const;
+  // The longest of the sources (Source::longest_disk_wait_ns()). The same.
+  [[nodiscard]] std::uint64_t longest_disk_wait_ns() const;
 
   // Reads every `interval`, which is at least a millisecond.
   void start(std::chrono::nanoseconds interval, Put put);

@@ -38,6 +38,8 @@ class Source {
   [[nodiscard]] virtual std::string missing() const { return {}; }
   // The thread of the target that was longest seen in uninterruptible sleep.
   [[nodiscard]] virtual Sleeper sleeper() const { return {}; }
+  // How long that thread of the target waited for a disk that waited longest for it. Threads wait side by side.
+  [[nodiscard]] virtual std::uint64_t longest_disk_wait_ns() const { return 0; }
 };
 
 }  // namespace kymo::inside

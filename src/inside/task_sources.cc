@@ -174,6 +174,9 @@ class TargetSource : public Source {
     return known_ ? too_many(group_) : "the processes of the container: they were not found";
   }
   [[nodiscard]] Sleeper sleeper() const override { return group_.longest_sleeper(); }
+  [[nodiscard]] std::uint64_t longest_disk_wait_ns() const override {
+    return group_.longest_sleeper().slept_ns;
+  }
 
  private:
   const std::vector<Metric> columns_ = metrics_of(kTargetFigures);

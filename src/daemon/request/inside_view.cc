@@ -100,9 +100,11 @@ void InsideView::add_signals(std::uint64_t began_ns, diagnosis::Facts& facts) co
   signals.steal_ns = seen("machine_steal_ns");
   signals.memory_wait_ns = seen("machine_memory_wait_ns");
   signals.wakeups = seen("criu_timeslices");
-  signals.target_disk_wait_ns = std::max(seen("target_off_disk_ns"), seen("target_disk_wait_ns"));
+  signals.target_disk_wait_ns = seen("target_disk_wait_ns");
   signals.major_faults = sum("criu_major_faults", "target_major_faults");
   if (facts.restore) {
+    // The sum over processes that are restored side by side can be longer than the restore.
+    if (signals.target_disk_wait_ns) signals.target_disk_wait_ns = sampler_->longest_disk_wait_ns();
     signals.faults = seen("target_minor_faults");
     return;
   }
