@@ -86,6 +86,9 @@ struct Autogroup {
 struct Facts {
   bool restore = false;
   bool container = false;
+  // Of one that did not succeed: "failed", "was cancelled" or "ran out of time".
+  std::string ending{};
+  std::string unbegun{};                 // of one that ended before CRIU was started: its last step
   bool ended = false;                    // the dump ended its processes
   std::optional<Streaming> streaming{};  // the images passed through kymod
   unsigned cpus = 1;                     // of the machine
@@ -116,7 +119,7 @@ struct Facts {
 // Whether a rule may look at `shape`, so that it is worth the 2 to 3 ms to find it out. Looks at all other facts.
 bool needs_shape(const Facts& facts);
 
-// The time that is explained: of a dump the time in which the processes stood still, of a restore
+// The time that is explained: of a dump the time in which the processes stood still, if they did, of a restore
 // all of it. Empty if nothing is known of it.
 Window window_of(const std::vector<Phase>& phases, bool restore);
 

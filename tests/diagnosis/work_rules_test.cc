@@ -145,6 +145,44 @@ TEST(Verdict, ARestoreWaitsForTheDiskIfItsProcessesDo) {
   EXPECT_EQ(explain(facts).findings.size(), 0U);
 }
 
+// A dump that was ended by its deadline on a slow disk had no verdict.
+TEST(Verdict, OfARequestThatDidNotSucceedSaysWhatItWaitedForWithoutAnEstimate) {
+  Facts facts = healthy_dump();
+  facts.signals.disk_wait_ns = 900 * kOneMs;
+  facts.dump.reset();
+  ASSERT_TRUE(explain(facts).findings.at(0).estimate_ns);
+  facts.ending = "ran out of time";
+  Verdict verdict = explain(facts);
+  EXPECT_EQ(verdict.lines[0],
+            "The dump ran out of time after 1.20 s; the process stood still for 1 s of that.");
+  EXPECT_EQ(verdict.findings.at(0).rule, "disk-wait");
+  EXPECT_EQ(verdict.findings[0].evidence, "CRIU waited for the disk for 90 % of the standstill.");
+  EXPECT_FALSE(verdict.findings[0].estimate_ns);
+  // Nothing stood still yet.
+  for (Phase& phase : facts.phases) phase.frozen = false;
+  facts.ending = "was cancelled";
+  verdict = explain(facts);
+  EXPECT_EQ(verdict.lines[0],
+            "The dump was cancelled after 1.20 s, before the process was stopped.");
+  EXPECT_EQ(verdict.findings.at(0).evidence, "CRIU waited for the disk for 75 % of the dump.");
+  // CRIU was not started.
+  facts.phases = {{"prepare", 0, 1200 * kOneMs, 0, "", false}};
+  facts.signals = {};
+  facts.unbegun = "verify images";
+  facts.restore = true;
+  verdict = explain(facts);
+  EXPECT_EQ(verdict.lines[0], "The restore was cancelled after 1.20 s.");
+  EXPECT_EQ(verdict.lines.back(),
+            "CRIU was not started. The last step before was \"verify images\".");
+}
+
+TEST(Verdict, KymodWaitsForTheDiskOfARestoreThatItStreams) {
+  Facts facts = healthy_restore();
+  facts.streaming = Streaming{.compressed = true, .wait_ns = 700 * kOneMs};
+  EXPECT_EQ(explain(facts).findings.at(0).evidence,
+            "kymod waited for the disk for 70 % of the restore.");
+}
+
 TEST(Verdict, OfARestoreSaysThatPageFaultsTookTheTime) {
   Facts facts = healthy_restore();
   EXPECT_EQ(explain(facts).lines.front(), "The restore took 1 s.");
