@@ -101,6 +101,7 @@ struct Facts {
   bool recorded = true;  // by kymod, which answered CRIU's notifications if it was a plain process
   std::optional<SleepingThread> sleeper;
   std::string log{};                   // the path of CRIU's log; empty: not known
+  criu::LogPause longest_pause{};      // in that log, if it divides the dump
   std::optional<WriteRates> earlier;   // nothing: too few dumps
   std::optional<Priority> priority{};  // nothing: not known
   Autogroup kymod_group{};             // of kymod, and of CRIU that it starts

@@ -34,6 +34,7 @@ Explanation made_from(const CheckpointStats& stats) {
   diagnosis::Facts facts;
   if (stats.dump_phases) {
     facts.phases = diagnosis::phases_of_log(*stats.dump_phases, false);
+    facts.longest_pause = stats.dump_phases->longest_pause;
     if (!facts.phases.empty()) facts.duration_ns = facts.phases.back().end_ns;
   }
   facts.dump = stats.dump;

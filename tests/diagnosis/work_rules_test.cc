@@ -70,7 +70,7 @@ TEST(Verdict, SaysThatItWasNotTheMemory) {
   EXPECT_TRUE(explain(facts).lines[3].starts_with("So few should take less: "));
   facts.log = "/dumps/web/work/dump.log";
   EXPECT_TRUE(
-      explain(facts).lines[3].ends_with("two lines of CRIU's log: /dumps/web/work/dump.log"));
+      explain(facts).lines[3].ends_with("two lines of CRIU's log (/dumps/web/work/dump.log)."));
   facts.shape = {9, 9, 400, 65'536, 3, 1};
   EXPECT_TRUE(explain(facts).lines[2].ends_with(" for each of them."));
 }
@@ -181,6 +181,18 @@ TEST(Verdict, KymodWaitsForTheDiskOfARestoreThatItStreams) {
   facts.streaming = Streaming{.compressed = true, .wait_ns = 700 * kOneMs};
   EXPECT_EQ(explain(facts).findings.at(0).evidence,
             "kymod waited for the disk for 70 % of the restore.");
+}
+
+TEST(Verdict, NamesTheLongestPauseOfTheLogIfFewThingsTookLong) {
+  Facts facts = healthy_dump();
+  facts.phases[5].begin_ns = facts.phases[4].end_ns = 500 * kOneMs;
+  facts.shape = {1, 20, 10, 100};
+  facts.log = "/c/work/dump.log";
+  facts.longest_pause = {480'000, "Dumping opened files", "30 fdinfo"};
+  EXPECT_EQ(
+      explain(facts).findings.at(0).advice,
+      "So few should take less: the longest pause in CRIU's log (/c/work/dump.log), 480 ms, is "
+      "between \"Dumping opened files\" and \"30 fdinfo\": find out what holds CRIU up there.");
 }
 
 TEST(Verdict, OfARestoreSaysThatPageFaultsTookTheTime) {

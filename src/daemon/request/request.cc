@@ -253,6 +253,7 @@ void Request::explain(Result<void>& result, diagnosis::Facts facts, const std::s
   times.failed = !result;
   facts.cpus = std::max(1U, std::thread::hardware_concurrency());
   facts.phases = concluded = phases();
+  facts.longest_pause = log.longest_pause;
   if (!facts.phases.empty()) facts.duration_ns = facts.phases.back().end_ns;
   add_stream(streamed, facts);
   if (result && diagnosis::needs_shape(facts)) facts.shape = parts.foreign.memory_shape(images);
