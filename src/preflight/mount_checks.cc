@@ -198,7 +198,7 @@ void look_at_watches(const Tree& tree, const Options& /*options*/, Findings& fou
   }
 }
 
-// The runtime of a container tells CRIU of its bind mounts, which are in `options`, and of its cgroups.
+// The runtime of a container tells CRIU of its root, of its bind mounts, which are in `options`, and of its cgroups.
 void look_at_sharing(const Tree& tree, const Options& options, Findings& found) {
   if (!tree.has_own(Kind::mnt)) return;
   const std::vector<Mount> mounts = mounts_of(tree, tree.first());
@@ -206,8 +206,9 @@ void look_at_sharing(const Tree& tree, const Options& options, Findings& found) 
     const bool inside = std::any_of(mounts.begin(), mounts.end(), [&](const Mount& other) {
       return other.shared == mount.master;
     });
-    const bool external = is_external(options, "mnt[" + mount.point + "]") ||
-                          (options.container && mount.type.starts_with("cgroup"));
+    const bool of_runtime =
+        options.container && (mount.point == "/" || mount.type.starts_with("cgroup"));
+    const bool external = of_runtime || is_external(options, "mnt[" + mount.point + "]");
     if (mount.master == 0 || inside || external) continue;
     found.add(Grade::warns, "mnt-sharing", place_of(tree.first(), mount.point));
   }
