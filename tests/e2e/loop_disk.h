@@ -25,6 +25,7 @@ class LoopDisk {
   }
   ~LoopDisk() {
     if (!cgroup_.empty()) {
+      limit(kLimits, 0);
       // A cgroup cannot be removed before all its processes have left it.
       EXPECT_TRUE(eventually([&] {
         std::ifstream members(cgroup_ + "/cgroup.procs");
@@ -60,11 +61,9 @@ class LoopDisk {
       return false;
     }
     cgroup_ = cgroup;
-    const std::string limit = device() + " " + std::to_string(rate);
-    for (const char* name : {"read_bps_device", "write_bps_device"}) {
-      if (!(std::ofstream(cgroup + "/blkio.throttle." + name) << limit << std::flush)) return false;
-    }
-    return static_cast<bool>(std::ofstream(cgroup + "/cgroup.procs") << process << std::flush);
+    // The kernel's own threads write, too.
+    return limit(cgroup, rate) && limit(kLimits, rate) &&
+           static_cast<bool>(std::ofstream(cgroup + "/cgroup.procs") << process << std::flush);
   }
   [[nodiscard]] const std::string& path() const { return path_; }
 
@@ -76,6 +75,16 @@ class LoopDisk {
   }
   void unmount() const {
     EXPECT_TRUE(eventually([&] { return run({"umount", path_}).exit_code == 0; }));
+  }
+  // Returns false if the kernel cannot do that. `rate`: 0: no limit.
+  bool limit(const std::string& cgroup, std::uint64_t rate) const {
+    const std::string line = device() + " " + std::to_string(rate);
+    bool done = true;
+    for (const char* name : {"read_bps_device", "write_bps_device"}) {
+      done &= static_cast<bool>(std::ofstream(cgroup + "/blkio.throttle." + name)
+                                << line << std::flush);
+    }
+    return done;
   }
   [[nodiscard]] std::string device() const {
     struct stat status {};
