@@ -65,10 +65,11 @@ Result<std::optional<FileDescriptor>> receive_descriptor(int socket) {
   return std::optional<FileDescriptor>(FileDescriptor(fd));
 }
 
-// Notes how long this thread has run or was ready to run; 0 if the kernel does not say it.
-void take_work(Streamed& totals) {
+// Notes how long the thread has run or was ready to run; 0 if the kernel does not say it.
+void take_work(pid_t thread, Streamed& totals) {
   probe::ProcFile::Buffer buffer;
-  std::string_view times = probe::ProcFile("/proc/thread-self/schedstat").read(buffer);
+  const probe::ProcFile file("/proc/self/task/" + std::to_string(thread) + "/schedstat");
+  std::string_view times = file.read(buffer);
   const std::uint64_t ran_ns = probe::take_number(times);
   totals.starved_ns = probe::take_number(times);
   totals.work_ns = ran_ns + totals.starved_ns;
@@ -102,7 +103,10 @@ struct ImageStreamer::State {
   bool settling = false;
   bool ending = false;
   bool ended = false;
-  bool abandoned = false;  // do not call `moved` any more
+  bool abandoned = false;             // do not call `moved` any more
+  pid_t tid = 0;                      // of the thread
+  Streamed seen;                      // `totals` when the thread last began to wait for CRIU
+  std::uint64_t moving_since_ns = 0;  // 0: the thread waits for CRIU
 
   void run();
   bool one_round();
@@ -113,7 +117,9 @@ struct ImageStreamer::State {
   void pump(const std::vector<pollfd>& ready);
   bool has_nothing_to_read();
   void flush_all();
-  void report_progress(const Streamed& so_far);
+  void begin_moving();
+  void end_moving();
+  void report_progress();
   void fail(const Error& why);
 };
 
@@ -201,7 +207,7 @@ void ImageStreamer::State::look_at_socket() {
 void ImageStreamer::State::pump(const std::vector<pollfd>& ready) {
   constexpr std::size_t kBeforeFiles = 2;
   bool any = false;
-  const std::uint64_t began_ns = monotonic_ns();
+  begin_moving();
   for (std::size_t i = 0; i + kBeforeFiles < ready.size(); ++i) {
     if (ready[i + kBeforeFiles].revents == 0) continue;
     any = true;
@@ -210,8 +216,8 @@ void ImageStreamer::State::pump(const std::vector<pollfd>& ready) {
     if (!done || *done) files[i].reset();  // closes the pipe, and CRIU notices
   }
   std::erase(files, nullptr);
-  totals.busy_ns += monotonic_ns() - began_ns;
-  if (any) report_progress(totals);
+  end_moving();
+  if (any) report_progress();
 }
 
 // Whether there is nothing to read at this moment: no request, no connection, no data in a pipe.
@@ -222,17 +228,28 @@ bool ImageStreamer::State::has_nothing_to_read() {
 }
 
 void ImageStreamer::State::flush_all() {
-  const std::uint64_t began_ns = monotonic_ns();
+  begin_moving();
   for (const auto& file : files) {
     if (Result<void> ok = file->flush(totals); !ok) fail(ok.error());
   }
-  totals.busy_ns += monotonic_ns() - began_ns;
-  report_progress(totals);
+  end_moving();
+  report_progress();
 }
 
-void ImageStreamer::State::report_progress(const Streamed& so_far) {
+void ImageStreamer::State::begin_moving() {
   const std::lock_guard lock(mutex);
-  if (moved && !abandoned) moved(so_far);
+  moving_since_ns = monotonic_ns();
+}
+
+void ImageStreamer::State::end_moving() {
+  const std::lock_guard lock(mutex);
+  totals.busy_ns += monotonic_ns() - std::exchange(moving_since_ns, 0);
+  seen = totals;
+}
+
+void ImageStreamer::State::report_progress() {
+  const std::lock_guard lock(mutex);
+  if (moved && !abandoned) moved(totals);
 }
 
 bool ImageStreamer::State::one_round() {
@@ -270,9 +287,13 @@ void ImageStreamer::State::run() {
   sigemptyset(&pipe_signal);
   sigaddset(&pipe_signal, SIGPIPE);
   pthread_sigmask(SIG_BLOCK, &pipe_signal, nullptr);
+  {
+    const std::lock_guard lock(mutex);
+    tid = gettid();
+  }
   while (one_round()) {
   }
-  take_work(totals);
+  take_work(gettid(), totals);
   const bool unended = capturing && !files.empty();
   files.clear();
   connection.reset();
@@ -283,6 +304,7 @@ void ImageStreamer::State::run() {
   }
   {
     const std::lock_guard lock(mutex);
+    seen = totals;
     ended = true;
   }
   answered.notify_all();
@@ -361,6 +383,18 @@ Result<void> ImageStreamer::wait_until_written(std::chrono::steady_clock::time_p
   if (s.error) return *s.error;
   if (in_time) return {};
   return Error{Code::deadline_exceeded, "image stream: the images were not written in time"};
+}
+
+void ImageStreamer::report() {
+  State& s = *state_;
+  const std::lock_guard lock(s.mutex);
+  if (!s.moved) return;
+  Streamed now = s.seen;
+  if (!s.ended) {
+    if (s.moving_since_ns != 0) now.busy_ns += monotonic_ns() - s.moving_since_ns;
+    take_work(s.tid, now);
+  }
+  s.moved(now);
 }
 
 Result<Streamed> ImageStreamer::finish(std::chrono::milliseconds patience) {

@@ -19,7 +19,7 @@ namespace kymo::criu {
 // The pages that CRIU has put into a pipe are not copies but the process's own pages. They change
 // when the process runs on. So wait_until_written() must return before CRIU lets the process go.
 //
-// Threads:   it has one thread, which calls `moved`. Call the members from one other thread.
+// Threads:   it has one thread, which calls `moved`, as report() does. Call the members from one other thread.
 // Ownership: it removes the socket and closes every pipe when it ends.
 // Errors:    the first error is kept, and its pipe is closed, which makes CRIU fail. Causes: no
 //            space, a name that no image can have, an invalid request, a damaged stored image.
@@ -43,6 +43,9 @@ class ImageStreamer {
   // Waits until all data that was sent so far is in files, and the folder was checked (check_before_end()).
   // Errors: the first error so far, also of that check; deadline_exceeded.
   Result<void> wait_until_written(std::chrono::steady_clock::time_point until);
+  // Calls `moved` on this thread, with what the other one has done until now, and how long it ran, also if it waits for the
+  // disk now, or finish() has failed.
+  void report();
   // Call it after CRIU has ended. It takes the rest of the data from the pipes and ends the thread.
   // Errors: the first error, for example an image that CRIU did not finish; deadline_exceeded if
   //         the disk does not answer within `patience`. The thread then goes on alone.

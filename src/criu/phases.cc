@@ -22,6 +22,7 @@ struct Mark {
 };
 
 constexpr std::string_view kProcesses = "processes and files";
+constexpr std::string_view kCollect = "collect";
 constexpr std::string_view kFilesOfProcess = "files and mappings";
 constexpr std::string_view kMemory = "memory";
 constexpr std::string_view kReadPages = "memory: reading pages";
@@ -40,10 +41,10 @@ constexpr std::string_view kOverRpc = "RPC";
 constexpr std::array kDumpMarks{
     Mark{"Dumping processes (pid", kFreezePhase},
     Mark{"Pre-dumping processes (pid", kFreezePhase},
-    Mark{"Lock network", "collect"},
-    Mark{"Dumping task (pid", "collect"},
-    Mark{"Pre-dumping task (pid", "collect"},
-    Mark{"Collecting mappings (pid", "collect"},
+    Mark{"Lock network", kCollect},
+    Mark{"Dumping task (pid", kCollect},
+    Mark{"Pre-dumping task (pid", kCollect},
+    Mark{"Collecting mappings (pid", kCollect},
     Mark{"Parasite syscall_ip at", kProcesses},            // at level 4
     Mark{"Set up parasite blob using memfd", kProcesses},  // at level 3, a moment later
     Mark{"Dumping opened files (pid", kProcesses},
@@ -146,6 +147,26 @@ class StoppedNone {
   bool gave_up_ = false;
 };
 
+// Finds the longest time between two lines.
+class LongestPause {
+ public:
+  // `counts`: the time since the last line does.
+  void line(const LogLine& line, bool counts) {
+    constexpr std::size_t kMaxText = 200;
+    const std::uint64_t length_us = line.time_us - std::min(before_.time_us, line.time_us);
+    if (counts && length_us > longest_.length_us) {
+      longest_ = {length_us, std::string(before_.text.substr(0, kMaxText)),
+                  std::string(line.text.substr(0, kMaxText))};
+    }
+    before_ = line;
+  }
+  LogPause take() { return std::move(longest_); }
+
+ private:
+  LogLine before_;  // the log outlives it
+  LogPause longest_;
+};
+
 // Divides a log into phases, line by line.
 class Partition {
  public:
@@ -189,6 +210,11 @@ class Partition {
   // The phase begins with this line, to which line() is passed, too.
   void begin(std::string_view phase, const LogLine& line) {
     if (!begin_.phase.empty()) change(phase, line.time_us, std::string(line.text));
+  }
+
+  // Whether what comes now is the work on all but the memory.
+  [[nodiscard]] bool in_things() const {
+    return begin_.phase == kProcesses || begin_.phase == kCollect;
   }
 
   std::vector<Phase> finish() {
@@ -517,11 +543,14 @@ LogPhases dump_phases(std::string_view log, const std::optional<DumpStats>& stat
   all.statistics = stats;
   Partition partition(kProbePhase);
   StoppedNone stopped_none;
+  LongestPause longest_pause;
   all.total_us = each_line(log, all.notes, [&](const LogLine& line) {
+    longest_pause.line(line, partition.in_things());
     partition.line(line, kDumpMarks);
     stopped_none.line(line.text);
   });
   all.stopped_none = stopped_none.answer();
+  all.longest_pause = longest_pause.take();
   all.phases = partition.finish();
   all.stretches = partition.take_stretches();
   if (all.phases.empty()) {

@@ -60,6 +60,13 @@ struct ProcessPhases {
   std::vector<Phase> phases;
 };
 
+// Two lines that follow each other in a log, and the time between them.
+struct LogPause {
+  std::uint64_t length_us = 0;
+  std::string before;
+  std::string after;
+};
+
 // Where the time of a dump or restore went, by its log. The phases do not overlap, and they add up
 // to `total_us`, the time from the log's first line to its last. If several runs of CRIU wrote the
 // log, this is the last run.
@@ -69,6 +76,7 @@ struct LogPhases {
   std::vector<PhaseStretch> stretches;    // the same phases, in the order of time
   std::vector<ProcessPhases> processes;   // of a restore
   std::vector<std::string> notes;         // contradictions in the log, and known causes of delays
+  LogPause longest_pause{};               // of a dump, while it saves all but the memory
   bool stopped_none = false;              // of a dump: it failed before any task was stopped
   std::optional<DumpStats> statistics{};  // those with which the phases were found
 };

@@ -87,11 +87,15 @@ Result<Folders> reach_folders(const std::string& tried, const std::string& image
   return Folders{std::move(images_folder).value(), std::move(work_folder).value()};
 }
 
-// How long to wait for the streamer. If CRIU has failed, the rest of the data is of no use.
-std::chrono::milliseconds patience_after(bool done) {
+// Waits for the streamer, and reports what it did while CRIU ran. If CRIU has failed, the rest of the data is of no use.
+Result<Streamed> finish(ImageStreamer& streamer, bool done) {
   constexpr std::chrono::minutes kToWriteTheRest{10};
   constexpr std::chrono::milliseconds kToGiveUp{500};
-  return done ? std::chrono::milliseconds(kToWriteTheRest) : kToGiveUp;
+  if (!done) streamer.report();
+  Result<Streamed> stream =
+      streamer.finish(done ? std::chrono::milliseconds(kToWriteTheRest) : kToGiveUp);
+  if (done) streamer.report();
+  return stream;
 }
 
 void append(std::vector<std::string> more, std::vector<std::string>& arguments) {
@@ -143,7 +147,7 @@ Result<DumpReply> streamed_dump(const ClientOptions& options, const DumpRequest&
     return refused;
   };
   const Result<CommandEnd> end = run_command(options, command);
-  const Result<Streamed> stream = (*streamer)->finish(patience_after(end.ok()));
+  const Result<Streamed> stream = finish(**streamer, end.ok());
   if (!refused) return Error{refused.error().code, tried + ": " + refused.error().message};
   if (!end) {
     return streamed_error(tried, stream, end.error(), request.work_dir + "/" + kStreamedDumpLog);
@@ -179,7 +183,7 @@ Result<RestoreReply> streamed_restore(const ClientOptions& options, const Restor
     return Result<void>();
   };
   const Result<CommandEnd> end = run_command(options, command);
-  const Result<Streamed> stream = (*streamer)->finish(patience_after(end.ok()));
+  const Result<Streamed> stream = finish(**streamer, end.ok());
   if (!end) {
     return streamed_error(tried, stream, end.error(), request.work_dir + "/" + kStreamedRestoreLog);
   }

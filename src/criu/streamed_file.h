@@ -18,7 +18,8 @@ struct Streamed {
   std::uint64_t page_bytes = 0;  // the part of `bytes` that is memory pages
   std::uint64_t stored = 0;      // in the files in which the images are stored
   // Of the streamer's thread: how long it moved data, and the part of it in which it ran or had no
-  // CPU. In the rest it waited for the disk. The second and third are 0 until the thread has ended.
+  // CPU. In the rest it waited for the disk. The second and third are 0 while the thread moves data
+  // (ImageStreamer::report()).
   std::uint64_t busy_ns = 0;
   std::uint64_t work_ns = 0;
   std::uint64_t starved_ns = 0;  // the part of work_ns in which it had no CPU; 0 as well

@@ -186,7 +186,9 @@ void add_criu(const RequestTimes& times, const criu::LogPhases& log, std::vector
     }
     return;
   }
-  cuts.push_back({std::string(kUnknown), log_ended_ns, 0, "CRIU's log: its last line"});
+  if (!times.failed) {
+    cuts.push_back({std::string(kUnknown), log_ended_ns, 0, "CRIU's log: its last line"});
+  }
   add_notifications(times, log_ended_ns, cuts);
 }
 

@@ -35,6 +35,7 @@ struct Notification {
 struct RequestTimes {
   bool restore = false;
   bool container = false;
+  bool failed = false;  // CRIU may have been ended: what its log shows last, it did until then
   std::uint64_t began_ns = 0;
   std::uint64_t runtime_called_ns = 0;
   std::uint64_t pre_dumps_ended_ns = 0;

@@ -25,7 +25,7 @@ using human::whole_percent;
 // 0 if there is no whole.
 double ratio(double part, double whole);
 
-// What a share is of: "of the standstill" of a dump, "of the restore".
+// What a share is of: "of the standstill" of a dump, or "of the dump" if nothing stood still, "of the restore".
 std::string base_of(const Facts& facts);
 
 // What is known of a request, as rules ask for it.

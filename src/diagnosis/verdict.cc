@@ -15,7 +15,9 @@
 namespace kymo::diagnosis {
 
 std::string base_of(const Facts& facts) {
-  return facts.restore ? "of the restore" : "of the standstill";
+  if (facts.restore) return "of the restore";
+  const bool whole = !facts.phases.empty() && frozen_ns(facts.phases) == 0;
+  return whole ? "of the dump" : "of the standstill";
 }
 
 double ratio(double part, double whole) {
@@ -111,7 +113,19 @@ std::vector<std::pair<std::string, double>> shares_of(const Known& known) {
   return shares;
 }
 
+// Of a request that did not succeed.
+std::string line_of_ending(const Facts& facts, std::uint64_t frozen_ns) {
+  const std::string after = facts.ending + " after " + human::duration(facts.duration_ns);
+  if (facts.restore) return "The restore " + after + ".";
+  const std::string who = facts.container ? "the container" : "the process";
+  return "The dump " + after +
+         (frozen_ns == 0
+              ? ", before " + who + " was stopped."
+              : "; " + who + " stood still for " + human::duration(frozen_ns) + " of that.");
+}
+
 std::string first_line(const Known& known, std::uint64_t frozen_ns) {
+  if (!known.facts.ending.empty()) return line_of_ending(known.facts, frozen_ns);
   const bool unknown = known.facts.duration_ns == 0;
   const std::string whole = human::duration(known.facts.duration_ns);
   if (known.facts.restore) {
@@ -204,6 +218,15 @@ std::string line_of_others(const Known& known) {
 
 constexpr char kNothing[] = "nothing stands out";
 
+std::string without_cause(const Facts& facts) {
+  if (!facts.unbegun.empty()) {
+    return "CRIU was not started. The last step before was \"" + facts.unbegun + "\".";
+  }
+  const bool blind = facts.recorded && !facts.signals.cpu_ns && !facts.signals.disk_wait_ns;
+  return blind ? "No cause is known: what CRIU waited for was not measured."
+               : "No cause stands out, so there is no advice to make it shorter.";
+}
+
 // "400 ms at best, 600 ms at worst".
 std::string range_text(Range range) {
   std::string best = human::duration(range.first);
@@ -241,13 +264,13 @@ std::optional<Range> left_after_all(const Known& known, std::span<const Finding>
 }  // namespace
 
 Window window_of(const std::vector<Phase>& phases, bool restore) {
-  if (restore) return phases.empty() ? Window{} : Window{0, phases.back().end_ns};
   Window window;
   for (const Phase& phase : phases) {
     if (!phase.frozen) continue;
     if (window.end_ns == 0) window.begin_ns = phase.begin_ns;
     window.end_ns = phase.end_ns;
   }
+  if ((restore || window.end_ns == 0) && !phases.empty()) return {0, phases.back().end_ns};
   return window;
 }
 
@@ -270,6 +293,7 @@ Verdict explain(const Facts& facts) {
   for (const std::span<const Rule> rules : {wait_rules(), work_rules()}) {
     for (const Rule rule : rules) {
       if (std::optional<Finding> finding = rule(known)) {
+        if (!facts.ending.empty()) finding->estimate_ns.reset();  // it was not all of the work
         verdict.findings.push_back(*std::move(finding));
       }
     }
@@ -283,10 +307,7 @@ Verdict explain(const Facts& facts) {
   }
   if (verdict.findings.empty()) {
     verdict.shortly = kNothing;
-    const bool blind = facts.recorded && !facts.signals.cpu_ns && !facts.signals.disk_wait_ns;
-    verdict.lines.emplace_back(
-        blind ? "No cause is known: what CRIU waited for was not measured."
-              : "No cause stands out, so there is no advice to make it shorter.");
+    verdict.lines.push_back(without_cause(facts));
     verdict.causes_from = verdict.lines.size();
     return verdict;
   }

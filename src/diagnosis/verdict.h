@@ -94,6 +94,9 @@ struct Quota {
 struct Facts {
   bool restore = false;
   bool container = false;
+  // Of one that did not succeed: "failed", "was cancelled" or "ran out of time".
+  std::string ending{};
+  std::string unbegun{};                 // of one that ended before CRIU was started: its last step
   bool ended = false;                    // the dump ended its processes
   std::optional<Streaming> streaming{};  // the images passed through kymod
   unsigned cpus = 1;                     // of the machine
@@ -106,6 +109,7 @@ struct Facts {
   bool recorded = true;  // by kymod, which answered CRIU's notifications if it was a plain process
   std::optional<SleepingThread> sleeper;
   std::string log{};                   // the path of CRIU's log; empty: not known
+  criu::LogPause longest_pause{};      // in that log, if it divides the dump
   std::optional<WriteRates> earlier;   // nothing: too few dumps
   std::optional<Priority> priority{};  // nothing: not known
   Autogroup kymod_group{};             // of kymod, and of CRIU that it starts
@@ -126,7 +130,7 @@ struct Facts {
 // Whether a rule may look at `shape`, so that it is worth the 2 to 3 ms to find it out. Looks at all other facts.
 bool needs_shape(const Facts& facts);
 
-// The time that is explained: of a dump the time in which the processes stood still, of a restore
+// The time that is explained: of a dump the time in which the processes stood still, if they did, of a restore
 // all of it. Empty if nothing is known of it.
 Window window_of(const std::vector<Phase>& phases, bool restore);
 

@@ -193,7 +193,7 @@ std::optional<Finding> waits_for_cpu(const Known& known) {
                  without(known, share)};
 }
 
-// In a streamed dump, kymod writes the images, and CRIU does not. In a restore, each process reads its own memory from the
+// If they are streamed, kymod writes and reads the images, and CRIU does not. In a restore, each process reads its own memory from the
 // images.
 double disk_share(const Known& known) {
   const Facts& facts = known.facts;
@@ -275,9 +275,9 @@ std::optional<Finding> waits_for_disk(const Known& known) {
   const double share = disk_share(known);
   if (share < kMinDiskShare || is_throttled(known) || swap(known)) return {};
   const Facts& facts = known.facts;
-  const std::string who = facts.restore     ? "CRIU or the processes that it restored"
-                          : facts.streaming ? "kymod"
-                                            : "CRIU";
+  const std::string who = facts.streaming ? "kymod"
+                          : facts.restore ? "CRIU or the processes that it restored"
+                                          : "CRIU";
   return Finding{
       "disk-wait",
       "waited for the disk",
@@ -406,7 +406,7 @@ std::optional<Finding> hooks(const Known& known) {
   if (facts.recorded && !facts.container) {
     // At the end of a stream kymod answers once its disk has taken all. That is not so if kymod did
     // not run.
-    const bool stream = facts.streaming && known.late_share() < share / 2;
+    const bool stream = facts.streaming && !facts.restore && known.late_share() < share / 2;
     return Finding{
         "late-answers",
         "kymod answered late",

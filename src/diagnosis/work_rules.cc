@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/human.h"
+#include "base/json_text.h"
 #include "criu/phases.h"
 #include "diagnosis/rules.h"
 
@@ -281,6 +282,21 @@ std::pair<std::string, std::string> counted_objects(const criu::MemoryShape& sha
   return {counted(most->count, most->noun) + others, nearly_all ? most->noun : "of them"};
 }
 
+// Where CRIU was slow with few things, by its log.
+std::string advice_on_pause(const Known& known) {
+  const criu::LogPause& pause = known.facts.longest_pause;
+  const std::string log = known.facts.log.empty() ? "dump.log" : known.facts.log;
+  if (is_undivided(known) || pause.length_us == 0) {
+    return "So few should take less: dump once at the default log level, and kymo explain names "
+           "the longest pause between two lines of CRIU's log (" +
+           log + ").";
+  }
+  const auto pause_ns = static_cast<double>(pause.length_us) * kNsPerUs;
+  return "So few should take less: the longest pause in CRIU's log (" + log + "), " +
+         human::duration(pause_ns) + ", is between \"" + valid_utf8(pause.before) + "\" and \"" +
+         valid_utf8(pause.after) + "\": find out what holds CRIU up there.";
+}
+
 std::optional<Finding> many_things(const Known& known) {
   constexpr double kSlowForEachNs = 1e6;  // 3,600 files took about 33 us each
   constexpr double kMinShare = 0.40;
@@ -314,7 +330,6 @@ std::optional<Finding> many_things(const Known& known) {
   // these two are no part of the share.
   if (slow && largest_wait(known, {"hooks", "late-answers"}, false) >= share / 2) return {};
   const auto [saved, one] = counted_objects(shape);
-  const std::string log = known.facts.log.empty() ? "dump.log" : known.facts.log;
   return Finding{
       "many-files",
       "many files or processes",
@@ -322,12 +337,7 @@ std::optional<Finding> many_things(const Known& known) {
       "Saving " + saved + " took" + time + ", about " + human::duration(each_ns) + " for each " +
           one + ".",
       "40 % of the standstill, and 50 ms",
-      slow ? (is_undivided(known)
-                  ? "So few should take less: dump once at the default log level, "
-                    "and look for the longest pause between two lines of CRIU's log: "
-                  : "So few should take less: look for the longest pause between two "
-                    "lines of CRIU's log: ") +
-                 log
+      slow ? advice_on_pause(known)
            : "No option of CRIU makes this faster: let the program close what it does not need."};
 }
 

@@ -11,6 +11,8 @@ namespace {
 constexpr std::string_view kNoSpace = "No space left on device";
 constexpr std::string_view kMark = "(failure ";
 constexpr std::string_view kCriu = "; CRIU: ";
+constexpr std::string_view kTime = "; where the time went: ";
+constexpr std::string_view kHelps = "; what helps: ";
 constexpr std::string_view kLog = ") (log: ";  // what follows one_line() in the error of a request
 
 Explanation of_entry(const Entry& entry) {
@@ -125,6 +127,39 @@ Explanation of_full_disk(const Root& root) {
   return why;
 }
 
+// The explanation of an error without its times.
+Explanation of_plain_error(const Error& error, std::string_view id_of_old) {
+  const std::string& text = error.message;
+  const std::size_t mark = text.rfind(kMark);
+  if (mark != std::string::npos) {
+    const std::size_t id = mark + kMark.size();
+    Explanation why = of_entry(entry_of(text.substr(id, text.find_first_of(";)", id) - id)));
+    const std::size_t from = text.rfind(why.what, mark);
+    const std::size_t end = from == std::string::npos ? from : text.find(". " + why.remedy, from);
+    if (end < mark) {
+      why.what = text.substr(from, end - from);
+    } else {
+      const std::string_view all = text;
+      take_finding(all.substr(0, mark), why);
+    }
+    const std::size_t root = text.find(kCriu, mark);
+    if (root != std::string::npos) {
+      const std::size_t begin = root + kCriu.size();
+      why.root = text.substr(begin, std::min(text.find(kLog, begin), text.rfind(')')) - begin);
+    }
+    if (why.id != "unknown" || !why.root.empty()) return why;
+  }
+  const std::string_view own =
+      id_of_old.empty() ? own_id(error, mark != std::string::npos) : id_of_old;
+  Explanation why = of_entry(entry_of(own));
+  if (own.empty()) {
+    why.why = "It did not fail in CRIU, or CRIU's log explains nothing.";
+    why.remedy = "Read the error.";
+  }
+  why.what = text;
+  return why;
+}
+
 }  // namespace
 
 bool says_criu_died(std::string_view error) {
@@ -190,34 +225,21 @@ Explanation from_json(const nlohmann::json& json) {
           text("retry"), text("root"), text("step")};
 }
 
-Explanation of_error(const Error& error) {
-  const std::string& text = error.message;
-  const std::size_t mark = text.rfind(kMark);
-  if (mark != std::string::npos) {
-    const std::size_t id = mark + kMark.size();
-    Explanation why = of_entry(entry_of(text.substr(id, text.find_first_of(";)", id) - id)));
-    const std::size_t from = text.rfind(why.what, mark);
-    const std::size_t end = from == std::string::npos ? from : text.find(". " + why.remedy, from);
-    if (end < mark) {
-      why.what = text.substr(from, end - from);
-    } else {
-      const std::string_view all = text;
-      take_finding(all.substr(0, mark), why);
-    }
-    const std::size_t root = text.find(kCriu, mark);
-    if (root != std::string::npos) {
-      const std::size_t begin = root + kCriu.size();
-      why.root = text.substr(begin, std::min(text.find(kLog, begin), text.rfind(')')) - begin);
-    }
-    if (why.id != "unknown" || !why.root.empty()) return why;
-  }
-  const std::string_view own = own_id(error, mark != std::string::npos);
-  Explanation why = of_entry(entry_of(own));
-  if (own.empty()) {
-    why.why = "It did not fail in CRIU, or CRIU's log explains nothing.";
-    why.remedy = "Read the error.";
-  }
-  why.what = text;
+void add_time(Error& error, const std::string& where, const std::string& advice) {
+  error.message += std::string(kTime) + where;
+  if (!advice.empty()) error.message += std::string(kHelps) + advice;
+}
+
+Explanation of_error(const Error& error, std::string_view id) {
+  const std::size_t time = error.message.rfind(kTime);
+  if (time == std::string::npos) return of_plain_error(error, id);
+  Error plain = error;
+  plain.message.resize(time);
+  Explanation why = of_plain_error(plain, id);
+  const std::string told = error.message.substr(time + kTime.size());
+  const std::size_t helps = told.rfind(kHelps);
+  why.why += " " + told.substr(0, helps) + ".";
+  if (helps != std::string::npos) why.remedy = told.substr(helps + kHelps.size());
   return why;
 }
 

@@ -39,8 +39,13 @@ nlohmann::json to_json(const Explanation& why);
 // The explanation in JSON that anybody may have written: what is no text there is empty.
 Explanation from_json(const nlohmann::json& json);
 
-// The explanation of a failed request: the one that one_line() put into its message, or one of
-// kymod's own failures by its code. "unknown" if there is neither.
-Explanation of_error(const Error& error);
+// Adds to the error of a request where its time went, without a full stop, and what would have helped, which may be empty.
+// of_error() puts both into the explanation.
+void add_time(Error& error, const std::string& where, const std::string& advice);
+
+// The explanation of a failed request: the one that one_line() put into its message, or that of `id`, or one of
+// kymod's own failures by its code. "unknown" if there is none. `id`: what this returned before the error was
+// stored without its code; may be empty.
+Explanation of_error(const Error& error, std::string_view id = {});
 
 }  // namespace kymo::failures

@@ -198,6 +198,7 @@ void look_at_watches(const Tree& tree, const Options& /*options*/, Findings& fou
   }
 }
 
+// The runtime of a container tells CRIU of its root, of its bind mounts, which are in `options`, and of its cgroups.
 void look_at_sharing(const Tree& tree, const Options& options, Findings& found) {
   if (!tree.has_own(Kind::mnt)) return;
   const std::vector<Mount> mounts = mounts_of(tree, tree.first());
@@ -205,7 +206,10 @@ void look_at_sharing(const Tree& tree, const Options& options, Findings& found) 
     const bool inside = std::any_of(mounts.begin(), mounts.end(), [&](const Mount& other) {
       return other.shared == mount.master;
     });
-    if (mount.master == 0 || inside || is_external(options, "mnt[" + mount.point + "]")) continue;
+    const bool of_runtime =
+        options.container && (mount.point == "/" || mount.type.starts_with("cgroup"));
+    const bool external = of_runtime || is_external(options, "mnt[" + mount.point + "]");
+    if (mount.master == 0 || inside || external) continue;
     found.add(Grade::warns, "mnt-sharing", place_of(tree.first(), mount.point));
   }
 }

@@ -30,31 +30,11 @@ std::vector<std::pair<std::string, double>> shares_from(const nlohmann::json& ve
   return shares;
 }
 
-// What kymod wrote. Anybody may have changed it, so nothing in it is trusted to have its type.
-std::optional<Explanation> recorded(const nlohmann::json& record) {
-  const auto verdict = record.find("verdict");
-  if (verdict == record.end() || !verdict->is_object()) return std::nullopt;
-  Explanation explanation;
-  constexpr std::size_t kMaxLines = 8;
-  for (const nlohmann::json& line : verdict->value("lines", nlohmann::json::array())) {
-    if (line.is_string() && explanation.lines.size() < kMaxLines) {
-      explanation.lines.push_back(line.get<std::string>());
-    }
-  }
-  if (explanation.lines.empty()) return std::nullopt;
-  const auto frozen = verdict->find("frozen_ns");
-  if (frozen != verdict->end() && frozen->is_number_unsigned()) {
-    explanation.frozen_ns = frozen->get<std::uint64_t>();
-  }
-  explanation.shares = shares_from(*verdict);
-  explanation.phases = diagnosis::phases_from(record.value("phases", nlohmann::json::array()));
-  return explanation;
-}
-
 Explanation made_from(const CheckpointStats& stats) {
   diagnosis::Facts facts;
   if (stats.dump_phases) {
     facts.phases = diagnosis::phases_of_log(*stats.dump_phases, false);
+    facts.longest_pause = stats.dump_phases->longest_pause;
     if (!facts.phases.empty()) facts.duration_ns = facts.phases.back().end_ns;
   }
   facts.dump = stats.dump;
@@ -125,17 +105,38 @@ Result<std::optional<Explanation>> left_by_kymod(const std::string& path) {
   const Result<std::string> text = read_beneath(path, "checkpoint.json");
   const nlohmann::json record = text ? parse_json(*text) : nlohmann::json();
   if (record.is_object()) {
-    if (std::optional<Explanation> explanation = recorded(record)) return explanation;
     const auto error = record.find("error");
     if (error != record.end() && error->is_string()) {
       return Error{Code::failed_precondition,
                    path + ": its dump failed: " + error->get<std::string>()};
     }
+    return explanation_in(record);
   }
   return std::optional<Explanation>();
 }
 
 }  // namespace
+
+// Anybody may have changed the record, so nothing in it is trusted to have its type.
+std::optional<Explanation> explanation_in(const nlohmann::json& record) {
+  const auto verdict = record.find("verdict");
+  if (verdict == record.end() || !verdict->is_object()) return std::nullopt;
+  Explanation explanation;
+  constexpr std::size_t kMaxLines = 8;
+  for (const nlohmann::json& line : verdict->value("lines", nlohmann::json::array())) {
+    if (line.is_string() && explanation.lines.size() < kMaxLines) {
+      explanation.lines.push_back(line.get<std::string>());
+    }
+  }
+  if (explanation.lines.empty()) return std::nullopt;
+  const auto frozen = verdict->find("frozen_ns");
+  if (frozen != verdict->end() && frozen->is_number_unsigned()) {
+    explanation.frozen_ns = frozen->get<std::uint64_t>();
+  }
+  explanation.shares = shares_from(*verdict);
+  explanation.phases = diagnosis::phases_from(record.value("phases", nlohmann::json::array()));
+  return explanation;
+}
 
 Result<Explanation> explain_checkpoint(const std::string& path) {
   Result<std::optional<Explanation>> left = left_by_kymod(path);
@@ -157,7 +158,7 @@ Result<Explanation> explain_recording(const std::string& path) {
       analysis::read_metadata(recording_stem(path) + ".meta.json");
   if (!metadata) return metadata.error();
   if (metadata->about->is_object()) {
-    if (std::optional<Explanation> explanation = recorded(*metadata->about)) {
+    if (std::optional<Explanation> explanation = explanation_in(*metadata->about)) {
       return *std::move(explanation);
     }
   }

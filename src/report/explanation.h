@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,6 +21,9 @@ struct Explanation {
   std::vector<std::pair<std::string, double>> shares;  // diagnosis::Verdict::shares, if recorded
   std::vector<std::string> unknown;                    // what could not be known, one line each
 };
+
+// Reads the explanation that kymod left in the record of a checkpoint, also of a dump that failed. Nothing: it left none.
+std::optional<Explanation> explanation_in(const nlohmann::json& record);
 
 // Reads the explanation that kymod left in checkpoint.json. If there is none, because nobody
 // recorded the dump, makes one of CRIU's log and statistics alone. `path`: a checkpoint, a folder

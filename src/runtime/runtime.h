@@ -84,6 +84,8 @@ struct Observer {
   // restore: the bytes read. `exact`: every byte passed through kymod. Otherwise the numbers are
   // measured from outside.
   std::function<void(std::uint64_t bytes, std::uint64_t page_bytes, bool exact)> moved{};
+  // What kymod's thread did for a stream, also of one that failed. The last call says how long it ran.
+  std::function<void(const criu::Streamed& so_far)> streamed{};
   // A round of pre-dump has ended.
   std::function<void(const PreDumpRound& round)> pre_dumped{};
   // The runtime has made the container stand still before it calls CRIU, and it stands still until the dump is over.
@@ -175,8 +177,6 @@ struct Outcome {
 struct DumpOutcome : Outcome<criu::DumpStats> {
   // The size of all images on disk, including those of the pre-dump rounds.
   std::uint64_t image_bytes = 0;
-  // Of a streamed dump: what kymod's thread did.
-  std::optional<criu::Streamed> streamed;
   // The rounds of pre-dump. Their times are not included in the times above.
   std::vector<PreDumpRound> pre_dumps;
   // Set if CRIU failed, the process was not seen to run afterwards, and it is not known whether the

@@ -7,7 +7,7 @@
 namespace kymo::store {
 namespace {
 
-constexpr std::int64_t kFormatVersion = 6;
+constexpr std::int64_t kFormatVersion = 7;
 
 constexpr std::string_view kFirstFormat[] = {
     "CREATE TABLE about (key TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID",
@@ -76,9 +76,16 @@ constexpr std::string_view kToSixthFormat[] = {
     "UPDATE about SET value = 6 WHERE key = 'format_version'",
 };
 
+// Adds the explanation of where the time went.
+constexpr std::string_view kToSeventhFormat[] = {
+    "ALTER TABLE runs ADD COLUMN verdict TEXT NOT NULL DEFAULT ''",
+    "UPDATE about SET value = 7 WHERE key = 'format_version'",
+};
+
 // The statements that convert each format to the next. Format 0 is an empty file.
 constexpr std::span<const std::string_view> kSteps[] = {
-    kFirstFormat, kToSecondFormat, kToThirdFormat, kToFourthFormat, kToFifthFormat, kToSixthFormat};
+    kFirstFormat,   kToSecondFormat, kToThirdFormat,  kToFourthFormat,
+    kToFifthFormat, kToSixthFormat,  kToSeventhFormat};
 static_assert(std::size(kSteps) == kFormatVersion);
 
 Result<void> set_up(Database& db) {

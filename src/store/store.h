@@ -77,6 +77,7 @@ struct Run {
   std::int64_t created_unix_ns = 0;
   std::string error;     // empty: it succeeded
   std::string failure;   // the id of its reason (docs/errors.md), or empty
+  std::string verdict;   // where its time went, in lines; empty: not known
   bool refused = false;  // nothing was begun
   std::uint64_t duration_ns = 0;
   std::uint64_t image_bytes = 0;

@@ -16,7 +16,8 @@ constexpr char kCheckpointColumns[] =
     "stats_json, stood_still_ns, start_ticks, boot_id, cut_short";
 constexpr char kRunColumns[] =
     "id, kind, owner, checkpoint_id, created_unix_ns, error, duration_ns, image_bytes, "
-    "conditions, warmth, stats_json, phases_json, stood_still_ns, away_ns, disk, refused, failure";
+    "conditions, warmth, stats_json, phases_json, stood_still_ns, away_ns, disk, refused, failure, "
+    "verdict";
 // The most runs that are kept of each owner and kind. More would add nothing to a history.
 constexpr std::int64_t kMaxRuns = 1000;
 // The most owners whose runs are kept. Jobs and programs of other names come and go.
@@ -137,6 +138,7 @@ Run read_run(const Row& row) {
   run.disk = row.text(14);
   run.refused = row.integer(15) != 0;
   run.failure = row.text(16);
+  run.verdict = row.text(17);
   return run;
 }
 
@@ -209,14 +211,15 @@ Result<void> add(Database& db, const Checkpoint& c) {
 }
 
 Result<void> add(Database& db, const Run& run) {
-  Result<void> added = db.run(
-      "add run '" + run.id + "'",
-      std::string("INSERT INTO runs (") + kRunColumns +
-          ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-      {run.id, name_in(kRunKinds, run.kind), run.owner, run.checkpoint_id, run.created_unix_ns,
-       run.error, to_integer(run.duration_ns), to_integer(run.image_bytes), run.conditions,
-       run.warmth, run.stats_json, run.phases_json, to_integer(run.stood_still_ns),
-       to_integer(run.away_ns), run.disk, to_integer(run.refused ? 1 : 0), run.failure});
+  Result<void> added =
+      db.run("add run '" + run.id + "'",
+             std::string("INSERT INTO runs (") + kRunColumns +
+                 ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+             {run.id, name_in(kRunKinds, run.kind), run.owner, run.checkpoint_id,
+              run.created_unix_ns, run.error, to_integer(run.duration_ns),
+              to_integer(run.image_bytes), run.conditions, run.warmth, run.stats_json,
+              run.phases_json, to_integer(run.stood_still_ns), to_integer(run.away_ns), run.disk,
+              to_integer(run.refused ? 1 : 0), run.failure, run.verdict});
   if (!added) {
     return added;
   }

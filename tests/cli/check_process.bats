@@ -40,15 +40,16 @@ time.sleep(600)"
 # Uses no kymod. Only the forecast of a dump's time needs one.
 check() { run --separate-stderr "$kymo" --socket "$dir/none" check process "$@"; }
 
-@test "a process that can be dumped has three lines and exit code 0" {
+@test "a process that can be dumped has four lines and exit code 0" {
   start_python ""
   check "$pid"
   [ "$status" -eq 0 ]
   [ -z "$stderr" ]
-  [ "${#lines[@]}" -eq 3 ]
-  [[ "${lines[0]}" =~ ^"to write: about "[0-9.]+" MiB of memory of 1 process"$ ]]
-  [[ "${lines[1]}" == "forecast: not known: connect to kymod at $dir/none"* ]]
-  [ "${lines[2]}" = "nothing found that makes a dump fail" ]
+  [ "${#lines[@]}" -eq 4 ]
+  [ "${lines[0]}" = "checked: a dump of process $pid" ]
+  [[ "${lines[1]}" =~ ^"to write: about "[0-9.]+" MiB of memory of 1 process"$ ]]
+  [[ "${lines[2]}" == "forecast: not known: connect to kymod at $dir/none"* ]]
+  [ "${lines[3]}" = "nothing found that makes a dump fail" ]
 }
 
 @test "a finding that refuses has one line with evidence, remedy and id, and exit code 1" {
@@ -59,10 +60,10 @@ os.unlink('$dir/cache')"
   check "$pid"
   [ "$status" -eq 1 ]
   [ -z "$stderr" ]
-  [ "${#lines[@]}" -eq 4 ]
+  [ "${#lines[@]}" -eq 5 ]
   # The size on the disk includes the blocks with which the file system finds the data.
-  [ "${lines[0]/, 30[7-9]? KiB/, 3072 KiB}" = "refuses: a deleted file that is still in use is larger than CRIU copies (1024 KiB) (process $pid python3, descriptor 3, $dir/cache (deleted), 3072 KiB). Pass --ghost-limit with more than the size of the file, such as --ghost-limit 512MiB (for a container instead: the line ghost-limit 512M in /etc/criu/runc.conf). (failure ghost-big)" ]
-  [ "${lines[3]}" = "1 finding makes the dump fail" ]
+  [ "${lines[1]/, 30[7-9]? KiB/, 3072 KiB}" = "refuses: a deleted file that is still in use is larger than CRIU copies (1024 KiB) (process $pid python3, descriptor 3, $dir/cache (deleted), 3072 KiB). Pass --ghost-limit with more than the size of the file, such as --ghost-limit 512MiB (for a container instead: the line ghost-limit 512M in /etc/criu/runc.conf). (failure ghost-big)" ]
+  [ "${lines[4]}" = "1 finding makes the dump fail" ]
 }
 
 @test "findings that an option of the dump solves are left out" {
@@ -83,8 +84,8 @@ accepted = server.accept()"
 ends = os.pipe2(os.O_DIRECT)"
   check "$pid"
   [ "$status" -eq 0 ]
-  [[ "${lines[0]}" == "warns: a pipe is in packet mode"*"(failure pipe-packet)" ]]
-  [ "${lines[3]}" = "nothing found that makes a dump fail; 1 finding may" ]
+  [[ "${lines[1]}" == "warns: a pipe is in packet mode"*"(failure pipe-packet)" ]]
+  [ "${lines[4]}" = "nothing found that makes a dump fail; 1 finding may" ]
 }
 
 @test "JSON has the same" {
@@ -126,7 +127,8 @@ ends = os.pipe2(os.O_DIRECT)"
   echo nothing >"$dir/images/inventory.img"
   run --separate-stderr "$kymo" check "$dir/images" --criu /none
   [ "$status" -eq 1 ]
-  [[ "${lines[0]}" == "refuses: the images are missing, damaged or of another CRIU ("*"inventory.img"*"(failure images-broken)" ]]
+  [ "${lines[0]}" = "checked: a restore of $dir/images" ]
+  [[ "${lines[1]}" == "refuses: the images are missing, damaged or of another CRIU ("*"inventory.img"*"(failure images-broken)" ]]
   [[ "$output" == *"not seen: the version of CRIU: it was not found"* ]]
 }
 
@@ -135,8 +137,8 @@ ends = os.pipe2(os.O_DIRECT)"
   start_python ""
   run --separate-stderr setpriv --reuid 65534 --regid 65534 --clear-groups "$kymo" check process "$pid"
   [ "$status" -eq 3 ]
-  [ "${lines[0]}" = "not seen: open files, memory and namespaces of process $pid python3: permission denied, look as the same user or as root" ]
-  [ "${lines[3]}" = "nothing found that makes a dump fail; not all could be seen" ]
+  [ "${lines[1]}" = "not seen: open files, memory and namespaces of process $pid python3: permission denied, look as the same user or as root" ]
+  [ "${lines[4]}" = "nothing found that makes a dump fail; not all could be seen" ]
 }
 
 @test "help says what it does and what the exit codes are" {

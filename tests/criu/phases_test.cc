@@ -162,6 +162,22 @@ TEST(PhasesTest, ALogWithoutItsBeginningAddsUpAllTheSame) {
   EXPECT_EQ(sum_of(dump.phases), dump.total_us);
 }
 
+TEST(PhasesTest, TheLongestPauseIsThatOfAllButTheMemory) {
+  const LogPhases dump = dump_phases(
+      "(00.000000) Version: 4.2\n"
+      "(00.500000) Dumping processes (pid: 7\n"
+      "(00.600000) Dumping opened files (pid: 7)\n"
+      "(00.610000) 12 fdinfo 1\n"
+      "(00.810000) 12 fdinfo 2\n"
+      "(00.820000) Dumping pages (type: 59 pid: 7)\n"
+      "(02.820000) page-pipe: Killing page pipe\n"
+      "(02.830000) Dumping core (pid: 7)\n",
+      {});
+  EXPECT_EQ(dump.longest_pause.length_us, 200'000U);
+  EXPECT_EQ(dump.longest_pause.before, "12 fdinfo 1");
+  EXPECT_EQ(dump.longest_pause.after, "12 fdinfo 2");
+}
+
 TEST(PhasesTest, AFilesNameIsNoMark) {
   const std::string log =
       "(00.000000) a\n(00.100000) Dumping core (pid: 7)\n"

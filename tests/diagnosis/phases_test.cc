@@ -182,6 +182,18 @@ TEST(DiagnosisPhasesTest, TheRestOfATruncatedLogIsNotGuessed) {
   EXPECT_EQ(time_in(phases, "resume or end"), 12 * kMs);  // known from the notification
 }
 
+TEST(DiagnosisPhasesTest, WhatAnEndedCriuDidLastItDidUntilItEnded) {
+  RequestTimes times = times_of_dump();
+  times.notifications.clear();
+  times.failed = true;
+  const std::string log = kDumpLog.substr(0, kDumpLog.find("(00.280000)"));
+  const std::vector<Phase> phases = phases_of(times, criu::dump_phases(log, {}));
+  expect_partition(phases, 360 * kMs);
+  EXPECT_EQ(time_in(phases, "not in CRIU's log"), 0U);
+  times.failed = false;
+  EXPECT_GT(time_in(phases_of(times, criu::dump_phases(log, {})), "not in CRIU's log"), 100 * kMs);
+}
+
 TEST(DiagnosisPhasesTest, ARequestThatNeverReachedItsRuntimeIsPrepared) {
   RequestTimes times;
   times.began_ns = 5;

@@ -70,7 +70,7 @@ TEST(Verdict, SaysThatItWasNotTheMemory) {
   EXPECT_TRUE(explain(facts).lines[3].starts_with("So few should take less: "));
   facts.log = "/dumps/web/work/dump.log";
   EXPECT_TRUE(
-      explain(facts).lines[3].ends_with("two lines of CRIU's log: /dumps/web/work/dump.log"));
+      explain(facts).lines[3].ends_with("two lines of CRIU's log (/dumps/web/work/dump.log)."));
   facts.shape = {9, 9, 400, 65'536, 3, 1};
   EXPECT_TRUE(explain(facts).lines[2].ends_with(" for each of them."));
 }
@@ -143,6 +143,56 @@ TEST(Verdict, ARestoreWaitsForTheDiskIfItsProcessesDo) {
   facts.signals.target_disk_wait_ns = 800 * kOneMs;
   EXPECT_NE(explain(facts).lines[1].find("longest phase"), std::string::npos);
   EXPECT_EQ(explain(facts).findings.size(), 0U);
+}
+
+// A dump that was ended by its deadline on a slow disk had no verdict.
+TEST(Verdict, OfARequestThatDidNotSucceedSaysWhatItWaitedForWithoutAnEstimate) {
+  Facts facts = healthy_dump();
+  facts.signals.disk_wait_ns = 900 * kOneMs;
+  facts.dump.reset();
+  ASSERT_TRUE(explain(facts).findings.at(0).estimate_ns);
+  facts.ending = "ran out of time";
+  Verdict verdict = explain(facts);
+  EXPECT_EQ(verdict.lines[0],
+            "The dump ran out of time after 1.20 s; the process stood still for 1 s of that.");
+  EXPECT_EQ(verdict.findings.at(0).rule, "disk-wait");
+  EXPECT_EQ(verdict.findings[0].evidence, "CRIU waited for the disk for 90 % of the standstill.");
+  EXPECT_FALSE(verdict.findings[0].estimate_ns);
+  // Nothing stood still yet.
+  for (Phase& phase : facts.phases) phase.frozen = false;
+  facts.ending = "was cancelled";
+  verdict = explain(facts);
+  EXPECT_EQ(verdict.lines[0],
+            "The dump was cancelled after 1.20 s, before the process was stopped.");
+  EXPECT_EQ(verdict.findings.at(0).evidence, "CRIU waited for the disk for 75 % of the dump.");
+  // CRIU was not started.
+  facts.phases = {{"prepare", 0, 1200 * kOneMs, 0, "", false}};
+  facts.signals = {};
+  facts.unbegun = "verify images";
+  facts.restore = true;
+  verdict = explain(facts);
+  EXPECT_EQ(verdict.lines[0], "The restore was cancelled after 1.20 s.");
+  EXPECT_EQ(verdict.lines.back(),
+            "CRIU was not started. The last step before was \"verify images\".");
+}
+
+TEST(Verdict, KymodWaitsForTheDiskOfARestoreThatItStreams) {
+  Facts facts = healthy_restore();
+  facts.streaming = Streaming{.compressed = true, .wait_ns = 700 * kOneMs};
+  EXPECT_EQ(explain(facts).findings.at(0).evidence,
+            "kymod waited for the disk for 70 % of the restore.");
+}
+
+TEST(Verdict, NamesTheLongestPauseOfTheLogIfFewThingsTookLong) {
+  Facts facts = healthy_dump();
+  facts.phases[5].begin_ns = facts.phases[4].end_ns = 500 * kOneMs;
+  facts.shape = {1, 20, 10, 100};
+  facts.log = "/c/work/dump.log";
+  facts.longest_pause = {480'000, "Dumping opened files", "30 fdinfo"};
+  EXPECT_EQ(
+      explain(facts).findings.at(0).advice,
+      "So few should take less: the longest pause in CRIU's log (/c/work/dump.log), 480 ms, is "
+      "between \"Dumping opened files\" and \"30 fdinfo\": find out what holds CRIU up there.");
 }
 
 TEST(Verdict, OfARestoreSaysThatPageFaultsTookTheTime) {

@@ -28,7 +28,7 @@ takes only some of them ([table](runtimes.md#options-for-criu)). Write the other
 
     kymo explain dump.log           # any log of CRIU 3.17 or later, also of runc, podman and containerd
     kymo explain - < dump.log       # the same from standard input; --json for programs
-    kymo explain web                # the newest dump of a job, or a checkpoint's directory or id
+    kymo explain web                # the newest dump or restore of a job, or a checkpoint's directory or id
 
 The ids also stand in error messages, in `failure` in `checkpoint.json`, in `failure` of `kymo dump --json` and
 `kymo restore --json`, in the trailer `failure-bin` of the API ([api.md](api.md#trailers)), and as the label `reason` of

@@ -129,6 +129,7 @@ TEST_F(CheckCheckpointTest, JsonAndTheMachineOfTheDump) {
   EXPECT_FALSE(record["machine"]["kernel"].get<std::string>().empty());
   EXPECT_FALSE(record["machine"]["cpu_flags"].get<std::string>().empty());
   const json report = kymod_.kymo_json({"check", checkpoint(), "--criu", criu_path()});
+  EXPECT_EQ(report["checked"], "restore");
   EXPECT_EQ(report["path"], checkpoint());
   EXPECT_EQ(report["processes"], 1);
   EXPECT_EQ(report["refusing"], 0);

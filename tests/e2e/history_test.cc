@@ -115,6 +115,11 @@ TEST(HistoryTest, ARestoreCutShortByAKillIsListedAndCounted) {
   EXPECT_EQ(error.find("kymod stopped during the restore"), 0U) << error;
   EXPECT_EQ(runs[0]["image_bytes"], dump["image_bytes"]);
   EXPECT_TRUE(runs[0]["duration_ns"].is_null());
+  EXPECT_TRUE(kymod.logs("kymod stopped during it; the checkpoint can be restored again"));
+  const std::string told = kymod.kymo({"explain", "work"}).out;
+  EXPECT_EQ(told.find("The newest restore, at "), 0U) << told;
+  EXPECT_NE(told.find(", failed. " + error), std::string::npos) << told;
+  EXPECT_EQ(kymod.kymo_json({"explain", "work"})["id"], "kymod-ended");
   const std::string metrics = run({"curl", "-s", "http://" + kymod.http() + "/metrics"}).out;
   EXPECT_NE(metrics.find("kymo_restores_total{result=\"error\"} 1\n"), std::string::npos)
       << metrics;

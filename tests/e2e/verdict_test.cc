@@ -3,8 +3,6 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <sys/wait.h>
 
 #include <algorithm>
@@ -17,6 +15,7 @@
 #include <thread>
 
 #include "base/spawn.h"
+#include "loop_disk.h"
 #include "probe/process.h"
 #include "programs.h"
 #include "support/breakable_criu.h"
@@ -44,43 +43,6 @@ std::string shown(const nlohmann::json& record) {
   }
   return record["verdict"].dump(1) + phases.dump() + record.value("stats", nlohmann::json()).dump();
 }
-
-// A file system on a loop device, whose disk is as slow as its mount options make it.
-class LoopDisk {
- public:
-  LoopDisk(const TemporaryDirectory& folder, const std::string& options)
-      : path_(folder.folder("disk")) {
-    const std::string file = folder.path() + "/disk.img";
-    std::ofstream(file).close();
-    fs::resize_file(file, std::uint64_t{400} << 20U);
-    mounted_ = run({"mkfs.ext4", "-q", "-F", file}).exit_code == 0 &&
-               run({"mount", "-o", "loop" + options, file, path_}).exit_code == 0;
-  }
-  ~LoopDisk() {
-    if (!mounted_) return;
-    EXPECT_TRUE(eventually([&] { return run({"umount", path_}).exit_code == 0; }));
-  }
-  LoopDisk(const LoopDisk&) = delete;
-  LoopDisk& operator=(const LoopDisk&) = delete;
-  [[nodiscard]] bool mounted() const { return mounted_; }
-  // Limits the data that waits to be written to this disk to one MiB. Returns false if the kernel cannot
-  // do that.
-  [[nodiscard]] bool bound_dirty_pages() const {
-    struct stat status {};
-    if (::stat(path_.c_str(), &status) != 0) return false;
-    const std::string settings = "/sys/class/bdi/" + std::to_string(major(status.st_dev)) + ":" +
-                                 std::to_string(minor(status.st_dev)) + "/";
-    const auto set = [&](const char* name, int value) {
-      return static_cast<bool>(std::ofstream(settings + name) << value << std::flush);
-    };
-    return set("strict_limit", 1) && set("max_bytes", 1 << 20);
-  }
-  [[nodiscard]] const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-  bool mounted_ = false;
-};
 
 // Programs that read files again and again in a cgroup that has too little memory to keep them.
 class Thrashers {

@@ -83,6 +83,30 @@ TEST(Explain, KnowsFailuresOfKymodByTheirError) {
   EXPECT_EQ(of_error({Code::internal, "x"}).id, "unknown");
 }
 
+TEST(Explain, TheTimeOfARequestIsFoundAgainWithWhatWouldHaveHelped) {
+  Error error{Code::deadline_exceeded, "dump process 7: it did not end within its deadline of 2 s"};
+  const Explanation before = of_error(error);
+  add_time(error, "The longest phase took 99 %. kymod waited for the disk for 97 % of it",
+           "Use a faster disk.");
+  const Explanation why = of_error(error);
+  EXPECT_EQ(why.id, "deadline");
+  EXPECT_EQ(why.what, before.what);
+  EXPECT_EQ(why.why,
+            before.why + " The longest phase took 99 %. kymod waited for the disk for 97 % of it.");
+  EXPECT_EQ(why.remedy, "Use a faster disk.");
+  // The history keeps no code, but the id.
+  error.code = Code::internal;
+  EXPECT_EQ(of_error(error).id, "unknown");
+  EXPECT_EQ(of_error(error, "deadline").why, why.why);
+  EXPECT_EQ(of_error(error, "deadline").remedy, why.remedy);
+
+  Error cancelled{Code::cancelled, "the request was cancelled"};
+  const std::string remedy = of_error(cancelled).remedy;
+  add_time(cancelled, "No cause stands out", "");
+  EXPECT_EQ(of_error(cancelled).remedy, remedy);
+  EXPECT_EQ(of_error(cancelled).what, "the request was cancelled");
+}
+
 // Before the fix, the reason of nearly every refusal was "unknown".
 TEST(Explain, KnowsWhyKymodRefusesARequest) {
   const std::string_view with_ids[][2] = {

@@ -127,8 +127,9 @@ void add_check(CLI::App& app, Context& context) {
       "or whether a checkpoint can be restored here, or a process or container dumped");
   auto checkpoint = std::make_shared<std::string>();
   check_verb->add_option("checkpoint", *checkpoint,
-                         "Directory or id of a checkpoint, a job (its last checkpoint), or a "
-                         "directory of CRIU images: list what would make its restore here fail");
+                         "Check a restore: directory or id of a checkpoint, a job (its last "
+                         "checkpoint; for a dump of it: kymo check process JOB), or a directory of "
+                         "CRIU images; list what would make its restore here fail");
   auto criu = std::make_shared<std::string>("criu");
   check_verb->fallthrough();
   check_verb

@@ -39,7 +39,7 @@ std::optional<runtime::CriuChoice> crius_at(const std::vector<std::string>& name
 
 void print_checkpoint(const std::string& path, const runtime::PlannedRestore& planned,
                       const preflight::Report& report) {
-  print_findings(report);
+  print_findings(report, "a restore of " + path);
   std::cout << report::printable(path) << ": " << report::bytes(planned.image_bytes)
             << " of images of " << planned.processes
             << (planned.processes == 1 ? " process" : " processes") << "\n"
@@ -50,6 +50,7 @@ nlohmann::json json_of(const std::string& path, const runtime::PlannedRestore& p
                        const preflight::Report& report) {
   nlohmann::json json = to_json(report);
   for (const char* of_a_process : {"pid", "memory_bytes", "ended"}) json.erase(of_a_process);
+  json["checked"] = "restore";
   json["path"] = path;
   json["image_bytes"] = planned.image_bytes;
   return json;

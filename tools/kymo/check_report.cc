@@ -7,7 +7,8 @@
 
 namespace kymo::cli {
 
-void print_findings(const preflight::Report& report) {
+void print_findings(const preflight::Report& report, const std::string& checked) {
+  std::cout << "checked: " << report::printable(checked) << "\n";
   for (const preflight::Finding& finding : report.findings) {
     const bool refuses = finding.grade == preflight::Grade::refuses;
     std::cout << (refuses ? "refuses: " : "warns: ") << report::printable(line_of(finding)) << "\n";

@@ -12,6 +12,7 @@
 #include "check_report.h"
 #include "checkpoint_options.h"
 #include "client/client.h"
+#include "messages.h"
 #include "preflight/planned_dump.h"
 #include "preflight/preflight.h"
 #include "preflight/report_messages.h"
@@ -47,9 +48,15 @@ std::string forecast_text(const TargetReport& looked) {
          report::bytes(forecast.written_bytes().high());
 }
 
-void print_report(const TargetReport& looked) {
+std::string checked_text(const v1::Target& target) {
+  if (target.has_pid()) return "process " + std::to_string(target.pid());
+  if (target.has_job()) return "job " + target.job();
+  return name_of(target.container().runtime()) + " container " + target.container().name();
+}
+
+void print_report(const TargetReport& looked, const v1::Target& target) {
   const preflight::Report& report = looked.report;
-  print_findings(report);
+  print_findings(report, "a dump of " + checked_text(target));
   std::cout << "to write: about " << report::bytes(report.memory_bytes) << " of memory of "
             << report.processes << (report.processes == 1 ? " process" : " processes") << "\n"
             << "forecast: " << report::printable(forecast_text(looked)) << "\n"
@@ -62,6 +69,7 @@ nlohmann::json json_of(const v1::Forecast::Range& range) {
 
 nlohmann::json json_of(const TargetReport& looked) {
   nlohmann::json json = to_json(looked.report);
+  json["checked"] = "dump";
   const v1::Forecast& forecast = looked.forecast;
   json["forecast"] = {{"dumps", forecast.dumps()}};
   if (forecast.dumps() == 0) return json;
@@ -127,11 +135,12 @@ Result<TargetReport> look(const Context& context, const v1::CheckRequest& planne
 
 void add_check_kind(CLI::App& check, Context& context, const TargetKind& kind) {
   CLI::App* verb = check.add_subcommand(
-      kind.name, kind.runtime == v1::PROCESS
-                     ? "List what would make the dump of a process and its descendants fail, "
-                       "without stopping them"
-                     : "List what would make the dump of a container of " + kind.name +
-                           " fail, without stopping it");
+      kind.name,
+      kind.runtime == v1::PROCESS
+          ? "Check a dump: list what would make the dump of a process and its descendants "
+            "fail, without stopping them"
+          : "Check a dump: list what would make the dump of a container of " + kind.name +
+                " fail, without stopping it");
   verb->footer(
       "Exit code: 0 nothing was found that makes the dump fail, 1 something was, 3 nothing was but "
       "not all could be seen");
@@ -164,7 +173,7 @@ void check_target(Context& context, const v1::CheckRequest& planned) {
   } else if (context.json) {
     print_json(json_of(*looked));
   } else {
-    print_report(*looked);
+    print_report(*looked, planned.target());
   }
   context.exit_code = exit_code_of(looked->report);
 }

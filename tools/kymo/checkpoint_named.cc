@@ -12,10 +12,10 @@
 namespace kymo::cli {
 namespace {
 
-// What kymod knows of this name. Nothing if the name is a path, or if kymod does not know it. `refused`: of a job, is
-// set to newest_refusals(); null: they are not asked for.
+// What kymod knows of this name. Nothing if the name is a path, or if kymod does not know it. `runs`: of a job, is
+// set to newest_runs(); null: they are not asked for.
 std::optional<v1::InspectResponse> look_up(const Context& context, const std::string& name,
-                                           std::vector<Refusal>* refused = nullptr) {
+                                           NewestRuns* runs = nullptr) {
   std::error_code unknown;
   const bool is_path = name.empty() || name == "." || name == ".." ||
                        name.find('/') != std::string::npos ||
@@ -25,9 +25,9 @@ std::optional<v1::InspectResponse> look_up(const Context& context, const std::st
     Result<client::Client> client = client::Client::connect(context.socket);
     if (!client) return client.error();
     Result<v1::InspectResponse> seen = client->inspect(name);
-    if (seen && refused != nullptr) {
+    if (seen && runs != nullptr) {
       // A name that is no job's is that of a container, which has a history, or the id of a checkpoint, which has none.
-      *refused = newest_refusals(*client, seen->has_job() ? seen->job().name() : name);
+      *runs = newest_runs(*client, seen->has_job() ? seen->job().name() : name);
     }
     return seen;
   }();
@@ -71,18 +71,19 @@ std::string checkpoint_named(const Context& context, const std::string& name) {
 
 NewestDump newest_dump_named(const Context& context, const std::string& name) {
   refuse_empty(name);
-  std::vector<Refusal> refused;
-  const std::optional<v1::InspectResponse> found = look_up(context, name, &refused);
+  NewestRuns runs;
+  const std::optional<v1::InspectResponse> found = look_up(context, name, &runs);
   if (!found) return {name, ""};
-  if (!found->has_job()) return {found->checkpoint().directory(), "", std::move(refused)};
+  if (!found->has_job()) return {found->checkpoint().directory(), "", std::move(runs)};
   const auto& all = found->checkpoints();  // oldest first
   const auto newest = std::find_if(all.rbegin(), all.rend(), has_ended);
   if (newest == all.rend()) {
-    if (!refused.empty()) return {"", "", std::move(refused)};
+    if (!runs.refused.empty() || runs.restore) return {"", "", std::move(runs)};
     refuse_name(name, all.empty() ? "this job has no checkpoint" : "no dump of this job has ended");
   }
   const std::string& complete = found->job().last_checkpoint();
-  return {newest->directory(), complete == newest->directory() ? "" : complete, std::move(refused)};
+  return {newest->directory(), complete == newest->directory() ? "" : complete, std::move(runs),
+          true};
 }
 
 std::string checkpoint_to_read(const Context& context, const std::string& name) {

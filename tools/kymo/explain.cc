@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <filesystem>
@@ -10,8 +11,10 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/beneath.h"
 #include "base/file.h"
@@ -23,7 +26,9 @@
 #include "newest_dump.h"
 #include "print.h"
 #include "recordings.h"
+#include "refusals.h"
 #include "report/explanation.h"
+#include "report/history.h"
 #include "report/human.h"
 #include "report/stack_summary.h"
 #include "verbs.h"
@@ -31,9 +36,15 @@
 namespace kymo::cli {
 namespace {
 
-void print_failure(const Context& context, failures::Explanation why, const std::string& log) {
+// Prints why a request failed, and then where its time went, if that is known. `request`: "dump" or "restore"; empty: it is
+// not known.
+void print_failure(const Context& context, failures::Explanation why, const std::string& log,
+                   const std::string& request = "",
+                   const std::optional<report::Explanation>& times = {}) {
   if (context.json) {
     nlohmann::json json = failures::to_json(why);
+    if (times) json.update(report::json_of(*times));
+    if (!request.empty()) json["request"] = request;
     json["log"] = log;
     return print_json(json);
   }
@@ -41,6 +52,7 @@ void print_failure(const Context& context, failures::Explanation why, const std:
     *text = report::printable(*text);
   }
   std::cout << failures::text_of(why, report::printable(log));
+  if (times) std::cout << "\n" << report::text_of(*times);
 }
 
 void explain_log(Context& context, int fd, const std::string& log) {
@@ -79,16 +91,21 @@ std::string log_in(const std::string& folder, const std::string& name) {
   return {};
 }
 
-// Why the dump of a checkpoint failed: as kymod noted it in checkpoint.json, or else as CRIU's log
-// shows it. Returns nothing if the dump did not fail.
-std::optional<failures::Explanation> failure_of(const std::string& folder, const std::string& log) {
-  const Result<std::string> text = read_beneath(folder, "checkpoint.json");
+// Prints why the dump of a checkpoint failed: as kymod noted it in checkpoint.json, or else as CRIU's log
+// shows it. Returns false if the dump did not fail. `shown`: as in explain_path().
+bool explain_failed_dump(const Context& context, const std::string& path,
+                         const std::string& shown) {
+  const std::string log = log_in(path, "dump.log");
+  const Result<std::string> text = read_beneath(path, "checkpoint.json");
   const nlohmann::json record = text ? parse_json(*text) : nlohmann::json();
   if (record.is_object() && record.contains("failure")) {
-    return failures::from_json(record.at("failure"));
+    print_failure(context, failures::from_json(record.at("failure")), as_in(shown, path, log),
+                  "dump", report::explanation_in(record));
+    return true;
   }
   const failures::Root root = failures::root_of_log(log);
-  return root.failed ? std::optional(failures::explain(root)) : std::nullopt;
+  if (root.failed) print_failure(context, failures::explain(root), as_in(shown, path, log), "dump");
+  return root.failed;
 }
 
 // Prints why the last restore of a checkpoint failed, if it did. `shown`: as in explain_path().
@@ -97,22 +114,19 @@ bool explain_restore(Context& context, const std::string& path, const std::strin
   const failures::Root root = failures::root_of_log(log);
   if (!root.failed) return false;
   if (!context.json) std::cout << "The last restore of this checkpoint failed. ";
-  print_failure(context, failures::explain(root), as_in(shown, path, log));
+  print_failure(context, failures::explain(root), as_in(shown, path, log), "restore");
   return true;
 }
 
 void explain_checkpoint(Context& context, const std::string& path, const std::string& shown) {
-  const std::string log = log_in(path, "dump.log");
-  if (auto why = failure_of(path, log)) {
-    return print_failure(context, *std::move(why), as_in(shown, path, log));
-  }
-  if (explain_restore(context, path, shown)) return;
+  if (explain_failed_dump(context, path, shown) || explain_restore(context, path, shown)) return;
   const auto explanation = report::explain_checkpoint(path);
   if (!explanation) return fail(context, explanation.error());
   std::vector<std::string> notes;
   const std::vector<report::StackSummary> stacks = report::stacks_of_checkpoint(path, notes);
   if (context.json) {
     nlohmann::json json = report::json_of(*explanation);
+    json["request"] = "dump";
     json["stacks"] = nlohmann::json::array();
     for (const report::StackSummary& one : stacks) json["stacks"].push_back(report::json_of(one));
     return print_json(json);
@@ -137,10 +151,44 @@ void explain_refusals(const Context& context, const std::vector<Refusal>& refuse
       std::cout << "The newest " << refusal.kind << " was refused at "
                 << local_time(refusal.run.created_unix_ns()) << ", and nothing was begun. ";
     }
-    print_failure(context, explanation_of(refusal), "");
+    print_failure(context, explanation_of(refusal.run), "", refusal.kind);
     if (context.json) return;
     std::cout << "\n";
   }
+}
+
+// What the history has of a run: the phases by their length. Nothing: kymod stopped in it, or an earlier version ran it.
+std::optional<report::Explanation> times_of(const v1::HistoryRun& run) {
+  report::Explanation times;
+  std::istringstream lines(run.verdict());
+  for (std::string line; std::getline(lines, line);) times.lines.push_back(line);
+  if (times.lines.empty()) return std::nullopt;
+  std::vector<v1::HistoryPhase> phases(run.phases().begin(), run.phases().end());
+  std::stable_sort(phases.begin(), phases.end(), [](const auto& one, const auto& other) {
+    return one.duration_ns() > other.duration_ns();
+  });
+  for (const v1::HistoryPhase& phase : phases) {
+    if (report::is_state(phase.name())) continue;
+    const std::uint64_t begin_ns = times.phases.empty() ? 0 : times.phases.back().end_ns;
+    times.phases.push_back({phase.name(), begin_ns, begin_ns + phase.duration_ns(), 0, {}, false});
+  }
+  return times;
+}
+
+void explain_restore_run(const Context& context, const v1::HistoryRun& run) {
+  const std::optional<report::Explanation> times = times_of(run);
+  const bool failed = !run.error().empty();
+  if (!context.json) {
+    std::cout << "The newest restore, at " << local_time(run.created_unix_ns())
+              << (failed ? ", failed. " : ":\n");
+  }
+  if (failed) return print_failure(context, explanation_of(run), "", "restore", times);
+  if (context.json) {
+    nlohmann::json json = times ? report::json_of(*times) : nlohmann::json::object();
+    json["request"] = "restore";
+    return print_json(json);
+  }
+  std::cout << (times ? report::text_of(*times) : "  kymod has kept no explanation of it.\n");
 }
 
 // `shown`: the path in what is printed, if `path` is a copy of it.
@@ -165,7 +213,8 @@ void add_explain(CLI::App& app, Context& context) {
       ->add_option(
           "path", *name,
           "A log of CRIU (- for standard input), a checkpoint of kymod (directory or id, "
-          "or a job or RUNTIME:NAME of a container: its newest dump, also one that failed), the "
+          "or a job or RUNTIME:NAME of a container: its newest dump or restore, also one that "
+          "failed), the "
           "recording of a dump or restore, CRIU's images or work directory, or an archive that "
           "podman exported")
       ->required();
@@ -177,8 +226,19 @@ void add_explain(CLI::App& app, Context& context) {
                            {STDIN_FILENO});
     }
     const NewestDump dump = newest_dump_named(context, *name);
-    explain_refusals(context, dump.refused);
-    if (dump.directory.empty() || (context.json && !dump.refused.empty())) return;
+    explain_refusals(context, dump.runs.refused);
+    if (context.json && !dump.runs.refused.empty()) return;
+    if (dump.runs.restore) {
+      explain_restore_run(context, *dump.runs.restore);
+      if (!dump.directory.empty() && !context.json) {
+        std::cout << "The newest dump: kymo explain " << report::printable(dump.directory) << "\n";
+      }
+      return;
+    }
+    if (dump.directory.empty()) return;
+    if (dump.chosen && !context.json) {
+      std::cout << "The newest dump, " << report::printable(dump.directory) << ":\n";
+    }
     const std::string place = readable_checkpoint(context, dump.directory);
     look_confined(context, {place}, [&] { explain_path(context, place, dump.directory); });
     if (!dump.complete.empty() && !context.json) {

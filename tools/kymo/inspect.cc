@@ -208,7 +208,7 @@ void inspect_target(Context& context, const std::string& target) {
     connected = client.ok();
     if (!client) return client.error();
     Result<v1::InspectResponse> found = client->inspect(asked);
-    if (found && found->has_job()) refused = newest_refusals(*client, found->job().name());
+    if (found && found->has_job()) refused = newest_runs(*client, found->job().name()).refused;
     return found;
   }();
   client::end_threads();  // a directory is read in a process without rights, which is forked

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "refusals.h"
 #include "verbs.h"
@@ -9,9 +8,10 @@
 namespace kymo::cli {
 
 struct NewestDump {
-  std::string directory;  // empty: none, and `refused` is not empty
+  std::string directory;  // empty: none, and `runs.refused` is not empty
   std::string complete;   // of a job whose newest dump failed: its last complete checkpoint, if any
-  std::vector<Refusal> refused{};  // of a job: newest_refusals()
+  NewestRuns runs{};      // of a job
+  bool chosen = false;    // a job was named, and this is its newest dump
 };
 
 // As checkpoint_named(), but of a job it is the newest dump that has ended, also one that failed.

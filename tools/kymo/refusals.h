@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,9 +16,17 @@ struct Refusal {
   v1::HistoryRun run;
 };
 
-// Asks for the newest dump and the newest restore of a job, and returns those that were refused, the newest first.
-std::vector<Refusal> newest_refusals(client::Client& client, const std::string& job);
+struct NewestRuns {
+  std::vector<Refusal>
+      refused;  // the newest dump and the newest restore, if refused, the newest first
+  // The newest restore that was not refused, if there was no such dump since.
+  std::optional<v1::HistoryRun> restore{};
+};
 
-failures::Explanation explanation_of(const Refusal& refusal);
+// Asks for the newest dump and the newest restore of a job.
+NewestRuns newest_runs(client::Client& client, const std::string& job);
+
+// Why a run was refused or failed.
+failures::Explanation explanation_of(const v1::HistoryRun& run);
 
 }  // namespace kymo::cli

@@ -125,20 +125,21 @@ void write_outcome(DumpContext& c, const Result<void>& result, std::uint64_t dur
   }
 }
 
-diagnosis::Facts facts_of(const DumpContext& c) {
+}  // namespace
+
+diagnosis::Facts facts_of(const DumpContext& c, const Result<void>& result) {
   diagnosis::Facts facts;
   facts.dump = c.outcome.stats;
-  facts.ended = !c.asked.leave_running();
-  facts.log = c.dir->work() + "/dump.log";
-  if (const std::optional<criu::Streamed>& streamed = c.outcome.streamed; streamed && c.stream) {
-    const std::uint64_t work_ns = std::min(streamed->work_ns, streamed->busy_ns);
-    facts.streaming = {is_compressed(c.stream), work_ns,
-                       work_ns == 0 ? 0 : streamed->busy_ns - work_ns, streamed->starved_ns,
-                       codec_of(c.stream)};
+  facts.ended = result && !c.asked.leave_running();
+  if (c.dir) facts.log = c.dir->work() + "/dump.log";
+  if (c.stream) {
+    facts.streaming =
+        diagnosis::Streaming{.compressed = is_compressed(c.stream), .codec = codec_of(c.stream)};
   }
   facts.image_bytes = c.outcome.image_bytes;
   facts.unstreamed_by = excludes_compression(c.asked);
-  if (c.target.kind == runtime::Kind::process) {
+  // The disk of the store may not answer, and the answer of a dump that failed does not wait for it.
+  if (result && c.target.kind == runtime::Kind::process) {
     constexpr std::size_t kEarlier = 50;
     if (auto runs = c.parts.store.runs(c.owner, store::RunKind::dump, kEarlier)) {
       const std::uint64_t pages = c.outcome.stats ? c.outcome.stats->pages_written : 0;
@@ -153,7 +154,9 @@ diagnosis::Facts facts_of(const DumpContext& c) {
   return facts;
 }
 
-}  // namespace
+std::string images_of(const DumpContext& c) {
+  return c.dir ? c.dir->images() : "";
+}
 
 json entry_of(const DumpContext& c, std::string_view state) {
   json entry{{"state", state},
@@ -188,7 +191,6 @@ void conclude(DumpContext& c, const Result<void>& result) {
     }));
     return;
   }
-  if (result) c.explain(facts_of(c), c.dir->images());
   if (c.concluded.empty()) c.concluded = c.phases();
   const std::uint64_t duration_ns =
       c.concluded.empty() ? c.duration_ns() : c.concluded.back().end_ns;

@@ -20,12 +20,12 @@ struct Step {
   ScopeName category = "request";
 };
 
-// Runs a step, unless context.may_go_on() refuses it. An exception (such as out of memory) becomes
+// Runs a step, unless context.may_begin() refuses it. An exception (such as out of memory) becomes
 // an error of the step, so that the request ends like any other request that fails.
 template <class Context>
 Result<void> run_step(const Step<Context>& step, Context& context) {
-  if constexpr (requires { context.may_go_on(); }) {
-    if (Result<void> may = context.may_go_on(); !may) return may;
+  if constexpr (requires { context.may_begin(step.name.text()); }) {
+    if (Result<void> may = context.may_begin(step.name.text()); !may) return may;
   }
   try {
     return step.run(context);

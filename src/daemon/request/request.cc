@@ -21,6 +21,38 @@ namespace {
 // follows their children by itself.
 constexpr std::size_t kMaxPids = 4096;
 
+// Whether the request has ended because it took too long, for its deadline or for somebody.
+bool ran_out(Code code) {
+  return code == Code::deadline_exceeded || code == Code::cancelled;
+}
+
+std::string ending_of(Code code) {
+  if (code == Code::deadline_exceeded) return "ran out of time";
+  return code == Code::cancelled ? "was cancelled" : "failed";
+}
+
+// Adds to the facts what kymod's thread did for a stream.
+void add_stream(const std::optional<criu::Streamed>& streamed, diagnosis::Facts& facts) {
+  if (!streamed) return facts.streaming.reset();
+  diagnosis::Streaming stream = facts.streaming.value_or(diagnosis::Streaming());
+  stream.work_ns = std::min(streamed->work_ns, streamed->busy_ns);
+  stream.wait_ns = streamed->busy_ns - stream.work_ns;
+  stream.starved_ns = streamed->starved_ns;
+  facts.streaming = std::move(stream);
+}
+
+// The error with the phase that took longest, the first cause, and what helps.
+Error with_time(Error error, const diagnosis::Verdict& verdict) {
+  constexpr std::size_t kPhase = 1;
+  if (verdict.lines.size() <= kPhase) return error;
+  const bool known = verdict.causes_from < verdict.lines.size();
+  std::string where = verdict.lines[kPhase] + " ";
+  where += known ? verdict.findings.front().evidence : verdict.lines.back();
+  if (where.ends_with('.')) where.pop_back();
+  failures::add_time(error, where, known ? verdict.findings.front().advice : "");
+  return error;
+}
+
 std::string without_recording(store::RunKind kind, const Error& error) {
   return std::string(kind == store::RunKind::dump ? "the dump" : "the restore") +
          " has no recording: " + error.message;
@@ -190,6 +222,9 @@ Result<runtime::Observer> Request::runtime_called() {
     const std::lock_guard lock(times_mutex);
     times.paused = {"its runtime paused it", from_ns, to_ns};
   };
+  observer.streamed = [this](const criu::Streamed& so_far) {
+    if (so_far.work_ns != 0) streamed = so_far;
+  };
   observer.logged = [this](runtime::LogSeen read) {
     log = std::move(read.phases);
     times.log_began_ns = read.began_ns;
@@ -209,15 +244,22 @@ std::vector<diagnosis::Phase> Request::phases() const {
   return diagnosis::phases_of(until_now, log);
 }
 
-void Request::explain(diagnosis::Facts facts, const std::string& images) {
+void Request::explain(Result<void>& result, diagnosis::Facts facts, const std::string& images) {
+  const bool in_vain = !result && ran_out(result.error().code);
+  if (!result && !begun && !in_vain) return;
   const Scope scope("explain", {.category = "request"});
   inside.stop();
   facts.restore = kind == store::RunKind::restore;
   facts.container = times.container;
+  if (!result) facts.ending = ending_of(result.error().code);
+  if (!begun) facts.unbegun = step;
+  times.failed = !result;
   facts.cpus = std::max(1U, std::thread::hardware_concurrency());
   facts.phases = concluded = phases();
+  facts.longest_pause = log.longest_pause;
   if (!facts.phases.empty()) facts.duration_ns = facts.phases.back().end_ns;
-  if (diagnosis::needs_shape(facts)) facts.shape = parts.foreign.memory_shape(images);
+  add_stream(streamed, facts);
+  if (result && diagnosis::needs_shape(facts)) facts.shape = parts.foreign.memory_shape(images);
   inside.add_signals(began_ns, facts);
   struct statfs run {};
   facts.kernel_known = ::statfs("/run", &run) == 0 && run.f_type == TMPFS_MAGIC;
@@ -229,6 +271,7 @@ void Request::explain(diagnosis::Facts facts, const std::string& images) {
   facts.target_quota = target_quota;
   facts.stacks_wait_ns = stacks_wait_ns;
   verdict = diagnosis::explain(facts);
+  if (in_vain) result = with_time(result.error(), verdict);
 }
 
 void Request::ended(const Result<void>& result) {

@@ -70,7 +70,8 @@ struct Request {
   bool begun = false;                // the runtime was called
   bool first_run = false;            // the first of its kind since kymod started
   std::vector<std::string> warnings;
-  diagnosis::Verdict verdict;  // no lines: the request failed, or is not over
+  std::string_view step;       // the last one that began
+  diagnosis::Verdict verdict;  // no lines: the request was refused, or is not over
   // phases() when the outcome was known, which is saved from then on. Empty: it is not known yet.
   std::vector<diagnosis::Phase> concluded;
   diagnosis::Autogroup target_group;  // of a dump, as it was before
@@ -79,6 +80,7 @@ struct Request {
   mutable std::mutex times_mutex;
   diagnosis::RequestTimes times;
   criu::LogPhases log;
+  std::optional<criu::Streamed> streamed;  // what kymod's thread did for a stream
 
   [[nodiscard]] std::uint64_t duration_ns() const { return monotonic_ns() - began_ns; }
   // Makes a warning of an error that must not change the outcome of the request.
@@ -94,12 +96,16 @@ struct Request {
   // Errors: those of Handover::enter_runtime().
   Result<runtime::Observer> runtime_called();
   // A step begins. The same errors.
-  [[nodiscard]] Result<void> may_go_on() const { return handover.may_go_on(); }
+  [[nodiscard]] Result<void> may_begin(std::string_view name) {
+    step = name;
+    return handover.may_go_on();
+  }
   // Where the time went from the beginning of the request until now.
   [[nodiscard]] std::vector<diagnosis::Phase> phases() const;
-  // Says why a request that has succeeded took so long. `facts` has what only a dump or only a
-  // restore knows. `images`: their folder.
-  void explain(diagnosis::Facts facts, const std::string& images);
+  // Says why a request took so long, unless it was refused. If its time was too short, or somebody did not want to
+  // wait for it any longer, its error says so, too. `facts` has what only a dump or only a restore knows. `images`:
+  // their folder. Asks no disk if the request did not succeed.
+  void explain(Result<void>& result, diagnosis::Facts facts, const std::string& images);
   // The outcome is final. Only saving it is left to do.
   void ended(const Result<void>& result);
   // Adds the timing tree, if there is one, to a JSON object.
@@ -125,6 +131,7 @@ store::Run common_run(const Request& request, const Result<void>& result, const 
   run.duration_ns = request.duration_ns();
   run.warmth = warmth_of(request.first_run, outcome.criu_major_faults);
   if (outcome.stats) run.stats_json = json_text(to_json(*outcome.stats));
+  for (const std::string& line : request.verdict.lines) run.verdict += line + '\n';
   run.phases_json = history_phases(request.concluded.empty() ? request.phases() : request.concluded,
                                    request.verdict, request.kind == store::RunKind::restore);
   return run;
@@ -187,12 +194,17 @@ void work_off(Both& shared, const Steps& steps) {
     shared.set_answer(result ? decltype(shared.take_answer())(response_of(context))
                              : result.error());
   };
-  const Result<void> result = run_steps(steps, context);
+  Result<void> result = run_steps(steps, context);
+  const auto explain = [&] {
+    if (context.counts) context.explain(result, facts_of(context, result), images_of(context));
+  };
+  if (!result) explain();
   context.ended(result);
   answer(result);
   context.handover.known();
   {
     const Scope scope("conclude", {.category = "request"});
+    if (result) explain();
     conclude(context, result);
   }
   for (const std::string& warning : context.warnings) spdlog::warn("{}", warning);
@@ -206,8 +218,8 @@ Error left_error(const Handover& handover, Handover::Stage stage, store::RunKind
 // disk does not answer (Handover).
 //
 // `Context` derives from Request, is made from the parts, the API's request, the timing tree, the progress and the
-// handover, and has beside it: conclude(context, result), which saves how the request ended, and
-// response_of(context).
+// handover, and has beside it: facts_of(context, result) and images_of(context) for Request::explain(),
+// conclude(context, result), which saves how the request ended, and response_of(context).
 // `tried`: what is tried, for errors. `timing` may be null.
 // Errors: that of the first step that failed; those of ProgressBoard::begin(); left_error().
 template <class Context, class Asked, std::size_t N>

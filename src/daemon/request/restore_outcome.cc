@@ -50,13 +50,18 @@ std::uint64_t image_bytes_of(const RestoreContext& c) {
   return bytes.is_number_unsigned() ? bytes.get<std::uint64_t>() : 0;
 }
 
+diagnosis::Facts facts_of(const RestoreContext& c, const Result<void>&) {
+  diagnosis::Facts facts;
+  facts.restored = c.outcome.stats;
+  return facts;
+}
+
+std::string images_of(const RestoreContext& c) {
+  return c.images;
+}
+
 void conclude(RestoreContext& c, const Result<void>& result) {
   if (!c.counts) return;
-  if (result) {
-    diagnosis::Facts facts;
-    facts.restored = c.outcome.stats;
-    c.explain(std::move(facts), c.images);
-  }
   const bool refused = result_of(result, c.begun) == RequestResult::refused;
   const std::string& directory = c.directory.empty() ? c.asked.directory() : c.directory;
   std::string owner = c.job ? history_owner(*c.job) : "";

@@ -16,6 +16,10 @@ std::string checkpoint_in(store::Store& store, const std::string& job_id,
 // The size of the images by the record of the checkpoint; 0: not known.
 std::uint64_t image_bytes_of(const RestoreContext& c);
 
+// For Request::explain().
+diagnosis::Facts facts_of(const RestoreContext& c, const Result<void>& result);
+std::string images_of(const RestoreContext& c);
+
 // Saves how the restore ended in the history and the recording. Errors become warnings of the request.
 void conclude(RestoreContext& c, const Result<void>& result);
 

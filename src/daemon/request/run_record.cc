@@ -143,6 +143,7 @@ v1::HistoryRun to_api(const store::Run& run) {
   out.set_error(run.error);
   out.set_refused(run.refused);
   out.set_failure(run.failure);
+  out.set_verdict(run.verdict);
   out.set_duration_ns(run.duration_ns);
   out.set_image_bytes(run.image_bytes);
   if (run.kind == store::RunKind::dump) {

@@ -76,6 +76,9 @@ Result<criu::DumpReply> call_dump(const criu::Client& client, const DumpSpec& sp
       if (observer.moved) {
         observer.moved(so_far.bytes, so_far.page_bytes, true);
       }
+      if (observer.streamed) {
+        observer.streamed(so_far);
+      }
     };
     Result<criu::DumpReply> reply = client.dump(request, notified);
     if (reply) {
@@ -132,6 +135,9 @@ Result<criu::RestoreReply> call_restore(const criu::Client& client, const Restor
     request.streamed = [&](const criu::Streamed& so_far) {
       if (observer.moved) {
         observer.moved(so_far.bytes, so_far.page_bytes, true);
+      }
+      if (observer.streamed) {
+        observer.streamed(so_far);
       }
     };
   } else if (observer.moved) {
@@ -309,9 +315,6 @@ Result<DumpOutcome> ProcessRuntime::dump(const DumpSpec& spec, const Observer& o
   if (reply) {
     outcome.criu_time_ns = reply->criu_time_ns;
     outcome.criu_major_faults = reply->criu_major_faults;
-    if (spec.stream) {
-      outcome.streamed = reply->streamed;
-    }
     if (!reply->warning.empty()) {
       outcome.warnings.push_back(reply->warning);
     }
