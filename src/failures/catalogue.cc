@@ -15,8 +15,9 @@ namespace {
 std::vector<Entry> parsed() {
   std::vector<Entry> entries;
   for (const nlohmann::json& from : nlohmann::json::parse(kCatalogueJson)) {
-    Entry entry{from.at("id"),  from.at("phase"),  from.at("match"), from.at("what"),
-                from.at("why"), from.at("remedy"), from.at("retry"), {}, from.value("limit", "")};
+    Entry entry{from.at("id"),          from.at("phase"),  from.at("match"), from.at("what"),
+                from.at("why"),         from.at("remedy"), from.at("retry"), {},
+                from.value("limit", "")};
     if (from.contains("detail")) {
       for (const nlohmann::json& pair : from.at("detail")) {
         entry.details.emplace_back(pair.at(0), pair.at(1));

@@ -132,7 +132,7 @@ job:web, $said" ]
   run "$kymo" profiles web "${at[@]}" --compare ./old.folded --json
   [ "$status" -eq 0 ]
   [ "$(jq -c '[.a.path, .a.samples, .b.samples, .test]' <<<"$output")" = '["./old.folded",800,800,"Fisher"]' ]
-  [ "$(jq -r '.functions[] | select(.function == "read") | .self.verdict' <<<"$output")" = grew ]
+  [ "$(jq -r '.functions[] | select(.function == "read") | .self.verdict' <<<"$output")" = "share grew" ]
   run "$kymo" profiles web "${at[@]}" --compare old.folded
   grep -qE '^A +old.folded: 800 samples$' <<<"$output"
   mkdir -p checkpoint/recordings
