@@ -13,6 +13,7 @@ import { histogramLanes } from "./histograms.js";
  * @property {string} color
  * @property {string[]} columns that it needs
  * @property {(points: Points, i: number) => number | null} value
+ * @property {(points: Points, from: number, to: number) => number | null} [over] between two rows (default: the mean of `value` over the time)
  * @property {(value: number) => string} write
  * @property {"y" | "z"} [scale] z: its own scale
  * @property {boolean} [area]
