@@ -45,60 +45,78 @@ class WindowCutter {
   std::vector<Window> windows_;
 };
 
-// A window that ends at a row. Windows slide: one ends at each row, and begins at the last row that is at
-// least the length before it.
+// A window that slides: one ends at each row, and begins at the last row that is at least its length before.
 struct SlidingWindow {
-  std::size_t end_row = 0;  // in the block
-  std::size_t begin = 0;    // index of the value at its beginning, among those that a column keeps
-  std::uint64_t begin_ns = 0;
-  std::uint64_t end_ns = 0;  // `begin_ns`: no row is far enough before it
+  std::uint32_t begin =
+      0;  // a row of the block; of Slide::carried windows, a value that columns carry
+  std::uint32_t end_row = 0;  // in the block
+  double per_second = 0;      // what a growth of 1 in it is
+};
+
+// The windows that end in a block, in their order.
+struct Slide {
+  std::vector<SlidingWindow> windows;
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> times;  // of each: its begin and end
+  double most_per_second = 0;  // of the shortest window there can be
+  std::size_t carried = 0;     // so many begin before the block
+  std::size_t dropped = 0;     // so many of the values that columns carry are not needed any more
+  std::vector<std::uint32_t> kept;  // rows whose values are carried from now on
 };
 
 // Slides windows of at least `length` over the rows, across blocks. Rows that are nearer to each other than a
-// 128th of it count as one, so that no column keeps many values, however dense the rows are.
+// 128th of it count as one, so that no column carries many values, however dense the rows are.
 class WindowSlider {
  public:
-  explicit WindowSlider(std::uint64_t length) : length_(length), step_(length / 128) {}
+  explicit WindowSlider(std::uint64_t length) : length_(length), step_(length / 128) {
+    slide_.most_per_second = rate_per_second(1, length);
+  }
 
-  const std::vector<SlidingWindow>& slide(std::span<const std::uint64_t> times) {
-    forget();
-    windows_.clear();
+  const Slide& slide(std::span<const std::uint64_t> times) {
+    const std::size_t carried = times_.size();
+    slide_.windows.clear();
+    slide_.times.clear();
+    slide_.carried = 0;
+    rows_.clear();
     for (std::size_t row = 0; row < times.size(); ++row) {
-      if (!kept_.empty() && times[row] - kept_.back() < step_) continue;
-      kept_.push_back(times[row]);
-      windows_.push_back(ending(row, times[row]));
+      if (!times_.empty() && times[row] - times_.back() < step_) continue;
+      times_.push_back(times[row]);
+      rows_.push_back(static_cast<std::uint32_t>(row));
+      if (!begins_before(times[row])) continue;
+      const bool here = begin_ >= carried;
+      const auto begin = here ? rows_[begin_ - carried] : static_cast<std::uint32_t>(begin_);
+      if (!here) ++slide_.carried;
+      slide_.windows.push_back(
+          {begin, rows_.back(), rate_per_second(1, times[row] - times_[begin_])});
+      slide_.times.emplace_back(times_[begin_], times[row]);
     }
-    gone_ = begin_;
-    return windows_;
+    slide_.dropped = std::min(begin_, carried);
+    slide_.kept.assign(rows_.begin() + static_cast<std::ptrdiff_t>(begin_ - slide_.dropped),
+                       rows_.end());
+    times_.erase(times_.begin(), times_.begin() + static_cast<std::ptrdiff_t>(begin_));
+    begin_ = 0;
+    return slide_;
   }
 
-  // The window that ends at the last row of all.
-  SlidingWindow last(std::uint64_t last_ns) {
-    forget();
-    return ending(0, last_ns);
+  // The window that ends at the last row of all: which of the carried values it begins at, and when. Nothing if no row is
+  // far enough before.
+  std::optional<std::pair<std::size_t, std::uint64_t>> last(std::uint64_t last_ns) {
+    if (times_.empty() || !begins_before(last_ns)) return std::nullopt;
+    return std::pair(begin_, times_[begin_]);
   }
-  // How many of the values that a column keeps no window needs any more.
-  [[nodiscard]] std::size_t gone() const { return gone_; }
 
  private:
-  void forget() {
-    kept_.erase(kept_.begin(), kept_.begin() + static_cast<std::ptrdiff_t>(gone_));
-    begin_ -= gone_;
-    gone_ = 0;
-  }
-
-  SlidingWindow ending(std::size_t row, std::uint64_t end_ns) {
-    while (begin_ + 1 < kept_.size() && end_ns - kept_[begin_ + 1] >= length_) ++begin_;
-    const bool far_enough = end_ns - kept_[begin_] >= length_;
-    return {row, begin_, far_enough ? kept_[begin_] : end_ns, end_ns};
+  // Finds where the window begins that ends then.
+  bool begins_before(std::uint64_t end_ns) {
+    while (begin_ + 1 < times_.size() && end_ns - times_[begin_ + 1] >= length_) ++begin_;
+    return end_ns - times_[begin_] >= length_;
   }
 
   std::uint64_t length_;
   std::uint64_t step_;
-  std::vector<std::uint64_t> kept_;  // times
-  std::size_t begin_ = 0;            // in `kept_`
-  std::size_t gone_ = 0;
-  std::vector<SlidingWindow> windows_;
+  std::vector<std::uint64_t> times_;  // of the rows that are carried, then of those of the block
+  std::vector<std::uint32_t> rows_;   // of the block
+  std::size_t begin_ = 0;             // in `times_`
+  Slide slide_;
 };
 
 // Sums up one column, block by block.
@@ -107,27 +125,31 @@ class ColumnBuilder {
   explicit ColumnBuilder(ColumnInfo info) { summary_.info = std::move(info); }
 
   void add(std::span<const std::uint64_t> values, const ColumnSum& sum,
-           const std::vector<Window>& windows, const std::vector<SlidingWindow>& sliding,
-           std::size_t gone) {
+           const std::vector<Window>& windows, const Slide& slide) {
     if (sum_.values == 0) window_value_ = values.front();
     sum_.add(sum);
     for (const Window& window : windows) {
       close(window, values[window.end_row]);
     }
-    for (const SlidingWindow& window : sliding) {
-      kept_.push_back(values[window.end_row]);
-      look_at(window, kept_.back());
-    }
-    kept_.erase(kept_.begin(), kept_.begin() + static_cast<std::ptrdiff_t>(gone));
+    slid_ = slid_ || !slide.windows.empty();
+    const std::span all(slide.windows);
+    find_highest(slide, all.first(slide.carried), carried_, values, false);
+    find_highest(slide, all.subspan(slide.carried), values, values, sum.falls == 0);
+    carried_.erase(carried_.begin(), carried_.begin() + static_cast<std::ptrdiff_t>(slide.dropped));
+    for (const std::uint32_t row : slide.kept) carried_.push_back(values[row]);
   }
 
-  // `last`: its `begin` counts from the values that add() was told to be gone.
-  ColumnSummary finish(std::uint64_t duration_ns, const SlidingWindow& last) {
-    look_at(last, sum_.last);
+  // `last`: that of WindowSlider.
+  ColumnSummary finish(std::uint64_t duration_ns, std::uint64_t last_ns,
+                       const std::optional<std::pair<std::size_t, std::uint64_t>>& last) {
+    if (last) {
+      slid_ = true;
+      note_rate(carried_[last->first], sum_.last, last->second, last_ns);
+    }
     if (open_) {
       // What comes after the last window belongs to it.
       if (sum_.last > window_value_) open_growth_ += sum_.last - window_value_;
-      profile_.add(open_->begin_ns, last.end_ns, open_growth_);
+      profile_.add(open_->begin_ns, last_ns, open_growth_);
     }
     summary_.first = sum_.first;
     summary_.last = sum_.last;
@@ -162,16 +184,42 @@ class ColumnBuilder {
     window_value_ = value;
   }
 
-  void look_at(const SlidingWindow& window, std::uint64_t value) {
-    if (window.begin_ns == window.end_ns) return;
-    slid_ = true;
-    const std::uint64_t before = kept_[window.begin];
+  // `begins`: where the windows find the values at their beginning. `rises`: the column never falls in them.
+  void find_highest(const Slide& slide, std::span<const SlidingWindow> windows,
+                    std::span<const std::uint64_t> begins, std::span<const std::uint64_t> values,
+                    bool rises) {
+    const auto growth = [&](const SlidingWindow& first, const SlidingWindow& last) {
+      return static_cast<double>(
+          static_cast<std::int64_t>(values[last.end_row] - begins[first.begin]));
+    };
+    double highest = summary_.highest_rate;
+    const SlidingWindow* found = nullptr;
+    while (!windows.empty()) {
+      // No window of a few neighbours has a higher rate than all that grew in them, in the shortest time of a window.
+      constexpr std::size_t kNeighbours = 4;
+      const auto some = windows.first(std::min(windows.size(), kNeighbours));
+      windows = windows.subspan(some.size());
+      if (rises && growth(some.front(), some.back()) * slide.most_per_second <= highest) continue;
+      for (const SlidingWindow& window : some) {
+        const double rate = growth(window, window) * window.per_second;
+        if (rate <= highest) continue;
+        highest = rate;
+        found = &window;
+      }
+    }
+    if (found == nullptr) return;
+    const auto& [begin_ns, end_ns] =
+        slide.times[static_cast<std::size_t>(found - slide.windows.data())];
+    note_rate(begins[found->begin], values[found->end_row], begin_ns, end_ns);
+  }
+
+  void note_rate(std::uint64_t before, std::uint64_t value, std::uint64_t begin_ns,
+                 std::uint64_t end_ns) {
     if (value <= before) return;
-    const double rate =
-        rate_per_second(static_cast<double>(value - before), window.end_ns - window.begin_ns);
+    const double rate = rate_per_second(static_cast<double>(value - before), end_ns - begin_ns);
     if (rate <= summary_.highest_rate) return;
     summary_.highest_rate = rate;
-    summary_.highest_rate_at_ns = window.begin_ns;
+    summary_.highest_rate_at_ns = begin_ns;
   }
 
   ColumnSummary summary_;
@@ -179,7 +227,7 @@ class ColumnBuilder {
   std::uint64_t window_value_ = 0;
   std::optional<Window> open_;  // the last window, which the profile does not have yet
   std::uint64_t open_growth_ = 0;
-  std::vector<std::uint64_t> kept_;  // values at the rows that WindowSlider keeps
+  std::vector<std::uint64_t> carried_;  // values at rows before the block, at which windows begin
   bool slid_ = false;
   RateProfile profile_;
 };
@@ -233,9 +281,9 @@ class SummaryBuilder {
     summary_.last_ns = rows.times().back();
     summary_.rows += rows.rows();
     const std::vector<Window>& windows = cutter_.cut(rows.times());
-    const std::vector<SlidingWindow>& sliding = slider_.slide(rows.times());
+    const Slide& slide = slider_.slide(rows.times());
     for (std::size_t i = 0; i < columns_.size(); ++i) {
-      columns_[i].add(rows.column(i + 1), piece.sums[i + 1], windows, sliding, slider_.gone());
+      columns_[i].add(rows.column(i + 1), piece.sums[i + 1], windows, slide);
     }
   }
 
@@ -254,10 +302,9 @@ class SummaryBuilder {
   }
 
   Summary finish(LeftOut left_out) {
-    SlidingWindow last;
-    if (summary_.rows != 0) last = slider_.last(summary_.last_ns);
+    const auto last = slider_.last(summary_.last_ns);
     for (ColumnBuilder& column : columns_) {
-      summary_.columns.push_back(column.finish(summary_.duration_ns(), last));
+      summary_.columns.push_back(column.finish(summary_.duration_ns(), summary_.last_ns, last));
     }
     summary_.left_out = std::move(left_out);
     compare_with_metadata(summary_);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
+#include <charconv>
 #include <cstddef>
 #include <nlohmann/json.hpp>
 
@@ -13,8 +15,9 @@ namespace {
 std::vector<Entry> parsed() {
   std::vector<Entry> entries;
   for (const nlohmann::json& from : nlohmann::json::parse(kCatalogueJson)) {
-    Entry entry{from.at("id"),  from.at("phase"),  from.at("match"), from.at("what"),
-                from.at("why"), from.at("remedy"), from.at("retry"), {}};
+    Entry entry{from.at("id"),          from.at("phase"),  from.at("match"), from.at("what"),
+                from.at("why"),         from.at("remedy"), from.at("retry"), {},
+                from.value("limit", "")};
     if (from.contains("detail")) {
       for (const nlohmann::json& pair : from.at("detail")) {
         entry.details.emplace_back(pair.at(0), pair.at(1));
@@ -72,6 +75,18 @@ const Entry* first_with_pattern(std::string_view line, bool own) {
   return nullptr;
 }
 
+// The text with the values in place of its holes.
+std::string filled(const std::string& text, const Values& values) {
+  std::string said;
+  std::size_t at = 0;
+  for (std::size_t next = hole(text, 0); next != std::string::npos; next = hole(text, at)) {
+    said.append(text, at, next - at);
+    said += values.at(static_cast<std::size_t>(text[next + 1] - '0'));
+    at = next + kHole;
+  }
+  return said.append(text, at);
+}
+
 }  // namespace
 
 const std::vector<Entry>& catalogue() {
@@ -96,18 +111,35 @@ const Entry& entry_of(std::string_view id) {
 
 std::string detail_of(const Entry& entry, std::string_view line) {
   for (const auto& [form, say] : entry.details) {
-    Values values;
-    if (!fill(form, line, values)) continue;
-    std::string text;
-    std::size_t at = 0;
-    for (std::size_t next = hole(say, 0); next != std::string::npos; next = hole(say, at)) {
-      text.append(say, at, next - at);
-      text += values.at(static_cast<std::size_t>(say[next + 1] - '0'));
-      at = next + kHole;
-    }
-    return text.append(say, at);
+    if (Values values; fill(form, line, values)) return filled(say, values);
   }
   return {};
+}
+
+std::string remedy_for(const Entry& entry, std::uint64_t bytes) {
+  constexpr std::string_view kSize = "SIZE";
+  constexpr std::uint64_t kMebi = std::uint64_t{1} << 20U;
+  constexpr std::uint64_t kMost = 4095;  // CRIU keeps a limit in 32 bits
+  const std::uint64_t least = (bytes + kMebi - 1) / kMebi;
+  if (least > kMost) return "End its use: no limit of CRIU is large enough for it (4095M at most).";
+  const std::string limit = std::to_string(std::min(std::bit_ceil(least), kMost)) + "M";
+  std::string text = entry.remedy;
+  for (std::size_t at = 0; (at = text.find(kSize, at)) != std::string::npos;) {
+    text.replace(at, kSize.size(), limit);
+  }
+  return text;
+}
+
+std::string remedy_for(const Entry& entry, std::string_view line) {
+  for (const auto& [form, say] : entry.details) {
+    Values values;
+    if (entry.limit.empty() || !fill(form, line, values)) continue;
+    const std::string number = filled(entry.limit, values);
+    std::uint64_t bytes = 0;
+    const auto read = std::from_chars(number.data(), number.data() + number.size(), bytes);
+    if (read.ec == std::errc() && bytes != 0) return remedy_for(entry, bytes);
+  }
+  return entry.remedy;
 }
 
 }  // namespace kymo::failures

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -15,6 +16,8 @@ struct Entry {
   std::string what, why, remedy, retry;
   // Forms of the root line with holes {1} ... {9}, and what to say of their values.
   std::vector<std::pair<std::string, std::string>> details;
+  // The hole of `details` with a number of bytes, for which the limit SIZE in `remedy` must be enough. Usually empty.
+  std::string limit;
 };
 
 // All entries of catalogue.json, in its order.
@@ -32,5 +35,11 @@ const Entry& entry_of(std::string_view id);
 
 // What the line says of process, file or mount, by the entry's details. Empty if they do not fit.
 std::string detail_of(const Entry& entry, std::string_view line);
+
+// The remedy of the entry. SIZE is replaced by the next limit that is enough for so many bytes, such as "8M". If CRIU
+// takes no such limit, another remedy.
+std::string remedy_for(const Entry& entry, std::uint64_t bytes);
+// The same for the bytes in `line`. If it has none, SIZE stays.
+std::string remedy_for(const Entry& entry, std::string_view line);
 
 }  // namespace kymo::failures

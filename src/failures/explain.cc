@@ -133,7 +133,14 @@ Explanation of_plain_error(const Error& error, std::string_view id_of_old) {
   const std::size_t mark = text.rfind(kMark);
   if (mark != std::string::npos) {
     const std::size_t id = mark + kMark.size();
-    Explanation why = of_entry(entry_of(text.substr(id, text.find_first_of(";)", id) - id)));
+    const Entry& entry = entry_of(text.substr(id, text.find_first_of(";)", id) - id));
+    Explanation why = of_entry(entry);
+    const std::size_t root = text.find(kCriu, mark);
+    if (root != std::string::npos) {
+      const std::size_t begin = root + kCriu.size();
+      why.root = text.substr(begin, std::min(text.find(kLog, begin), text.rfind(')')) - begin);
+      why.remedy = remedy_for(entry, why.root);
+    }
     const std::size_t from = text.rfind(why.what, mark);
     const std::size_t end = from == std::string::npos ? from : text.find(". " + why.remedy, from);
     if (end < mark) {
@@ -141,11 +148,6 @@ Explanation of_plain_error(const Error& error, std::string_view id_of_old) {
     } else {
       const std::string_view all = text;
       take_finding(all.substr(0, mark), why);
-    }
-    const std::size_t root = text.find(kCriu, mark);
-    if (root != std::string::npos) {
-      const std::size_t begin = root + kCriu.size();
-      why.root = text.substr(begin, std::min(text.find(kLog, begin), text.rfind(')')) - begin);
     }
     if (why.id != "unknown" || !why.root.empty()) return why;
   }
@@ -184,6 +186,7 @@ Explanation explain(const Root& root) {
     entry = &entry_of("memory-limit");
   if (entry == nullptr) entry = &entry_of(root.only_step ? "only-the-step" : "unknown");
   Explanation why = of_entry(*entry);
+  why.remedy = remedy_for(*entry, without_place(root.line));
   const std::string detail = detail_of(*entry, without_place(root.line));
   if (!detail.empty()) {
     why.what += " (" + detail + ")";

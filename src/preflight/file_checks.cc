@@ -6,7 +6,10 @@
 #include <algorithm>
 #include <array>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "failures/catalogue.h"
 #include "preflight/checks.h"
 #include "preflight/devices.h"
 #include "preflight/text.h"
@@ -18,35 +21,33 @@ std::string kibibytes(std::uint64_t bytes) {
   return std::to_string(bytes / 1024) + " KiB";
 }
 
-void add_big(Place place, const OpenFile& file, const Options& options, Findings& found) {
-  place.object += ", " + kibibytes(file.disk_bytes);
-  found.add(Grade::refuses, "ghost-big", std::move(place),
-            "a deleted file that is still in use is larger than CRIU copies (" +
-                kibibytes(options.ghost_limit_bytes) + ")");
-}
-
 bool is_ghost(const OpenFile& file) {
   return S_ISREG(file.mode) && file.links == 0 && file.deleted() && !is_memory(file.link);
 }
 
+// One limit must be enough for all of them, so they are one finding. A mapping may be of a library that was replaced
+// while the program ran, for example.
 void look_at_big_deleted_files(const Tree& tree, const Options& options, Findings& found) {
+  std::vector<Place> places;
+  std::uint64_t largest = 0;
+  const auto look = [&](Place place, const OpenFile& file) {
+    if (!is_ghost(file) || file.disk_bytes <= options.ghost_limit_bytes) return;
+    place.object += ", " + kibibytes(file.disk_bytes);
+    places.push_back(std::move(place));
+    largest = std::max(largest, file.disk_bytes);
+  };
   for (const Member& member : tree.members) {
-    for (const OpenFile& file : member.files) {
-      if (is_ghost(file) && file.disk_bytes > options.ghost_limit_bytes) {
-        add_big(place_of(member, file), file, options, found);
-      }
+    for (const OpenFile& file : member.files) look(place_of(member, file), file);
+    for (const DeletedMapping& deleted : member.deleted) {
+      look(place_of(member, deleted.mapping), deleted.file);
     }
   }
-}
-
-// A library that was replaced while the program ran, for example.
-void look_at_big_deleted_mappings(const Tree& tree, const Options& options, Findings& found) {
-  for (const Member& member : tree.members) {
-    for (const DeletedMapping& deleted : member.deleted) {
-      if (is_ghost(deleted.file) && deleted.file.disk_bytes > options.ghost_limit_bytes) {
-        add_big(place_of(member, deleted.mapping), deleted.file, options, found);
-      }
-    }
+  const std::string remedy = failures::remedy_for(failures::entry_of("ghost-big"), largest);
+  for (Place& place : places) {
+    found.add(Grade::refuses, "ghost-big", std::move(place),
+              "a deleted file that is still in use is larger than CRIU copies (" +
+                  kibibytes(options.ghost_limit_bytes) + ")",
+              remedy);
   }
 }
 
@@ -135,7 +136,6 @@ void look_at_growing_files(const Tree& tree, const Options& options, Findings& f
 }
 
 constexpr std::array kFileChecks{Check{"big deleted files", look_at_big_deleted_files},
-                                 Check{"big deleted mappings", look_at_big_deleted_mappings},
                                  Check{"other names", look_at_other_names},
                                  Check{"devices", look_at_devices},
                                  Check{"growing files", look_at_growing_files}};

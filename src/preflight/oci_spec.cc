@@ -45,6 +45,16 @@ Result<void> refuse_terminal(const std::string& tried, std::string_view spec) {
                    "kymod cannot take in a restore: start it without a terminal"};
 }
 
+std::string bind_source(const std::string& bundle, const nlohmann::json& mount) {
+  const nlohmann::json& options = member(mount, "options");
+  const bool bound = text_of(mount, "type") == "bind" ||
+                     std::any_of(options.begin(), options.end(), [](const nlohmann::json& option) {
+                       return option == "bind" || option == "rbind";
+                     });
+  const std::string from = bound ? text_of(mount, "source") : "";
+  return from.empty() ? "" : (fs::path(bundle) / from).lexically_normal().string();
+}
+
 std::vector<OciMount> mounts_of(const std::string& bundle, std::string_view spec) {
   const nlohmann::json config = parse_object(spec);
   std::vector<OciMount> mounts;
@@ -53,15 +63,7 @@ std::vector<OciMount> mounts_of(const std::string& bundle, std::string_view spec
   for (const nlohmann::json& mount : member(config, "mounts")) {
     const std::string to = text_of(mount, "destination");
     if (!to.starts_with('/')) continue;
-    const nlohmann::json& options = member(mount, "options");
-    const bool bound =
-        text_of(mount, "type") == "bind" ||
-        std::any_of(options.begin(), options.end(), [](const nlohmann::json& option) {
-          return option == "bind" || option == "rbind";
-        });
-    const std::string from = bound ? text_of(mount, "source") : "";
-    mounts.push_back({(fs::path(to) / "").lexically_normal(),
-                      from.empty() ? "" : (fs::path(bundle) / from).lexically_normal().string()});
+    mounts.push_back({(fs::path(to) / "").lexically_normal(), bind_source(bundle, mount)});
   }
   return mounts;
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,6 +21,10 @@ struct OciMount {
   std::string destination;  // with a slash at the end
   std::string source;       // a path of this machine; empty: there is none
 };
+
+// The source of a mount of a specification, if it is a bind mount: a path of this machine. Empty: it is none. A relative
+// path is one of `bundle`.
+std::string bind_source(const std::string& bundle, const nlohmann::json& mount);
 
 // Returns the root of a container and then the mounts of its specification, in their order. Relative paths are those of
 // `bundle`.

@@ -52,10 +52,12 @@ Steps steps_of(const Range& range, std::int64_t most, const std::vector<MinuteTo
   return steps;
 }
 
-std::optional<Range> apart_from(const Range& other, const Range& shown) {
-  if (other.begin < shown.begin) return Range{other.begin, std::min(other.end, shown.begin)};
-  if (other.begin < shown.end) return std::nullopt;
-  return other;
+std::optional<Range> compared_range(const Range& shown, std::optional<std::int64_t> begin) {
+  const std::int64_t length = shown.end - shown.begin;
+  const std::int64_t from = begin.value_or(shown.begin - length);
+  if (from < shown.begin) return Range{from, std::min(from + length, shown.begin)};
+  if (from < shown.end) return std::nullopt;
+  return Range{from, from + length};
 }
 
 }  // namespace kymo::profiles

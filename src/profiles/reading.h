@@ -43,8 +43,8 @@ struct Steps {
 Steps steps_of(const Range& range, std::int64_t most, const std::vector<MinuteTotal>& totals,
                const std::vector<CoveredMinute>& covered);
 
-// The part of `other` that is compared with `shown`: a minute that both touch belongs to `shown`.
-// Nothing if `other` begins inside of `shown`.
-std::optional<Range> apart_from(const Range& other, const Range& shown);
+// The range with which `shown` is compared: as long a one, that begins with the minute `begin` or, without it, ends where
+// `shown` begins. A minute that both touch belongs to `shown`. Nothing if it begins inside of `shown`.
+std::optional<Range> compared_range(const Range& shown, std::optional<std::int64_t> begin);
 
 }  // namespace kymo::profiles

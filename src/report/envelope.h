@@ -1,11 +1,13 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <vector>
 
+#include "analysis/summary.h"
 #include "kymo/sink.h"
 #include "report/thinning.h"
 
@@ -22,10 +24,15 @@ class Envelope {
     std::size_t word = 1;  // index in a row; 0 is the time
     bool counter = true;
   };
-  // Spans begin at the multiples of `span_ns`. 0: every row is a span.
-  Envelope(std::vector<Column> columns, std::uint64_t span_ns)
+  // Spans begin at the multiples of `span_ns`. 0: every row is a span. `interval_ns`: that of the rows.
+  Envelope(std::vector<Column> columns, std::uint64_t span_ns, std::uint64_t interval_ns)
       : columns_(std::move(columns)), span_ns_(span_ns), out_(columns_.size()) {
-    for (const Column& column : columns_) open_.emplace_back(column.counter);
+    const std::uint64_t window = rate_window_ns(span_ns, interval_ns);
+    for (const Column& column : columns_) open_.emplace_back(column.counter, window);
+  }
+  // Over how much time a rate is at least: that of a span, and as long as those in a report where spans are longer.
+  static std::uint64_t rate_window_ns(std::uint64_t span_ns, std::uint64_t interval_ns) {
+    return std::max(std::min(span_ns, analysis::kRateWindowNs), shortest_window_ns(interval_ns));
   }
 
   void add(const Rows& rows);
@@ -35,7 +42,7 @@ class Envelope {
   // Returns the spans that have ended, and forgets them. With `all`, it also returns the open span,
   // and a later call may return this span again, with its further rows: {"time": […], "columns":
   // [{"last": […], "low": […], "high": […]}]}. `time` is the time of a span's last row. The first
-  // row of a counter has no rate: `low` and `high` are null.
+  // rows of a counter have no rate: `low` and `high` are null.
   [[nodiscard]] nlohmann::json take(bool all);
   [[nodiscard]] std::size_t spans() const { return times_.size(); }
 

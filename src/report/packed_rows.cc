@@ -115,6 +115,9 @@ std::uint8_t width_of(std::uint64_t highest) {
 
 class ColumnPacker {
  public:
+  explicit ColumnPacker(std::uint64_t interval_ns)
+      : rates_(true, shortest_window_ns(interval_ns)) {}
+
   // Adds the times and values of a block. If `spool` is not null, the samples are appended to it.
   void add(std::span<const std::uint64_t> times, std::span<const std::uint64_t> values,
            bool keep_samples, std::string* spool) {
@@ -192,18 +195,19 @@ class ColumnPacker {
   std::vector<std::uint8_t> widths_;
   std::deque<Deflate> planes_;
   Thinning values_{false};
-  Thinning rates_{true};
+  Thinning rates_;
 };
 
 // Gathers rows into blocks of kBlock and packs them.
 class RowPacker {
  public:
-  RowPacker(std::vector<std::size_t> columns, const PackRequest& request)
+  RowPacker(std::vector<std::size_t> columns, std::uint64_t interval_ns, const PackRequest& request)
       : columns_(std::move(columns)),
         keep_(request.keep),
         spool_(request.spool),
-        gathered_(columns_.size()),
-        packers_(columns_.size()) {}
+        gathered_(columns_.size()) {
+    for (std::size_t i = 0; i < columns_.size(); ++i) packers_.emplace_back(interval_ns);
+  }
 
   void add(const analysis::RowBlock& rows) {
     for (std::size_t begin = 0; begin < rows.rows();) {
@@ -266,7 +270,7 @@ class RowPacker {
   std::uint64_t spooled_ = 0;
   std::vector<std::uint64_t> offsets_;
   std::vector<std::vector<std::uint64_t>> gathered_;
-  std::vector<ColumnPacker> packers_;
+  std::deque<ColumnPacker> packers_;
   bool left_out_ = false;
 };
 
@@ -277,7 +281,8 @@ Result<PackedRows> pack_rows(const analysis::Summary& summary, const PackRequest
   for (std::size_t i = 0; i < summary.columns.size(); ++i) {
     if (!summary.columns[i].idle()) columns.push_back(i + 1);
   }
-  RowPacker packer(std::move(columns), request);
+  const auto& metadata = summary.recording.metadata;
+  RowPacker packer(std::move(columns), metadata ? metadata->interval_ns : 0, request);
   for (const std::string& path : analysis::files_of(summary.recording)) {
     auto reader = analysis::TsvReader::open(path);
     if (!reader) return reader.error();

@@ -13,8 +13,8 @@ namespace kymo::report {
 // A column in the form that a page unpacks by itself, in blocks of kBlockRows rows.
 // docs/report-page.md describes the bytes. Each part is deflated (RFC 1950).
 struct PackedColumn {
-  // For each block: its first, lowest, highest and last value, the lowest and highest rate between
-  // two rows, and the number of bytes of a difference.
+  // For each block: its first, lowest, highest and last value, its lowest and highest rate (thinning.h), and the number
+  // of bytes of a difference.
   std::string outline;
   // The differences from row to row. The first plane holds their lowest bytes, the next plane the
   // next bytes, and so on. The widest block determines the number of planes.

@@ -103,21 +103,29 @@ std::string rest_line(std::size_t shown_rows, std::size_t all) {
 }
 
 std::string share_table(const std::string& title, const Changes& functions, Share share,
-                        std::size_t rows) {
+                        std::size_t rows, const Comparison& comparison) {
   using Align = Table::Align;
   if (functions.empty()) return "";
   Table table({{"A"},
                {"B"},
                {"POINTS"},
+               {"IN A"},
+               {"IN B"},
                {"p"},
                {"CHANGE", Align::left},
                {"FUNCTION", Align::left},
                {"MODULE", Align::left}});
+  // Folded stacks have only samples.
+  const bool values = comparison.before.sum.value != 0 && comparison.after.sum.value != 0;
+  const auto amount = [&](const stacks::Weight& weight) {
+    return values ? value_text(comparison.quantity, weight.value) : with_commas(weight.samples);
+  };
   for (std::size_t i = 0; i < std::min(rows, functions.size()); ++i) {
     const ShareChange& change = functions[i]->*share;
     table.add({percent(change.share_before), percent(change.share_after),
-               points(change.difference()), p_text(change), change_word(change),
-               function_name(*functions[i]), module_name(*functions[i])});
+               points(change.difference()), amount(change.before), amount(change.after),
+               p_text(change), change_word(change), function_name(*functions[i]),
+               module_name(*functions[i])});
   }
   return "\n" + title + "\n" + table.str() + rest_line(rows, functions.size());
 }
@@ -127,7 +135,7 @@ std::string changed_shares(const std::string& title, const Comparison& compariso
   const Changes functions = sorted_changes(comparison, share, [share](const FunctionChange& one) {
     return (one.*share).beyond_noise();
   });
-  return share_table(title, functions, share, rows);
+  return share_table(title, functions, share, rows, comparison);
 }
 
 std::string changed_tables(const Comparison& comparison, std::size_t rows) {
@@ -136,6 +144,8 @@ std::string changed_tables(const Comparison& comparison, std::size_t rows) {
       changed_shares("TOTAL SHARE CHANGED BEYOND NOISE", comparison, &FunctionChange::total, rows);
   if (text.empty()) return "\nnothing changed beyond noise\n";
   return text +
+         "CHANGE is of the share of all, which may shrink while the function's own value grows (IN "
+         "A, IN B).\n"
          "The profiles differ by more than the chance of sampling; two runs of one program may, "
          "too:\nprofile it twice to see how much\n";
 }
@@ -147,7 +157,7 @@ std::string untested_table(const Comparison& comparison, std::size_t rows) {
                                     [](const FunctionChange& function) {
                                       return function.total.difference() != 0;
                                     }),
-                     &FunctionChange::total, rows);
+                     &FunctionChange::total, rows, comparison);
 }
 
 bool is_one_sided(const FunctionChange& function, bool only_after) {

@@ -14,11 +14,7 @@ void Thinning::add(std::span<const std::uint64_t> times, std::span<const std::ui
     add(times.back(), values.back());
     return;
   }
-  // The compiler keeps a copy in registers. It could not keep the members there, because `times`
-  // and `values` might refer to them.
-  Thinning thinning = *this;
-  for (std::size_t i = 0; i < values.size(); ++i) thinning.add(times[i], values[i]);
-  *this = thinning;
+  for (std::size_t i = 0; i < values.size(); ++i) add(times[i], values[i]);
 }
 
 std::optional<Thinning::Extremes> Thinning::end_span() {

@@ -38,18 +38,6 @@ const OciMount* mount_of(const std::vector<OciMount>& mounts, const std::string&
   return found;
 }
 
-// The sources of bind mounts are paths of the bundle.
-void make_absolute(const std::string& bundle, json& mounts) {
-  for (json& mount : mounts) {
-    const std::string source = text_of(mount, "source");
-    std::error_code error;
-    const fs::path in_bundle = fs::path(bundle) / source;
-    if (!source.starts_with('/') && !source.empty() && fs::exists(in_bundle, error)) {
-      mount["source"] = in_bundle.lexically_normal();
-    }
-  }
-}
-
 constexpr char kRoot[] = "/root";
 
 // The config.json with which the container of the bundle is restored, into `folder`. `own_root`: its root is there, too.
@@ -66,7 +54,12 @@ Result<void> write_bundle(const std::string& tried, const std::string& bundle, b
   config["linux"].erase("sysctl");  // runc has none of the network of the stage
   config["root"]["path"] =
       own_root ? fs::path(folder + kRoot) : (fs::path(bundle) / root).lexically_normal();
-  if (config.contains("mounts")) make_absolute(bundle, config["mounts"]);
+  if (config.contains("mounts")) {
+    for (json& mount : config["mounts"]) {
+      const std::string source = preflight::bind_source(bundle, mount);
+      if (!source.empty()) mount["source"] = source;
+    }
+  }
   config["linux"]["cgroupsPath"] = cgroup;
   for (json& one : config["linux"]["namespaces"]) {
     if (!one.is_object() || !one.contains("path")) continue;

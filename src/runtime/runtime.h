@@ -167,6 +167,8 @@ struct Outcome {
   // The time of the OCI runtime, as podman reports it. For the other container runtimes it is
   // command_time_ns.
   std::uint64_t runtime_time_ns = 0;
+  // Only of podman: its own time, as it reports it.
+  std::uint64_t podman_time_ns = 0;
   // How often CRIU had to wait for the disk to read its own program (a cold start). Empty if
   // unknown.
   std::optional<std::uint64_t> criu_major_faults;

@@ -140,9 +140,9 @@ const char* to_string(ShareVerdict verdict) {
     case ShareVerdict::within_noise:
       return "within noise";
     case ShareVerdict::grew:
-      return "grew";
+      return "share grew";
     case ShareVerdict::shrank:
-      return "shrank";
+      return "share shrank";
     case ShareVerdict::is_new:
       return "new";
     case ShareVerdict::vanished:

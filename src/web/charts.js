@@ -2,7 +2,7 @@
 // as markup.
 import uPlot from "uplot";
 import { css, element, save } from "./dom.js";
-import { written } from "./format.js";
+import { axisLabels, written } from "./format.js";
 
 /** @import { Board } from "./board.js" */
 /** @import { Gap, Group } from "./types.d.ts" */
@@ -118,7 +118,7 @@ export class Chart {
       scales: { x: { time: false, range: () => [view.from, view.to] }, ...(board.source.fromZero ? { y: { range: (_, __, most) => [0, most > 0 ? most * 1.1 : 1] } } : {}) },
       axes: [
         { ...axis, ...(board.source.steps ? { incrs: board.source.steps } : {}), space, values: (_, ticks, __, ___, step) => board.source.instants(ticks, step) },
-        { ...axis, ...(unit === "bytes" ? { incrs: BINARY_STEPS } : {}), size: (_, texts) => this.axisWidth(texts ?? []), values: (_, ticks) => ticks.map((v) => written(v, unit, rate, true)) },
+        { ...axis, ...(unit === "bytes" ? { incrs: BINARY_STEPS } : {}), size: (_, texts) => this.axisWidth(texts ?? []), values: (_, ticks, __, ___, step) => axisLabels(ticks, step, unit, rate) },
       ],
       series: [{}, ...this.indices.map((_, k) => ({
         stroke: this.colors[k], alpha: this.group.alpha || 1, width: 1.25, show: this.shows(k), spanGaps: false, points: { show: false } }))],

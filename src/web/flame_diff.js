@@ -6,7 +6,7 @@ import { amount, count, sumText } from "./weights.js";
 /** @import { FlameComparison, FlameKind, FlameStacks, ShareChanges } from "./types.d.ts" */
 /** @import { FlameTree, Frame } from "./flame_tree.js" */
 
-const WORDS = ["within noise", "grew", "shrank", "new", "vanished", "not tested"];
+const WORDS = ["within noise", "share grew", "share shrank", "new", "vanished", "not tested"];
 const NOT_TESTED = 5;
 const STRONG = 0.05; // changes of the share from here on have the stronger colour
 const MOST_ROWS = 100;
@@ -153,14 +153,18 @@ export class FlameDiff {
    */
   table(byTotal, sorters, search) {
     const all = this.rows(byTotal);
+    const { a, b } = this.comparison;
+    const known = a.scale !== 0 && b.scale !== 0;
     const rows = all.slice(0, MOST_ROWS).map(({ fn, before, after, verdict }) => {
       const { name, module } = this.tree.functions[fn];
       const direction = this.comparison.tested ? directionOf(verdict) : Math.sign(after - before);
+      // A share may shrink while the value grows.
+      const values = known ? ` · ${amount(before * this.sumBefore * a.scale, this.unit)} → ${amount(after * this.tree.sum * b.scale, this.unit)}` : "";
       const only = verdict === 3 || verdict === 4 ? "" : before === 0 ? " · only in B" : after === 0 ? " · only in A" : "";
       return element("tr", { class: direction > 0 ? "grew" : direction < 0 ? "shrank" : "quiet" },
         ...[percent(before), percent(after), points(after - before)].map((text) => element("td", {}, text)),
         element("td", {}, element("button", { type: "button", class: "plain", title: "Search for it", onclick: () => search(name) }, name),
-          element("span", { class: "quiet" }, `${WORDS[verdict]}${only} · ${baseName(module)}`)));
+          element("span", { class: "quiet" }, `${WORDS[verdict]}${only}${values} · ${baseName(module)}`)));
     });
     const titles = ["A", "B", "Points", "Function"].map((title) => element("th", {}, title));
     return [element("p", { class: "sorters" }, "Share: ", ...sorters),
@@ -180,6 +184,7 @@ export function compared({ a, b, tested, frame_tests, function_tests }, kind) {
       `${side}: ${of.path}: ${sumText(kind, of)}${of.lost > 0 ? `; ${count(of.lost)} lost` : ""}`),
     tested ? `Test: Fisher's, on numbers of samples; p corrected (Holm) for ${count(frame_tests)} frames of the graph, and for ${count(function_tests)} shares of functions in the table` :
       `Nothing was tested: ${kind.kind === "cpu" ? "a profile does not say how many samples it has" : `of ${kind.counted} only the sum is known`}. The colours show all differences.`,
+    "Colours and words are of the share of all, which may shrink while the value grows: both stand beside it.",
     "A frame is as wide as its share of B. Frames that only A has are in the table.",
   ];
 }

@@ -2,6 +2,7 @@
 
 /** @type {[string, number][]} */
 export const TIMES = [[" ns", 1], [" µs", 1e3], [" ms", 1e6], [" s", 1e9]];
+const MOST_SHARE = 100.05; // %: a time per second above it is no share
 /** @type {[string, number][]} */
 const COUNTS = [["", 1], [" k", 1e3], [" M", 1e6], [" G", 1e9]];
 /** @type {[string, number][]} */
@@ -24,9 +25,8 @@ export function scaled(value, steps) {
  * @param {number | null | undefined} value
  * @param {string} [unit]
  * @param {boolean} [rate]
- * @param {boolean} [brief] for the label of an axis
  */
-export function written(value, unit, rate, brief) {
+export function written(value, unit, rate) {
   if (value === null || value === undefined || Number.isNaN(value)) return "–";
   const per = rate ? "/s" : "";
   if (unit === "bytes") return scaled(value, BYTES) + per;
@@ -35,24 +35,45 @@ export function written(value, unit, rate, brief) {
     if (!rate) return scaled(ns, TIMES);
     // Time per second is a share of the time. A counter that several add to, or that grows at once, has more.
     const share = (ns / 1e9) * 100;
-    if (share > 100.05) return scaled(ns, TIMES) + (brief ? "/s" : " each second");
-    const number = Math.abs(share) < 1 ? String(Number(share.toPrecision(2))) : share.toFixed(1);
-    return number + (brief ? " %" : " % of the time");
+    if (share > MOST_SHARE) return scaled(ns, TIMES) + " each second";
+    return (Math.abs(share) < 1 ? String(Number(share.toPrecision(2))) : share.toFixed(1)) + " % of the time";
   }
   return scaled(value, COUNTS) + (unit === "pages" ? " pages" : "") + per;
 }
 
 /**
- * The labels of a time axis, in one unit, with enough digits to distinguish neighbouring ticks.
+ * The labels of an axis: all in the unit that fits the largest, with enough digits to distinguish neighbouring ticks.
+ * @param {number[]} ticks
+ * @param {number} step between two ticks
+ * @param {[string, number][]} units
+ */
+function inOneUnit(ticks, step, units) {
+  const largest = Math.max(...ticks.map(Math.abs), units[0][1]);
+  const [name, factor] = units.filter(([, above]) => largest >= above).pop() ?? units[0];
+  let digits = 0;
+  while (digits < 9 && Math.abs(((step / factor) * 10 ** digits + 0.5) % 1 - 0.5) > 1e-6) ++digits;
+  return ticks.map((tick) => (tick / factor).toFixed(digits) + name);
+}
+
+/** @type {(ticks: number[], step: number) => string[]} the labels of a time axis */
+export const instants = (ticks, step) => inOneUnit(ticks, step, TIMES);
+
+/**
+ * The labels of an axis of values.
  * @param {number[]} ticks
  * @param {number} step
+ * @param {string} unit
+ * @param {boolean} rate
  */
-export function instants(ticks, step) {
-  const largest = Math.max(...ticks.map(Math.abs), 1);
-  const [name, factor] = TIMES.filter(([, above]) => largest >= above).pop() ?? TIMES[0];
-  let digits = 0;
-  while (digits < 9 && Math.abs(((step / factor) * 10 ** digits) % 1) > 1e-6) ++digits;
-  return ticks.map((t) => (t / factor).toFixed(digits) + name);
+export function axisLabels(ticks, step, unit, rate) {
+  /** @type {(units: [string, number][], behind?: string) => [string, number][]} */
+  const each = (units, behind = "") => units.map(([name, factor]) => [name + behind + (rate ? "/s" : ""), factor]);
+  if (unit === "bytes") return inOneUnit(ticks, step, each(BYTES));
+  if (unit !== "nanoseconds" && unit !== "microseconds") return inOneUnit(ticks, step, each(COUNTS, unit === "pages" ? " pages" : ""));
+  const ns = unit === "nanoseconds" ? 1 : 1000;
+  const times = ticks.map((tick) => tick * ns);
+  const share = rate && Math.max(...times) <= MOST_SHARE * 1e7;
+  return inOneUnit(times, step * ns, share ? [[" %", 1e7]] : each(TIMES));
 }
 
 /** @param {number} ns */

@@ -72,6 +72,17 @@ function highest(buckets, counts, unit) {
 }
 
 /**
+ * A quantile as text. In a bucket without one of its bounds, all that is known is on which side of the other it lies.
+ * @param {Histogram} histogram
+ * @param {number | null} value
+ */
+function writtenQuantile({ buckets, unit }, value) {
+  const [first, last] = [buckets[0], buckets[buckets.length - 1]];
+  if (value !== null && value === last.low && last.high === Infinity) return `> ${written(last.low - 1, unit)}`;
+  return (value !== null && value === first.high ? "\u2264 " : "") + written(value, unit);
+}
+
+/**
  * Rows of a table: name, values, mean, quantiles and maximum.
  * @param {SummedColumn[]} columns
  */
@@ -80,14 +91,7 @@ export function quantileRows(columns) {
     const counts = one.buckets.map(({ column }) => column.last - column.first);
     const all = counts.reduce((sum, count) => sum + count, 0);
     const mean = one.sum && all > 0 ? (one.sum.last - one.sum.first) / all : null;
-    /** @param {number} share */
-    const shown = (share) => {
-      const value = quantile(one.buckets, counts, share);
-      const [first, last] = [one.buckets[0], one.buckets[one.buckets.length - 1]];
-      if (value !== null && value === last.low && last.high === Infinity) return `> ${written(last.low - 1, one.unit)}`;
-      return (value !== null && value === first.high ? "\u2264 " : "") + written(value, one.unit);
-    };
-    return [one.name, all.toLocaleString("en"), written(mean, one.unit), ...QUANTILES.map(shown),
+    return [one.name, all.toLocaleString("en"), written(mean, one.unit), ...QUANTILES.map((share) => writtenQuantile(one, quantile(one.buckets, counts, share))),
       highest(one.buckets, counts, one.unit)];
   });
 }
@@ -102,8 +106,9 @@ export function histogramLanes(columns, window) {
   return histogramsOf(columns).filter((one) => one.buckets.some(({ column }) => !column.idle)).map((one) => {
     const names = one.buckets.map(({ column }) => column.name);
     return { title: one.name, of: "values, darker where there are more", height: 92, heat: new Heat(one.buckets), parts: QUANTILES.map((share, k) => ({
-      name: percent(share), color: COLORS[k], columns: names.filter((_, i) => !one.buckets[i].column.idle), write: (value) => written(value, one.unit),
-      value: (points, i) => quantile(one.buckets, names.map((name) => points.rate(name, i, window) ?? 0), share) })) };
+      name: percent(share), color: COLORS[k], columns: names.filter((_, i) => !one.buckets[i].column.idle), write: (value) => writtenQuantile(one, value),
+      value: (points, i) => quantile(one.buckets, names.map((name) => points.rate(name, i, window) ?? 0), share),
+      over: (points, from, to) => quantile(one.buckets, names.map((name) => (points.value(name, to) ?? 0) - (points.value(name, from) ?? 0)), share) })) };
   });
 }
 

@@ -142,12 +142,13 @@ export class Lane {
     this.values[k].textContent = value === null || value === undefined ? "–" : part.write(value);
   }
 
-  // The means over the request, or over what is shown of it.
+  // What stands there of the whole request, or of what is shown of it.
   showAverages() {
     const { points } = this;
     if (points === null) return;
     const [from, to] = this.averaged();
     this.kind.parts.forEach((part, k) => {
+      if (part.over) return this.write(k, part, points.times.length > 0 ? part.over(points, points.at(from), points.at(to)) : null);
       let sum = 0;
       let time = 0;
       for (let i = 1; i < points.times.length; ++i) {

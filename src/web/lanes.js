@@ -13,6 +13,7 @@ import { histogramLanes } from "./histograms.js";
  * @property {string} color
  * @property {string[]} columns that it needs
  * @property {(points: Points, i: number) => number | null} value
+ * @property {(points: Points, from: number, to: number) => number | null} [over] between two rows (default: the mean of `value` over the time)
  * @property {(value: number) => string} write
  * @property {"y" | "z"} [scale] z: its own scale
  * @property {boolean} [area]
@@ -57,9 +58,9 @@ export function lanesOf(columns, interval) {
   const has = (name) => names.has(name);
   const slow = interval * SLOW_ROWS;
   /** @type {(name: string, column: string, color: string, more?: Partial<Part>, window?: number) => Part} */
-  const rate = (name, column, color, more = {}, window = 0) => ({ name, color, columns: [column], value: (points, i) => points.rate(column, i, window), write: byteRate, ...more });
+  const rate = (name, column, color, more = {}, window = undefined) => ({ name, color, columns: [column], value: (points, i) => points.rate(column, i, window), write: byteRate, ...more });
   /** @type {(name: string, column: string, color: string, window?: number) => Part} */
-  const time = (name, column, color, window = 0) => rate(name, column, color, { area: true, write: cores,
+  const time = (name, column, color, window = undefined) => rate(name, column, color, { area: true, write: cores,
     value: (points, i) => shareOf(points.rate(column, i, window)) }, window);
   /** @type {(name: string, column: string, color: string, more?: Partial<Part>) => Part} */
   const gauge = (name, column, color, more = {}) => ({ name, color, columns: [column], value: (points, i) => points.value(column, i), write: bytes, ...more });

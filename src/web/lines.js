@@ -5,6 +5,12 @@
 /** @type {(growth: number, passedNs: number) => number} how much a counter grew per second */
 export const ratePerSecond = (growth, passedNs) => (growth * 1e9) / passedNs;
 
+/**
+ * The shortest window over which a rate is shown. Rows that are nearer to each other than half their interval were taken late.
+ * @param {number | undefined} interval of the rows, in nanoseconds
+ */
+export const shortestWindow = (interval) => (interval ?? 0) / 2;
+
 // The lines of a chart on one time axis. Each piece of the axis has its lowest and highest value,
 // so that no spike is lost, or single samples if there is room. The lines break at `gaps`, which
 // are sorted by time.

@@ -1,15 +1,19 @@
 // The rows of a recording, thinned for lanes: the values at the first row of each piece of time. The rate of a counter
 // between two of these rows is exact, because counters are sums. (Charts draw the extremes of each piece instead, lines.js. The
 // shares in a lane must add up, so they are averages over the same time.)
-import { ratePerSecond } from "./lines.js";
+import { ratePerSecond, shortestWindow } from "./lines.js";
 
 /** @import { Recording } from "./recording.js" */
 /** @import { Gap } from "./types.d.ts" */
 
 // Rows at some times: `broken[i]` says that a gap stands before row i.
 export class Points {
-  /** @param {string[]} names of columns */
-  constructor(names) {
+  /**
+   * @param {string[]} names of columns
+   * @param {number} [interval] of the rows, in nanoseconds
+   */
+  constructor(names, interval) {
+    this.window = shortestWindow(interval);
     /** @type {number[]} */
     this.times = [];
     /** @type {boolean[]} */
@@ -32,7 +36,7 @@ export class Points {
    * @param {number} i
    * @param {number} [window] at least so long before, for a column that is not read for every row
    */
-  rate(name, i, window = 0) {
+  rate(name, i, window = this.window) {
     const values = this.columns.get(name);
     if (values === undefined || i === 0) return null;
     const { times } = this;
@@ -70,7 +74,7 @@ export class Points {
  */
 export function pointsOf(data, names, from, to, bucket) {
   const present = names.map((name) => [name, data.shown.findIndex((column) => column.name === name) + 1]).filter(([, index]) => index !== 0);
-  const points = new Points(present.map(([name]) => String(name)));
+  const points = new Points(present.map(([name]) => String(name)), data.described.interval_ns);
   if (data.columns.length === 0) return points;
   const columns = present.map(([, index]) => data.columns[Number(index)]);
   const { time } = data;

@@ -1,7 +1,7 @@
 // A recording in a page: unpacks the data that the C++ code packed (docs/report-page.md), or requests
 // it from `kymo view`, and gives the lines of charts.
 import { byId } from "./dom.js";
-import { Lines, ratePerSecond } from "./lines.js";
+import { Lines, ratePerSecond, shortestWindow } from "./lines.js";
 import { messageOf } from "./format.js";
 
 /** @import { Described } from "./types.d.ts" */
@@ -296,14 +296,18 @@ export class Recording {
     const { columns, time } = this;
     const values = indices.map((i) => /** @type {Float64Array} */ (columns[i].values(block)));
     const rates = indices.map(asRate);
+    const window = shortestWindow(this.described.interval_ns);
     // The first row has no rate.
     for (let row = block === 0 && rates[0] ? 1 : 0; row < times.length; ++row) {
-      const before = row > 0 ? times[row - 1] : block > 0 ? time.last[block - 1] : NaN;
+      let begin = row - 1;
+      while (begin >= 0 && times[row] - times[begin] < window) --begin;
+      const passed = times[row] - (begin >= 0 ? times[begin] : block > 0 ? time.last[block - 1] : NaN);
       for (let k = 0; k < indices.length; ++k) {
         let value = values[k][row];
         if (rates[k]) {
-          const valueBefore = row > 0 ? values[k][row - 1] : block > 0 ? columns[indices[k]].last[block - 1] : NaN;
-          const rate = ratePerSecond(value - valueBefore, times[row] - before);
+          if (passed < window) continue; // it is next to the block before: the rate there still holds
+          const before = begin >= 0 ? values[k][begin] : block > 0 ? columns[indices[k]].last[block - 1] : NaN;
+          const rate = ratePerSecond(value - before, passed);
           value = Number.isFinite(rate) ? rate : 0;
         }
         lows[k] = highs[k] = value;

@@ -178,6 +178,6 @@ export class Timeline {
   /** @param {number} [t] where the cursor is */
   read(t) {
     this.bands.forEach((lane) => lane.read(t));
-    this.axis.values.textContent = t === undefined ? "averages" : `at ${duration(t - this.request.origin)}`;
+    this.axis.values.textContent = t === undefined ? "of what is shown" : `at ${duration(t - this.request.origin)}`;
   }
 }

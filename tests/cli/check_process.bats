@@ -62,7 +62,7 @@ os.unlink('$dir/cache')"
   [ -z "$stderr" ]
   [ "${#lines[@]}" -eq 5 ]
   # The size on the disk includes the blocks with which the file system finds the data.
-  [ "${lines[1]/, 30[7-9]? KiB/, 3072 KiB}" = "refuses: a deleted file that is still in use is larger than CRIU copies (1024 KiB) (process $pid python3, descriptor 3, $dir/cache (deleted), 3072 KiB). Pass --ghost-limit with more than the size of the file, such as --ghost-limit 512MiB (for a container instead: the line ghost-limit 512M in /etc/criu/runc.conf). (failure ghost-big)" ]
+  [ "${lines[1]/, 30[7-9]? KiB/, 3072 KiB}" = "refuses: a deleted file that is still in use is larger than CRIU copies (1024 KiB) (process $pid python3, descriptor 3, $dir/cache (deleted), 3072 KiB). Pass --ghost-limit 4M (for a container instead: the line ghost-limit 4M in /etc/criu/runc.conf). (failure ghost-big)" ]
   [ "${lines[4]}" = "1 finding makes the dump fail" ]
 }
 

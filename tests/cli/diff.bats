@@ -431,6 +431,15 @@ two_profiles() {
   [[ "$output" != *" cold "* ]]
 }
 
+# Before the fix, the word was "shrank", without the time, which had tripled.
+@test "stack profiles: a function whose share shrank while its time grew" {
+  stacks "$dir/a.pb.gz" cpu '200\tmain\tread' '100\tmain\twrite'
+  stacks "$dir/b.pb.gz" cpu '600\tmain\tread' '1400\tmain\twrite'
+  run --separate-stderr "$kymo" diff "$dir/a.pb.gz" "$dir/b.pb.gz"
+  [[ "$output" =~ 66\.67\ %\ +30\.00\ %\ +-36\.67\ +2\ s\ +6\ s\ .*\ share\ shrank\ +read ]]
+  [[ "$output" == *"CHANGE is of the share of all, which may shrink while the function's own value grows"* ]]
+}
+
 # dump FILE LINE...: writes the profile of a dump, with these stacks in the phase "memory", and 1000 samples in "freeze".
 dump() {
   local file="$1"
@@ -466,7 +475,7 @@ def p(before, after, all=1000):
     ways = [comb(all, k) * comb(all, both - k) for k in range(both + 1)]
     tails = sum(ways[:before + 1]), sum(ways[before:])
     return float(min(Fraction(1), Fraction(2 * min(tails), sum(ways))))
-expected = {"hot": (500, 620, "grew"), "cold": (400, 300, "shrank"), "gone": (90, 0, "vanished"), "fresh": (0, 70, "new"),
+expected = {"hot": (500, 620, "share grew"), "cold": (400, 300, "share shrank"), "gone": (90, 0, "vanished"), "fresh": (0, 70, "new"),
             "same": (10, 10, "within noise")}
 values = {name: p(before, after) for name, (before, after, _) in expected.items()}
 # Holm's correction: each function is tested twice, for its own share and its total share. So the factor of the first rank is
@@ -551,7 +560,7 @@ END
   run --separate-stderr "$kymo" diff "$dir/three.pprof" "$dir/by-its-content" --fail-on-change 10%
   echo "$output $stderr"
   [ "$status" -eq 1 ]
-  [[ "$output" =~ -[0-9.]+\ +\<\ 0\.0001\ +vanished\ +[^$'\n']*half\(\)\ +functions ]]
+  [[ "$output" =~ -[0-9.]+\ +[0-9.]+\ ms\ +0\ ns\ +\<\ 0\.0001\ +vanished\ +[^$'\n']*half\(\)\ +functions ]]
   run --separate-stderr "$kymo" diff "$dir/three.pprof" "$dir/three.pb.gz" --fail-on-change 0%
   [ "$status" -eq 0 ]
   [[ "$output" == *"nothing changed beyond noise"* ]]

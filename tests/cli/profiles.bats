@@ -50,6 +50,23 @@ load refused.bash
   [ "$(jq -c '[.kept.minutes, .kept.samples, .services[0].service, (.services | length)]' <<<"$output")" = '[10,1020,"job:web",4]' ]
 }
 
+@test "a range that was typed to the second: the whole minutes that its numbers are of" {
+  at=(--from "2025-03-04 03:02:20" --to "2025-03-04 03:02:25")
+  said="2025-03-04 03:02:00 to 2025-03-04 03:03:00"
+  run "$kymo" profiles "${at[@]}"
+  [ "${lines[0]}" = "$said" ]
+  run --separate-stderr "$kymo" profiles web "${at[@]}" --output "$BATS_TEST_TMPDIR/web.html"
+  [ "${lines[0]}" = "job:web, $said" ]
+  [[ "$output" == *"800 ms of CPU time in 80 samples of 60 s"* ]]
+  grep -q "job:web, $said" "$BATS_TEST_TMPDIR/web.html" || [[ "$stderr" == *"built without its pages"* ]]
+  run "$kymo" profiles web "${at[@]}" --json
+  [ "$(jq '(.to_unix_ns - .from_unix_ns) / 1e9, .profile.duration_ns / 1e9' <<<"$output" | xargs)" = "60 60" ]
+  # The minute before, and not seconds of this one, which were refused as an overlap.
+  run "$kymo" profiles web "${at[@]}" --compare before --json
+  [ "$(jq -r '.a.path, .b.path' <<<"$output")" = "job:web, 2025-03-04 03:01:00 to 2025-03-04 03:02:00
+job:web, $said" ]
+}
+
 @test "the stacks go into a file of each format, which other programs and kymo profile read" {
   cd "$BATS_TEST_TMPDIR"
   for ending in pb.gz folded html; do
@@ -115,7 +132,7 @@ load refused.bash
   run "$kymo" profiles web "${at[@]}" --compare ./old.folded --json
   [ "$status" -eq 0 ]
   [ "$(jq -c '[.a.path, .a.samples, .b.samples, .test]' <<<"$output")" = '["./old.folded",800,800,"Fisher"]' ]
-  [ "$(jq -r '.functions[] | select(.function == "read") | .self.verdict' <<<"$output")" = grew ]
+  [ "$(jq -r '.functions[] | select(.function == "read") | .self.verdict' <<<"$output")" = "share grew" ]
   run "$kymo" profiles web "${at[@]}" --compare old.folded
   grep -qE '^A +old.folded: 800 samples$' <<<"$output"
   mkdir -p checkpoint/recordings

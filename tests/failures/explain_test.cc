@@ -5,6 +5,8 @@
 #include <cerrno>
 #include <nlohmann/json.hpp>
 
+#include "failures/catalogue.h"
+
 namespace kymo::failures {
 namespace {
 
@@ -20,7 +22,7 @@ TEST(Explain, SaysWhatHappenedToWhichFileAndWhatToDo) {
       explain(root_at("Error (criu/files-reg.c:1): Can't dump ghost file /tmp/g of 2000000 size"));
   EXPECT_EQ(why.id, "ghost-big");
   EXPECT_NE(why.what.find("/tmp/g"), std::string::npos);
-  EXPECT_NE(why.remedy.find("ghost-limit"), std::string::npos);
+  EXPECT_EQ(why.remedy.find("Pass --ghost-limit 2M (for a container"), 0U) << why.remedy;
   EXPECT_EQ(to_json(why).at("id"), "ghost-big");
   EXPECT_NE(text_of(why, "/x/dump.log").find("/x/dump.log"), std::string::npos);
 }
@@ -54,6 +56,21 @@ TEST(Explain, IsFoundAgainInTheMessageOfARequest) {
   EXPECT_EQ(again.id, why.id);
   EXPECT_EQ(again.root, why.root);
   EXPECT_EQ(again.what, why.what);
+  EXPECT_EQ(again.remedy, why.remedy);
+}
+
+// 512 MiB were advised for a file of 5 MiB.
+TEST(Explain, AdvisesTheNextLimitThatIsEnough) {
+  const Entry& entry = entry_of("ghost-big");
+  const auto advises = [&](std::uint64_t bytes, const std::string& limit) {
+    return remedy_for(entry, bytes).find("--ghost-limit " + limit + " ") != std::string::npos;
+  };
+  constexpr std::uint64_t kMebi = 1U << 20U;
+  EXPECT_TRUE(advises(5 * kMebi, "8M"));
+  EXPECT_TRUE(advises(8 * kMebi, "8M"));
+  EXPECT_TRUE(advises(8 * kMebi + 1, "16M"));
+  EXPECT_TRUE(advises(3000 * kMebi, "4095M"));
+  EXPECT_EQ(remedy_for(entry, 4096 * kMebi).find("--ghost-limit"), std::string::npos);
 }
 
 // The remedy of the catalogue, for all causes, was given where kymod had named the tracer.

@@ -57,14 +57,16 @@ TEST(KeepComparableTest, OtherProfilesAreComparedAsTheyAre) {
   EXPECT_EQ(profile.sum().samples, 3U);
 }
 
-TEST(ApartFromTest, TheMinuteThatBothTouchBelongsToTheOneThatIsShown) {
-  const std::optional<Range> before = apart_from({5, 11}, {10, 16});
-  ASSERT_TRUE(before);
-  EXPECT_EQ(before->begin, 5);
-  EXPECT_EQ(before->end, 10);
-  EXPECT_EQ(apart_from({16, 22}, {10, 16})->end, 22);
-  EXPECT_FALSE(apart_from({10, 16}, {10, 16}));
-  EXPECT_FALSE(apart_from({15, 21}, {10, 16}));
+TEST(ComparedRangeTest, TheMinuteThatBothTouchBelongsToTheOneThatIsShown) {
+  const auto compared = [](std::optional<std::int64_t> begin) {
+    const auto range = compared_range({10, 16}, begin);
+    return range ? std::pair(range->begin, range->end) : std::pair<std::int64_t, std::int64_t>();
+  };
+  EXPECT_EQ(compared({}), std::pair(4L, 10L));
+  EXPECT_EQ(compared(5), std::pair(5L, 10L));
+  EXPECT_EQ(compared(16), std::pair(16L, 22L));
+  EXPECT_EQ(compared(10), std::pair(0L, 0L));
+  EXPECT_EQ(compared(15), std::pair(0L, 0L));
 }
 
 TEST(OpenKeptTest, AFolderWithoutProfilesIsNamed) {

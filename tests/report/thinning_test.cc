@@ -35,11 +35,24 @@ TEST(ThinningTest, ARateCountsFromTheRowBeforeAlsoOfTheSpanBefore) {
   EXPECT_EQ(low_and_high(rates.end_span()), (std::pair{-10.0, 30.0}));
 }
 
+TEST(ThinningTest, ARateIsOverAWindowThatEndsAtEachRow) {
+  Thinning rates(true, 10);
+  for (const std::uint64_t time : {0U, 6U, 9U}) rates.add(time, 0);
+  EXPECT_FALSE(rates.end_span()) << "no window can end yet";
+  rates.add(11, 22);  // since 0
+  rates.add(16, 22);  // since 6
+  EXPECT_EQ(low_and_high(rates.end_span()), (std::pair{2e9, 2.2e9}));
+  rates.add(100, 22);
+  rates.add(101, 122);  // since 16: from 100 it would be 100e9
+  EXPECT_EQ(low_and_high(rates.end_span()), (std::pair{0.0, 100e9 / 85}));
+}
+
 TEST(ThinningTest, ManyRowsAtOnceAreThinnedLikeSingleOnes) {
   std::mt19937_64 random(1);
-  for (const bool rates : {false, true}) {
-    Thinning at_once(rates);
-    Thinning singly(rates);
+  for (const auto& [rates, window] :
+       {std::pair{false, 0U}, std::pair{true, 0U}, std::pair{true, 5U}}) {
+    Thinning at_once(rates, window);
+    Thinning singly(rates, window);
     std::uint64_t time = 0;
     for (std::size_t span = 0; span < 50; ++span) {
       std::vector<std::uint64_t> times(random() % 20);

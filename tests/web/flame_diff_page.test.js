@@ -68,8 +68,8 @@ async function colourAt(on, row, share) {
 
 test("the line at the bottom has both values and the verdict", async () => {
   assert.match(await told(page, 0, 0.5), /^allA 100\.0 % \(10 s\), B 100\.0 % \(10 s\)$/);
-  assert.match(await told(page, 2, HOT), /^hot · \/usr\/bin\/appA 40\.0 % \(4 s\), B 52\.0 % \(5\.20 s\): \+12\.00 points, grew/);
-  assert.match(await told(page, 2, COLD), /^cold · .*A 30\.0 % \(3 s\), B 20\.0 % \(2 s\): −10\.00 points, shrank/);
+  assert.match(await told(page, 2, HOT), /^hot · \/usr\/bin\/appA 40\.0 % \(4 s\), B 52\.0 % \(5\.20 s\): \+12\.00 points, share grew/);
+  assert.match(await told(page, 2, COLD), /^cold · .*A 30\.0 % \(3 s\), B 20\.0 % \(2 s\): −10\.00 points, share shrank/);
   assert.match(await told(page, 2, FRESH), /^fresh · .*A 0\.00 % \(0 ns\), B 8\.00 % \(800 ms\): \+8\.00 points, new/);
   assert.match(await told(page, 2, SAME), /^same · .*A 21\.0 % \(2\.10 s\), B 20\.0 % \(2 s\): −1\.00 points, within noise/);
 });
@@ -102,11 +102,11 @@ test("the name of a frame has a sign, so that the colour is not alone", async ()
 
 test("the table has own or total shares, with new and vanished functions", async () => {
   const rows = () => page.locator("#hottest tbody tr").allTextContents();
-  assert.deepStrictEqual((await rows()).slice(0, 4), ["40.0 %52.0 %+12.00burngrew · app", "30.0 %20.0 %−10.00coldshrank · app",
-    "9.00 %0.00 %−9.00gonevanished · app", "0.00 %8.00 %+8.00freshnew · app"]);
-  assert.ok((await rows()).includes(`0.20 %0.00 %−0.20${HOSTILE}not tested · only in A · app`));
+  assert.deepStrictEqual((await rows()).slice(0, 4), ["40.0 %52.0 %+12.00burnshare grew · 4 s → 5.20 s · app", "30.0 %20.0 %−10.00coldshare shrank · 3 s → 2 s · app",
+    "9.00 %0.00 %−9.00gonevanished · 900 ms → 0 ns · app", "0.00 %8.00 %+8.00freshnew · 0 ns → 800 ms · app"]);
+  assert.ok((await rows()).includes(`0.20 %0.00 %−0.20${HOSTILE}not tested · only in A · 20 ms → 0 ns · app`));
   await page.click("#hottest button >> text=Total");
-  assert.ok((await rows()).includes("40.0 %52.0 %+12.00hotgrew · app"));
+  assert.ok((await rows()).includes("40.0 %52.0 %+12.00hotshare grew · 4 s → 5.20 s · app"));
   await page.click("#hottest button >> text=Self");
   assert.strictEqual(await page.locator("img").count(), 0);
 });

@@ -35,6 +35,17 @@ test("the labels of a time axis have one unit, and digits that distinguish neigh
   assert.deepStrictEqual(format.instants([0, 200, 400], 200), ["0 ns", "200 ns", "400 ns"]);
 });
 
+// Before the fix, each label had a unit of its own: "100.0 %" below "1.50 s/s", "500 k/s" below "1 M/s".
+test("the labels of an axis of values have one unit", () => {
+  const { axisLabels } = format;
+  assert.deepStrictEqual(axisLabels([0, 5e8, 1e9, 1.5e9], 5e8, "nanoseconds", true), ["0.0 s/s", "0.5 s/s", "1.0 s/s", "1.5 s/s"]);
+  assert.deepStrictEqual(axisLabels([0, 5e5, 1e6], 5e5, "microseconds", true), ["0 %", "50 %", "100 %"]);
+  assert.deepStrictEqual(axisLabels([0, 5e5, 1e6], 5e5, "count", true), ["0.0 M/s", "0.5 M/s", "1.0 M/s"]);
+  assert.deepStrictEqual(axisLabels([0, 512, 1024], 512, "bytes", false), ["0.0 KiB", "0.5 KiB", "1.0 KiB"]);
+  assert.deepStrictEqual(axisLabels([0, 200, 400], 200, "pages", false), ["0 pages", "200 pages", "400 pages"]);
+  assert.deepStrictEqual(axisLabels([0, 0.3, 0.6], 0.3, "count", false), ["0.0", "0.3", "0.6"]);
+});
+
 // Before, the title of a comparison was "run.tsv → run.tsv".
 test("files of the same name are told apart by their folders", () => {
   const { toldApart } = format;

@@ -19,7 +19,8 @@ let browser;
 let file;
 let recording; // the content of the file, read by the page's modules
 
-const at = (row) => 1_000_000 * row + (row % 7) * 1000;
+const LATE_ROW = 90_000; // 3 µs before the next one
+const at = (row) => 1_000_000 * row + (row === LATE_ROW ? 999_000 : (row % 7) * 1000);
 const bytes = (row) => 4096 * row + (row % 3) * 100;
 const gauge = (row) => (row === SPIKE_ROW ? 5_000_000_000 : 100 + (row % 50));
 
@@ -71,6 +72,13 @@ test("the data of the page have every sample at its time with its value", () => 
     assert.ok(i >= 0, `row ${row} is there`);
     assert.strictEqual(values[i], gauge(row));
   }
+});
+
+// Before the fix, it was a rate of 1.4 GB/s.
+test("a row that was late makes no high rate", () => {
+  const near = pointsIn(recording, "written_bytes", at(LATE_ROW - 20), at(LATE_ROW + 20), { rate: true });
+  assert.ok(near.single);
+  assert.ok(Math.max(...near.values) < 2.2 * 4096e3, String(Math.max(...near.values)));
 });
 
 test("zoomed in, the page shows every sample at its time with its value", async () => {
@@ -178,6 +186,7 @@ test("samples that the page does not hold are said to be missing", async () => {
   assert.ok(fs.statSync(outline).size < fs.statSync(file).size);
   const thin = await recordingIn(outline);
   assert.strictEqual(Math.max(...pointsIn(thin, "resident", 0, at(ROWS - 1)).values), gauge(SPIKE_ROW));
+  assert.ok(Math.max(...pointsIn(thin, "written_bytes", 0, at(ROWS - 1), { rate: true }).values) < 2.2 * 4096e3, "also where a row was late");
   assert.ok(pointsIn(thin, "resident", at(105_000), at(105_010)).times.includes(at(105_005)));
   const page = await open(browser, outline, faults);
   await zoomTo(page, at(105_000), at(105_100));

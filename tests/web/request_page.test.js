@@ -315,12 +315,15 @@ test("a histogram has quantiles", async () => {
   assert.strictEqual(quantile(buckets, [100, 0, 0], 0.5), 64);  // before the fix, 32 was invented
   assert.strictEqual(quantile(buckets, [50, 50, 0], 0.5), 64);
   assert.strictEqual(quantile(buckets, [0, 1, 99], 0.9), 129);
-  const count = (each) => ["counter", "count", (ms) => (ms === BEGAN_MS ? each : 0)];
-  const columns = { "wait_us[0-64]": count(90), "wait_us[65-128]": count(10), "wait_us[129-inf]": count(0), wait_us_sum: ["counter", "microseconds", (ms) => (ms === BEGAN_MS ? 5000 : 0)], wait_us_count: count(100) };
+  const count = (each, at = BEGAN_MS) => ["counter", "count", (ms) => (ms === at ? each : 0)];
+  const columns = { "wait_us[0-64]": count(90), "wait_us[65-128]": count(10, BEGAN_MS + 50), "wait_us[129-inf]": count(0), wait_us_sum: ["counter", "microseconds", (ms) => (ms === BEGAN_MS ? 5000 : 0)], wait_us_count: count(100) };
   const page = await open(browser, report("histogram", withBuckets, columns), faults);
   await page.getByText("Histograms").click();
   const cells = await page.locator("#tables details[open] tbody td").allTextContents();
   assert.deepStrictEqual(cells, ["wait_us", "100", "50 µs", "≤ 64 µs", "≤ 64 µs", "122 µs", "≤ 128 µs"]);
+  // Before the fix, the lane above had the averages over time of the quantiles of each moment.
+  await settled(page);
+  assert.deepStrictEqual(await laneOf(page, "wait_us").locator(".value b").allTextContents(), cells.slice(3, 6));
   assert.strictEqual(await page.locator("#charts .chart").count(), 0, "its buckets are no lines");
   await page.close();
 });

@@ -70,6 +70,7 @@ nlohmann::json common_json(const Response& response) {
       {"criu_time_ns", response.criu_time_ns()},
       {"command_time_ns", response.command_time_ns()},
       {"runtime_time_ns", response.runtime_time_ns()},
+      {"podman_time_ns", response.podman_time_ns()},
       {"warnings",
        std::vector<std::string>(response.warnings().begin(), response.warnings().end())}};
 }

@@ -40,7 +40,10 @@ nlohmann::ordered_json podman_json(const char* verb, const Response& response,
   container["runtime_" + kind + "_duration"] = runtime_ns / kNanosecondsInAMicrosecond;
   container["criu_statistics"] = criu_json(response.stats());
   nlohmann::ordered_json json;
-  json["podman_" + kind + "_duration"] = response.duration_ns() / kNanosecondsInAMicrosecond;
+  if (response.podman_time_ns() != 0) {
+    json["podman_" + kind + "_duration"] = response.podman_time_ns() / kNanosecondsInAMicrosecond;
+  }
+  json["kymod_" + kind + "_duration"] = response.duration_ns() / kNanosecondsInAMicrosecond;
   json["container_statistics"] = nlohmann::ordered_json::array({std::move(container)});
   return json;
 }

@@ -57,9 +57,15 @@ struct ProfilesArguments {
 // What is shown, and where it is kept.
 struct Shown {
   Query query;
-  std::int64_t from_unix_ns = 0;
-  std::int64_t to_unix_ns = 0;
   std::unique_ptr<profiles::Store> store;
+
+  // The time that the numbers are of: the whole minutes that touch what was asked for.
+  [[nodiscard]] std::int64_t from_unix_ns() const {
+    return query.range.begin * profiles::kNanosPerMinute;
+  }
+  [[nodiscard]] std::int64_t to_unix_ns() const {
+    return query.range.end * profiles::kNanosPerMinute;
+  }
 };
 
 Result<std::string> directory_of(const ProfilesArguments& arguments, const Context& context) {
@@ -91,7 +97,7 @@ double share_of(const stacks::Weight& part, std::uint64_t whole_ns) {
 }
 
 std::string range_text(const Shown& shown) {
-  return local_time(shown.from_unix_ns) + " to " + local_time(shown.to_unix_ns);
+  return local_time(shown.from_unix_ns()) + " to " + local_time(shown.to_unix_ns());
 }
 
 std::string extent_text(const profiles::Extent& extent) {
@@ -107,8 +113,8 @@ std::string extent_text(const profiles::Extent& extent) {
 nlohmann::ordered_json head_of(const Shown& shown) {
   return {{"format_version", 1},
           {"type", profiles::name_of(shown.query.type)},
-          {"from_unix_ns", shown.from_unix_ns},
-          {"to_unix_ns", shown.to_unix_ns}};
+          {"from_unix_ns", shown.from_unix_ns()},
+          {"to_unix_ns", shown.to_unix_ns()}};
 }
 
 using Services = std::vector<profiles::ServiceTotal>;
@@ -224,7 +230,7 @@ std::string content_of(const ProfilesArguments& arguments, const Shown& shown, c
                        const stacks::Hottest& hottest, const stacks::NamedProfile& profile) {
   switch (profile_format(arguments.output)) {
     case ProfileFormat::pprof:
-      return stacks::pprof(profile, shown.from_unix_ns);
+      return stacks::pprof(profile, shown.from_unix_ns());
     case ProfileFormat::folded:
       return stacks::folded(profile);
     case ProfileFormat::page: {
@@ -288,21 +294,19 @@ void refuse_profiles(Context& context, const std::string& why) {
 // The range that is compared with the one that is shown.
 // Errors: invalid_argument: they overlap.
 Result<Shown> other_range(const ProfilesArguments& arguments, const Shown& shown) {
-  const std::int64_t length_ns = shown.to_unix_ns - shown.from_unix_ns;
-  Shown other;
-  other.query = shown.query;
-  other.from_unix_ns = arguments.compared == "before"
-                           ? shown.from_unix_ns - length_ns
-                           : instant_of("--compare", arguments.compared, unix_ns());
-  other.to_unix_ns = other.from_unix_ns + length_ns;
-  other.query.range = profiles::minutes_of(other.from_unix_ns, other.to_unix_ns);
-  const auto apart = profiles::apart_from(other.query.range, shown.query.range);
-  if (!apart) {
+  std::optional<std::int64_t> begin;
+  if (arguments.compared != "before") {
+    begin = instant_of("--compare", arguments.compared, unix_ns()) / profiles::kNanosPerMinute;
+  }
+  const auto range = profiles::compared_range(shown.query.range, begin);
+  if (!range) {
     return Error{Code::invalid_argument, "--compare " + arguments.compared +
                                              ": this range overlaps the one that is shown, " +
                                              range_text(shown)};
   }
-  other.query.range = *apart;
+  Shown other;
+  other.query = shown.query;
+  other.query.range = *range;
   return other;
 }
 
@@ -391,13 +395,14 @@ void show(const ProfilesArguments& arguments, Context& context) {
   }
   Shown shown;
   const std::int64_t now = unix_ns();
-  shown.to_unix_ns = arguments.to.empty() ? now : instant_of("--to", arguments.to, now);
-  shown.from_unix_ns = arguments.from.empty() ? shown.to_unix_ns - kHourNs
-                                              : instant_of("--from", arguments.from, now);
-  if (shown.from_unix_ns >= shown.to_unix_ns) {
-    return refuse_profiles(context, "the range ends before it begins: " + range_text(shown));
+  const std::int64_t to = arguments.to.empty() ? now : instant_of("--to", arguments.to, now);
+  const std::int64_t from =
+      arguments.from.empty() ? to - kHourNs : instant_of("--from", arguments.from, now);
+  if (from >= to) {
+    return refuse_profiles(
+        context, "the range ends before it begins: " + local_time(from) + " to " + local_time(to));
   }
-  shown.query.range = profiles::minutes_of(shown.from_unix_ns, shown.to_unix_ns);
+  shown.query.range = profiles::minutes_of(from, to);
   shown.query.type = arguments.off_cpu
                          ? profiles::Type::off_cpu
                          : profiles::type_named(arguments.kind).value_or(profiles::Type::cpu);
@@ -429,8 +434,8 @@ void add_profiles(CLI::App& app, Context& context) {
                    "its name alone (default: list the services)");
   verb->add_flag("-a,--all", arguments->all, "Show the functions of all services together");
   verb->add_option("--from", arguments->from,
-                   "Start of the time that is shown: 2h (ago), 15:30, or \"2026-11-25 15:30\" "
-                   "(default: an hour before its end)")
+                   "Start of the time that is shown, in whole minutes: 2h (ago), 15:30, or "
+                   "\"2026-11-25 15:30\" (default: an hour before its end)")
       ->option_text("INSTANT");
   verb->add_option("--to", arguments->to, "End of the time that is shown (default: now)")
       ->option_text("INSTANT");

@@ -10,7 +10,7 @@
 
 #include "criu/client.h"
 #include "criu/stats.h"
-#include "daemon/recorder/failure_counts.h"
+#include "daemon/recorder/outcome_counts.h"
 #include "daemon/recorder/standstills.h"
 #include "kymo/registry.h"
 #include "kymo/result.h"
@@ -62,7 +62,7 @@ class Metrics {
 
   [[nodiscard]] Registry& registry() { return registry_; }
   // Failures and refusals by their reason, which are no metrics of the registry. Lives as long as anybody has it.
-  [[nodiscard]] const std::shared_ptr<FailureCounts>& failures() const { return failures_; }
+  [[nodiscard]] const std::shared_ptr<OutcomeCounts>& outcomes() const { return outcomes_; }
   // How long dumps let their processes stand still. The same.
   [[nodiscard]] const std::shared_ptr<Standstills>& standstills() const { return standstills_; }
   // The progress of the running requests, summed up.
@@ -155,7 +155,7 @@ class Metrics {
   std::atomic<std::uint64_t> held_{0};
   std::atomic<std::uint64_t> profiles_not_kept_{0};
   ProgressSums progress_;
-  std::shared_ptr<FailureCounts> failures_ = std::make_shared<FailureCounts>();
+  std::shared_ptr<OutcomeCounts> outcomes_ = std::make_shared<OutcomeCounts>();
   std::shared_ptr<Standstills> standstills_ = std::make_shared<Standstills>();
 };
 

@@ -35,7 +35,7 @@ std::string owner_of_gone(const Parts& parts, v1::Runtime runtime, const std::st
 
 void note_ending(const Request& request, const Result<void>& result, const std::string& owner,
                  bool in_history, const std::string& checkpoint) {
-  FailureCounts& counts = *request.parts.metrics.failures();
+  OutcomeCounts& counts = *request.parts.metrics.outcomes();
   const std::string_view kind = store::name_of(request.kind);
   if (result) {
     return counts.succeeded(kind, metric_target(owner), {unix_ns(), request.duration_ns()});
@@ -82,7 +82,7 @@ std::string owner_in(store::Store& store, const std::string& directory) {
   return {};
 }
 
-void continue_counts(store::Store& store, FailureCounts& counts) {
+void continue_counts(store::Store& store, OutcomeCounts& counts) {
   constexpr std::size_t kNewest = 1000;
   std::set<std::string> jobs;
   for (const store::Job& job : store.jobs()) jobs.insert(history_owner(job));

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "api/kymo/v1/kymo.pb.h"
-#include "daemon/recorder/failure_counts.h"
+#include "daemon/recorder/outcome_counts.h"
 #include "daemon/request/request.h"
 #include "kymo/result.h"
 #include "store/store.h"
@@ -29,6 +29,6 @@ std::string owner_in(store::Store& store, const std::string& directory);
 
 // Continues what the metrics say of the jobs and containers whose refusals and successes earlier runs of kymod have left
 // in the history.
-void continue_counts(store::Store& store, FailureCounts& counts);
+void continue_counts(store::Store& store, OutcomeCounts& counts);
 
 }  // namespace kymo::daemon

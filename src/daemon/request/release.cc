@@ -25,7 +25,7 @@ Result<v1::ReleaseResponse> release_job(const Parts& parts, const v1::ReleaseReq
   v1::ReleaseResponse out;
   *out.mutable_job() = parts.jobs.view(*job);
   if (Result<void> removed = parts.jobs.remove(*job); !removed) return removed.error();
-  parts.metrics.failures()->forget(history_owner(*job));
+  parts.metrics.outcomes()->forget(history_owner(*job));
   spdlog::info("release: job {} (pid {}) is no longer a job", job->name, job->pid);
   return out;
 }

@@ -283,8 +283,8 @@ void Request::ended(const Result<void>& result) {
     seen.restore_ended(counted);
   }
   if (counted == RequestResult::error) {
-    parts.metrics.failures()->add(kind == store::RunKind::dump ? "dump" : "restore",
-                                  failures::of_error(result.error()).id);
+    parts.metrics.outcomes()->failed(kind == store::RunKind::dump ? "dump" : "restore",
+                                     failures::of_error(result.error()).id);
   }
   seen.ended(result);
 }

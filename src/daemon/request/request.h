@@ -147,6 +147,7 @@ void fill_response(Response& response, const Request& request, const Outcome& ou
   response.set_criu_time_ns(outcome.criu_time_ns);
   response.set_command_time_ns(outcome.command_time_ns);
   response.set_runtime_time_ns(outcome.runtime_time_ns);
+  response.set_podman_time_ns(outcome.podman_time_ns);
   response.set_runtime(to_api(kind));
   response.set_container(container);
   for (const std::string& warning : request.warnings) response.add_warnings(warning);

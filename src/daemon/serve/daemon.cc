@@ -174,7 +174,7 @@ Result<void> Daemon::State::open_store() {
   open_restores =
       settle_cut_short_restores(*store, *jobs, *metrics, claims, config.state_dir, settle_restore);
   jobs->refresh();
-  continue_counts(*store, *metrics->failures());
+  continue_counts(*store, *metrics->outcomes());
   return {};
 }
 
@@ -244,7 +244,7 @@ Result<void> Daemon::State::start_http() {
   };
   http = std::make_unique<http::Server>(std::move(options));
   add_open_paths(*http, {make_prometheus_collectable(metrics->registry(), kPrometheusPrefix),
-                         metrics->failures(), metrics->standstills(),
+                         metrics->outcomes(), metrics->standstills(),
                          std::make_shared<BuildInfo>(crius->programs())});
   add_page_paths(*http, parts());
   return http->start();

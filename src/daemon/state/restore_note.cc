@@ -134,7 +134,7 @@ void count_restore(store::Store& store, Metrics& metrics, const json& note,
   }
   metrics.restore_ended(settled.runs ? RequestResult::ok : RequestResult::error);
   if (settled.runs) return;
-  metrics.failures()->add("restore", run.failure);
+  metrics.outcomes()->failed("restore", run.failure);
 }
 
 // Whether the container's runtime may make the restore go on. `settled`: nothing restores the container now.

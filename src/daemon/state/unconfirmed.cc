@@ -158,7 +158,7 @@ void UnconfirmedDumps::count(const std::string& checkpoint_id) {
   metrics_.dump_ended(failed ? RequestResult::error : RequestResult::ok);
   if (!failed) return;
   const Error error{Code::unavailable, settled->error};
-  metrics_.failures()->add("dump", failures::of_error(error).id);
+  metrics_.outcomes()->failed("dump", failures::of_error(error).id);
 }
 
 }  // namespace kymo::daemon

@@ -352,7 +352,7 @@ Result<v1::DeleteResponse> delete_job(Deleting& deleting, const std::string& id,
   std::error_code error;
   fs::remove_all(parts.config.state_dir + "/jobs/" + job.id, error);
   if (error) out.add_warnings("remove the folder of job " + job.name + ": " + error.message());
-  parts.metrics.failures()->forget(owner_of_job(job.name));
+  parts.metrics.outcomes()->forget(owner_of_job(job.name));
   spdlog::info("delete: job {}", job.name);
   out.set_job(job.name);
   return out;

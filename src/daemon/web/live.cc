@@ -92,7 +92,7 @@ class Samples {
   Samples(const LiveRequest& request, http::EventStream& events)
       : request_(request),
         events_(events),
-        envelope_(request.columns, request.span_ns),
+        envelope_(request.columns, request.span_ns, request.interval_ns),
         next_ns_(request.from_ns) {}
 
   // Sends the rows since the last call. Returns false if the client is gone.
@@ -204,9 +204,9 @@ Result<LiveRequest> parse_live(const http::Request& request, const Recorder& rec
   auto columns = parse_columns(request.value("columns"), out.run->info());
   if (!columns) return columns.error();
   out.columns = std::move(columns).value();
-  const auto interval = static_cast<std::uint64_t>(out.run->info().interval.count());
+  out.interval_ns = static_cast<std::uint64_t>(out.run->info().interval.count());
   const std::uint64_t span = *per_second == 0 ? 0 : kNanosPerSecond / *per_second;
-  out.span_ns = span <= interval ? 0 : span;
+  out.span_ns = span <= out.interval_ns ? 0 : span;
   const std::uint64_t now = out.run->now_ns();
   out.from_ns = now - std::min(now, *back);
   return out;

@@ -18,6 +18,7 @@ struct LiveRequest {
   std::shared_ptr<const RecorderRun> run;  // null: kymod has not recorded anything yet
   std::vector<report::Envelope::Column> columns;
   std::uint64_t span_ns = 0;  // 0: every row
+  std::uint64_t interval_ns = 0;
   std::uint64_t from_ns = 0;  // on the recording's clock
 };
 

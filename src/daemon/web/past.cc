@@ -91,6 +91,7 @@ struct PastRequest {
   std::uint64_t from_ns = 0;
   std::uint64_t to_ns = 0;
   std::uint64_t span_ns = 0;
+  std::uint64_t interval_ns = 0;
 };
 
 Result<std::uint64_t> instant(const http::Request& request, const std::string& name) {
@@ -128,7 +129,8 @@ Result<PastRequest> parse_past(const http::Request& request, const Recorder& rec
   out.from_ns = *from;
   out.to_ns = *to;
   const std::uint64_t span = (*to - *from) / *points;
-  out.span_ns = span <= static_cast<std::uint64_t>(out.run->info().interval.count()) ? 0 : span;
+  out.interval_ns = static_cast<std::uint64_t>(out.run->info().interval.count());
+  out.span_ns = span <= out.interval_ns ? 0 : span;
   return out;
 }
 
@@ -145,7 +147,7 @@ std::uint64_t points_between(const PastRequest& request, std::uint64_t from_ns,
 class Past {
  public:
   explicit Past(const PastRequest& request)
-      : request_(request), envelope_(request.columns, request.span_ns) {}
+      : request_(request), envelope_(request.columns, request.span_ns, request.interval_ns) {}
 
   // Reads the rows before `until_ns`, the time of the oldest row in memory.
   // Errors: those of reading.
@@ -289,10 +291,12 @@ Result<void> Past::read_files(std::uint64_t until_ns) {
 
 void Past::read_memory() {
   const RecorderRun& run = *request_.run;
-  // Begin one row earlier: the first rate needs the row before it.
-  const auto interval = static_cast<std::uint64_t>(run.info().interval.count());
+  // Begin earlier: the first rate needs a row that is its window before it.
+  const std::uint64_t earlier =
+      report::Envelope::rate_window_ns(request_.span_ns, request_.interval_ns) +
+      2 * request_.interval_ns;
   const std::uint64_t from =
-      last_ns_ ? *last_ns_ + 1 : request_.from_ns - std::min(request_.from_ns, 2 * interval);
+      last_ns_ ? *last_ns_ + 1 : request_.from_ns - std::min(request_.from_ns, earlier);
   run.read(from, [&](const Rows& rows) {
     for (std::size_t i = 0; i < rows.count; ++i) {
       if (rows.row(i)[0] > request_.to_ns) return;

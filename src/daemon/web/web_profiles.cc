@@ -199,16 +199,17 @@ Result<http::Reply> stacks_reply(profiles::Store& store, const http::Request& re
   return reply_of(body);
 }
 
-// The range with which one is compared: as long a one, that begins at before_unix_ns, or ends where this one begins.
+// The range with which one is compared, which begins at before_unix_ns or is just before.
 // Errors: invalid_argument: they overlap.
 Result<Range> other_range(const http::Request& request, const Range& shown) {
-  const std::int64_t length = shown.end - shown.begin;
   const std::string name = "before_unix_ns";
-  if (request.value(name).empty()) return Range{shown.begin - length, shown.begin};
-  const Result<std::int64_t> from = instant_in(request, name);
-  if (!from) return from.error();
-  const std::int64_t begin = *from / profiles::kNanosPerMinute;
-  if (const auto apart = profiles::apart_from({begin, begin + length}, shown)) return *apart;
+  std::optional<std::int64_t> begin;
+  if (!request.value(name).empty()) {
+    const Result<std::int64_t> from = instant_in(request, name);
+    if (!from) return from.error();
+    begin = *from / profiles::kNanosPerMinute;
+  }
+  if (const auto other = profiles::compared_range(shown, begin)) return *other;
   return Error{Code::invalid_argument,
                name + "=" + request.value(name) + ": this range overlaps the one that is shown"};
 }

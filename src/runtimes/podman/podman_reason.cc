@@ -43,12 +43,16 @@ std::string podman_reason(const std::string& errors) {
   return line;
 }
 
-std::uint64_t runtime_time_ns(const std::string& output, const char* name) {
+PodmanTimes podman_times(const std::string& output, const std::string& verb) {
   constexpr std::uint64_t kNanosecondsInAMicrosecond = 1000;
   const nlohmann::json said = parse_object(output);
+  const auto time_in = [&](const nlohmann::json& object, const char* whose) {
+    const std::string name = whose + ("_" + verb) + "_duration";
+    return number_of(object, name.c_str()) * kNanosecondsInAMicrosecond;
+  };
   const nlohmann::json& containers = member(said, "container_statistics");
-  if (!containers.is_array() || containers.empty()) return 0;
-  return number_of(containers[0], name) * kNanosecondsInAMicrosecond;
+  const bool any = containers.is_array() && !containers.empty();
+  return {time_in(said, "podman"), any ? time_in(containers[0], "runtime") : 0};
 }
 
 }  // namespace kymo::runtime

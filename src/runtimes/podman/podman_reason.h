@@ -10,8 +10,13 @@ namespace kymo::runtime {
 // Threads: any.
 std::string podman_reason(const std::string& errors);
 
-// A time of the first container, by the output of podman's --print-stats, such as "runtime_checkpoint_duration". 0: it says
-// none.
-std::uint64_t runtime_time_ns(const std::string& output, const char* name);
+// The times of a dump or restore, by the output of podman's --print-stats: that of podman itself, and that of its
+// OCI runtime for the first container. 0: it says none.
+struct PodmanTimes {
+  std::uint64_t podman_ns = 0;
+  std::uint64_t runtime_ns = 0;
+};
+// `verb`: "checkpoint" or "restore".
+PodmanTimes podman_times(const std::string& output, const std::string& verb);
 
 }  // namespace kymo::runtime

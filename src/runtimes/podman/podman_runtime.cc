@@ -384,7 +384,9 @@ Result<DumpOutcome> PodmanRuntime::dump(const DumpSpec& spec, const Observer& ob
   }
   if (outcome) {
     archive.conclude(*outcome);
-    outcome->runtime_time_ns = runtime_time_ns(said, "runtime_checkpoint_duration");
+    const PodmanTimes times = podman_times(said, "checkpoint");
+    outcome->podman_time_ns = times.podman_ns;
+    outcome->runtime_time_ns = times.runtime_ns;
   }
   return outcome;
 }
@@ -527,7 +529,9 @@ Result<RestoreOutcome> PodmanRuntime::restore(const RestoreSpec& spec, const Obs
   Result<RestoreOutcome> outcome = restore_container(spec, std::move(restore), observer);
   if (!outcome) return outcome;
   if (!shared_memory.fault().empty()) outcome->warnings.push_back(shared_memory.fault());
-  outcome->runtime_time_ns = runtime_time_ns(said, "runtime_restore_duration");
+  const PodmanTimes times = podman_times(said, "restore");
+  outcome->podman_time_ns = times.podman_ns;
+  outcome->runtime_time_ns = times.runtime_ns;
   const Result<Container> container = find(*id);
   if (!container) {
     return container.error();

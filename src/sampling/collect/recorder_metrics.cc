@@ -8,8 +8,11 @@ std::vector<RecorderMetric> recorder_metrics() {
     return Metric{name, help, Kind::counter, unit, {}};
   };
   return {
-      {counter("profiler_rows", "Rows that the sink accepted", Unit::count),
-       [](C c) { return c.written.rows.get(); }},
+      // The sink gets many rows at once: a rate of what it accepted would be that of its calls.
+      {counter("profiler_rows",
+               "Rows that were taken; those that the sink refused are missed ticks, too",
+               Unit::count),
+       [](C c) { return c.collected.captured.get(); }},
       {counter("profiler_missed_ticks", "Ticks that left no row, for any cause", Unit::count),
        [](C c) {
          return c.collected.missed_late.get() + c.collected.missed_ring_full.get() +

@@ -21,7 +21,8 @@ function clock(ns, step) {
   return digits === 0 ? whole : whole + (((ms % 1000) + 1000) % 1000 / 1000).toFixed(digits).slice(1);
 }
 
-const everyRow = () => fieldById("detail").value === "0";
+const pointNs = () => 1e9 / Number(fieldById("detail").value); // Infinity: every row
+const everyRow = () => pointNs() === Infinity || pointNs() <= (state.status?.recorder.interval_ns ?? 0);
 const gaps = () => (state.past ? [...state.past.gaps, ...state.gaps] : state.gaps);
 
 /** @type {Source} */
@@ -56,7 +57,7 @@ const source = {
   say(cursor) {
     if (state.status === null) return; // nothing is known yet
     const { from, to } = board.view;
-    const what = state.shown.length === 0 ? "no metric is chosen" : everyRow() ? "every row" : "lowest to highest";
+    const what = state.shown.length === 0 ? "no metric is chosen" : everyRow() ? "every row" : `lowest to highest${board.view.rates ? `, rates over at least ${duration(Math.min(pointNs(), 10e6))}` : ""}`;
     byId("range").textContent = `${clock(from, 1e6)} to ${clock(to, 1e6)}, ${duration(to - from)}: ${what}` + before(from) +
       (cursor === undefined ? "" : ` · at ${clock(cursor, 1e5)}`);
   },

@@ -78,7 +78,7 @@ struct RestoreNoteTest : testing::Test, JobParts {
   }
   [[nodiscard]] std::vector<std::string> reasons_of_failures() const {
     std::vector<std::string> reasons;
-    for (const prometheus::MetricFamily& family : metrics->failures()->Collect()) {
+    for (const prometheus::MetricFamily& family : metrics->outcomes()->Collect()) {
       if (family.name != "kymo_failures_total") continue;
       for (const auto& one : family.metric) reasons.push_back(one.label.back().value);
     }

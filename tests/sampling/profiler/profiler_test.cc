@@ -471,6 +471,13 @@ TEST_F(ProfilerTest, WritesATsvThatDescribesItself) {
   const std::vector<std::string> tsv = lines(in_folder("run.tsv"));
   EXPECT_EQ(tsv.front().substr(0, 29), "Time (ns)\tsteps\tprofiler_rows");
   EXPECT_EQ(tsv.size() - 1, profiler.stats().rows_written);
+  // Each row counts those before it. Before the fix, all rows were counted at once when the sink got them.
+  std::istringstream last(tsv.back());
+  std::uint64_t time = 0;
+  std::uint64_t steps = 0;
+  std::uint64_t rows = 0;
+  last >> time >> steps >> rows;
+  EXPECT_EQ(rows, tsv.size() - 2);
   EXPECT_EQ(content(in_folder("run.tsv")).size(), profiler.stats().bytes_written);
   EXPECT_NE(content(in_folder("run.meta.json")).find("\"state\": \"ended\""), std::string::npos);
   EXPECT_EQ(lines(in_folder("run.gaps.tsv")).front(), "Start (ns)\tEnd (ns)\tTicks\tCause");

@@ -1,4 +1,4 @@
-#include "daemon/recorder/failure_counts.h"
+#include "daemon/recorder/outcome_counts.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -25,15 +25,15 @@ void add_series(prometheus::MetricFamily& family, const std::string& request, co
 
 }  // namespace
 
-FailureCounts::FailureCounts()
+OutcomeCounts::OutcomeCounts()
     : refusals_{{{"dump", "disk-full"}, 0}, {{"restore", "damaged-images"}, 0}} {}
 
-void FailureCounts::add(std::string_view request, std::string_view reason) {
+void OutcomeCounts::failed(std::string_view request, std::string_view reason) {
   const std::lock_guard lock(mutex_);
   ++counts_[{std::string(request), std::string(reason)}];
 }
 
-void FailureCounts::refused(std::string_view request, std::string_view reason,
+void OutcomeCounts::refused(std::string_view request, std::string_view reason,
                             std::string_view target, std::int64_t at_unix_ns) {
   const std::lock_guard lock(mutex_);
   ++refusals_[{std::string(request), std::string(reason)}];
@@ -46,7 +46,7 @@ void FailureCounts::refused(std::string_view request, std::string_view reason,
   row.last_unix_ns = at_unix_ns;
 }
 
-void FailureCounts::succeeded(std::string_view request, std::string_view target,
+void OutcomeCounts::succeeded(std::string_view request, std::string_view target,
                               const Success& success) {
   if (target.empty()) return;
   const Key key(request, target);
@@ -60,20 +60,20 @@ void FailureCounts::succeeded(std::string_view request, std::string_view target,
   successes_[key] = success;
 }
 
-void FailureCounts::continue_row(std::string_view request, std::string_view target,
+void OutcomeCounts::continue_row(std::string_view request, std::string_view target,
                                  std::uint64_t refusals, std::int64_t last_unix_ns) {
   const std::lock_guard lock(mutex_);
   if (rows_.size() < kMaxRows) rows_[Key(request, target)] = {refusals, last_unix_ns};
 }
 
-void FailureCounts::forget(std::string_view target) {
+void OutcomeCounts::forget(std::string_view target) {
   const std::lock_guard lock(mutex_);
   const auto is_of_it = [target](const auto& row) { return row.first.second == target; };
   std::erase_if(rows_, is_of_it);
   std::erase_if(successes_, is_of_it);
 }
 
-std::vector<prometheus::MetricFamily> FailureCounts::Collect() const {
+std::vector<prometheus::MetricFamily> OutcomeCounts::Collect() const {
   std::vector<prometheus::MetricFamily> families;
   const auto add_family = [&families](prometheus::MetricFamily family) {
     if (!family.metric.empty()) families.push_back(std::move(family));

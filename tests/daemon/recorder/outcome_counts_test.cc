@@ -1,4 +1,4 @@
-#include "daemon/recorder/failure_counts.h"
+#include "daemon/recorder/outcome_counts.h"
 
 #include <gtest/gtest.h>
 #include <prometheus/client_metric.h>
@@ -12,7 +12,7 @@ namespace kymo::daemon {
 namespace {
 
 // "NAME{VALUE,VALUE} COUNT" of each series.
-std::vector<std::string> series_of(const FailureCounts& counts) {
+std::vector<std::string> series_of(const OutcomeCounts& counts) {
   std::vector<std::string> all;
   for (const prometheus::MetricFamily& family : counts.Collect()) {
     for (const prometheus::ClientMetric& metric : family.metric) {
@@ -33,10 +33,10 @@ using Series = std::vector<std::string>;
 const Series kFromTheBeginning{"kymo_refusals_total{dump,disk-full} 0",
                                "kymo_refusals_total{restore,damaged-images} 0"};
 
-TEST(FailureCountsTest, RefusalsAreCountedApartFromFailures) {
-  FailureCounts counts;
+TEST(OutcomeCountsTest, RefusalsAreCountedApartFromFailures) {
+  OutcomeCounts counts;
   EXPECT_EQ(series_of(counts), kFromTheBeginning);
-  counts.add("dump", "ghost-big");
+  counts.failed("dump", "ghost-big");
   counts.refused("dump", "in-use", "", unix_ns());
   counts.refused("dump", "in-use", "", unix_ns());
   EXPECT_EQ(series_of(counts),
@@ -44,8 +44,8 @@ TEST(FailureCountsTest, RefusalsAreCountedApartFromFailures) {
                     "kymo_refusals_total{dump,in-use} 2", kFromTheBeginning[1]}));
 }
 
-TEST(FailureCountsTest, ARowOfRefusalsEndsWithASuccess) {
-  FailureCounts counts;
+TEST(OutcomeCountsTest, ARowOfRefusalsEndsWithASuccess) {
+  OutcomeCounts counts;
   counts.continue_row("dump", "job:web", 4, unix_ns());
   counts.refused("dump", "in-use", "job:web", unix_ns());
   counts.refused("restore", "not-now", "job:web", unix_ns());
@@ -63,8 +63,8 @@ TEST(FailureCountsTest, ARowOfRefusalsEndsWithASuccess) {
   EXPECT_FALSE(has(restores));
 }
 
-TEST(FailureCountsTest, TheLastSuccessOfATargetIsShownUntilItIsRemoved) {
-  FailureCounts counts;
+TEST(OutcomeCountsTest, TheLastSuccessOfATargetIsShownUntilItIsRemoved) {
+  OutcomeCounts counts;
   counts.succeeded("dump", "job:web", {1'700'000'000'000'000'000, 2'000'000'000});
   counts.succeeded("dump", "job:web", {1'700'000'060'000'000'000, 3'000'000'000});
   counts.succeeded("dump", "", {1, 1});  // no target that may be shown
@@ -80,9 +80,9 @@ TEST(FailureCountsTest, TheLastSuccessOfATargetIsShownUntilItIsRemoved) {
   EXPECT_EQ(series_of(counts).size(), 2U + 2 * 999);
 }
 
-TEST(FailureCountsTest, ATargetThatNobodyAsksForIsForgotten) {
-  FailureCounts counts;
-  const std::int64_t long_ago = unix_ns() - FailureCounts::kShownFor - 1;
+TEST(OutcomeCountsTest, ATargetThatNobodyAsksForIsForgotten) {
+  OutcomeCounts counts;
+  const std::int64_t long_ago = unix_ns() - OutcomeCounts::kShownFor - 1;
   counts.continue_row("dump", "job:web", 4, long_ago);
   EXPECT_EQ(series_of(counts), kFromTheBeginning);
   counts.refused("dump", "in-use", "job:web", unix_ns());

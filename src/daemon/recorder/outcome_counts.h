@@ -12,7 +12,7 @@
 
 namespace kymo::daemon {
 
-// How many dumps and restores failed or were refused for which reason, on /metrics: kymo_failures_total and
+// How requests ended, on /metrics. How many dumps and restores failed or were refused for which reason: kymo_failures_total and
 // kymo_refusals_total, both {request,reason}, where `reason` is an id of docs/errors.md. Reasons that did not occur are
 // not shown, except for those that have an alert: Prometheus sees no increase where a series begins. They are
 // no columns of recordings, because there are a hundred of them.
@@ -26,14 +26,14 @@ namespace kymo::daemon {
 // shown until the job is removed, of the kMaxRows targets that succeeded last.
 //
 // Threads: any.
-class FailureCounts : public prometheus::Collectable {
+class OutcomeCounts : public prometheus::Collectable {
  public:
   // A week and a day, so that the refusals of a weekly dump add up.
   static constexpr std::int64_t kShownFor = 8LL * 24 * 3600 * 1'000'000'000;  // nanoseconds
 
-  FailureCounts();
+  OutcomeCounts();
   // `request`: "dump" or "restore". It failed after it was begun.
-  void add(std::string_view request, std::string_view reason);
+  void failed(std::string_view request, std::string_view reason);
   // It was refused. `target`: the owner of its history (store::Run::owner), if that is a job or a container. A command
   // line may have secrets, and /metrics needs no token. Empty: it is not shown.
   void refused(std::string_view request, std::string_view reason, std::string_view target,
