@@ -26,7 +26,7 @@ EXCEPTIONS = {("daemon", "report"), ("export", "report")}
 PUBLIC = {
     "version.h": "base", "export.h": "base", "result.h": "base",
     "metric.h": "metrics", "counter.h": "metrics", "counter_file.h": "metrics", "registry.h": "metrics",
-    "histogram.h": "metrics", "profiling_only.h": "metrics",
+    "gauge.h": "metrics", "histogram.h": "metrics", "profiling_only.h": "metrics",
     "sink.h": "sampling", "profiler.h": "sampling", "trouble.h": "sampling",
     "flight_recorder.h": "sampling", "recover.h": "sampling",
     "scope.h": "timing", "timed_scope.h": "timing",
