@@ -13,6 +13,7 @@
 #include "kymo/export.h"
 #include "kymo/metric.h"
 #include "kymo/result.h"
+#include "kymo/scope.h"
 
 namespace kymo {
 
@@ -69,6 +70,9 @@ struct RecordingInfo {
   // also after the recording. Empty: nobody knows.
   std::function<std::vector<CallbackError>()> callback_errors{};
   std::string ring_file{};  // ProfilerOptions::ring_file
+  // The kept trees after the first `after` that were given. Any thread may call it, also after the
+  // recording. Empty: there are none.
+  std::function<KeptScopes(std::uint64_t after)> scopes{};
 };
 
 // What a recorder has done so far. At the end, rows_written + missed() = ticks_due always holds.

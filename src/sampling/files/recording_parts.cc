@@ -155,6 +155,7 @@ Result<void> RecordingParts::begin_next_part() {
     if (next.error().code != Code::already_exists) {
       return next.error();
     }
+      next->continue_scopes_of(files_);
   }
   return Error{Code::already_exists,
                "cannot begin a next part of " + path_ + ": " + std::to_string(kNamesTried) +

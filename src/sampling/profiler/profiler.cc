@@ -44,6 +44,7 @@
 #include "sampling/ring/ring.h"
 #include "sampling/ring/ring_memory.h"
 #include "sampling/ring/ring_reader.h"
+#include "timing/scope_keeper.h"
 
 namespace kymo {
 namespace {
@@ -110,6 +111,7 @@ struct Profiler::State {
           writer(collector_options.interval_ns, collector_options.hand_over.nap_ns, *ring, gaps,
                  counts.written, late_causes, sink, sink_error, wake_writer, std::move(stats)) {}
 
+  const std::shared_ptr<ScopeKeeper> scopes = std::make_shared<ScopeKeeper>(kMaxScopes);
     std::shared_ptr<const Sampler> sampler;
     std::unique_ptr<Ring> ring;
     GapQueue gaps;
@@ -240,6 +242,7 @@ Result<void> Profiler::State::start() {
   const std::shared_ptr<void> unless_begun(nullptr, [this, &begun](void*) {
     if (begun) {
       return;
+  info.scopes = [kept = scopes](std::uint64_t after) { return kept->since(after); };
     }
     if (callback_errors != nullptr) {
       callback_errors->finish();  // the sink may have stored what it was opened with
@@ -541,6 +544,12 @@ LostRows Profiler::lost_rows() const {
 std::vector<std::uint64_t> Profiler::newest_rows(std::size_t most) const {
   if (state_->is_forked_copy()) {  // the mutex may have been held when the process forked
     return {};
+void Profiler::add_scopes(const ScopeTree& tree) {
+  if (!state_->is_forked_copy()) {  // the mutex may have been held when the process forked
+    state_->scopes->add(tree);
+  }
+}
+
   }
   std::shared_ptr<const RingMemory> ring;
   {
