@@ -67,6 +67,9 @@ struct ProfilerOptions {
 // Samples the metrics of a registry at a fixed rate into a sink.
 //
 // A collector thread takes samples at the deadlines start + k * interval and puts them into a ring
+  // start() refuses a larger ring: slots * rows * (columns + 1) * 8 bytes. Profiler::ring_bytes()
+  // says how large it will be.
+  std::size_t max_ring_bytes = std::size_t{256} << 20U;
 // of slots. A writer thread passes the slots to the sink. A tick is captured if its sample begins
 // before the next deadline. Otherwise it is missed: it is counted and listed as a gap. No tick is
 // shifted, and no row is lost without being counted.

@@ -205,6 +205,9 @@ struct Profiler::State {
 };
 
 Result<std::unique_ptr<RingMemory>> Profiler::State::make_ring(const RecordingInfo& info) {
+  if (Result<void> fits = check_ring_bytes(options, (*sampler)->columns().size()); !fits) {
+    return fits;
+  }
   const RingMemory::Shape shape{info.slots, info.rows_per_slot, info.columns.size() + 1};
   if (options.ring_file.empty()) {
     return RingMemory::create_private(shape);
@@ -311,9 +314,9 @@ Result<void> Profiler::State::begin(std::shared_ptr<const Sampler> sampler) {
   auto ring = std::make_unique<Ring>(ring_memory);
   ring->accept_output(position_of(options.sink->output_place()));
   run.emplace(
-      Collector::Options{info.start_monotonic_ns, to_nanos(options.interval),
-                         to_nanos(options.flush), options.pace, options.max_spin_share,
-                         options.realtime_max_share, options.nice,
+      Collector::Options{info.start_monotonic_ns, to_nanos(options.interval), flush_ns(options),
+                         options.pace, options.max_spin_share, options.realtime_max_share,
+                         options.nice,
                          hand_over_pace(options.slots, options.rows, to_nanos(options.interval))},
       std::move(sampler), std::move(ring), *counts, *options.sink, sink_error, start_ns,
       [this] { return stats(); });
@@ -560,7 +563,14 @@ void Profiler::add_scopes(const ScopeTree& tree) {
 }
 
 std::size_t Profiler::ring_bytes() const {
-  return state_->ring_bytes.load(std::memory_order_relaxed);
+  if (const std::size_t taken = state_->ring_bytes.load(std::memory_order_relaxed); taken != 0) {
+    return taken;
+  }
+  const Result<std::unique_ptr<Sampler>> sampler =
+      state_->registry.sampler(state_->options.metrics);
+  return !sampler ? 0
+                  : RingMemory::bytes_of({state_->options.slots, state_->options.rows,
+                                          (*sampler)->columns().size() + 1});
 }
 
 const RecorderCounts& Profiler::counts() const {
