@@ -1,6 +1,5 @@
 #include "kymo/profiler.h"
 
-#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <unistd.h>
@@ -8,7 +7,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
-#include <cstdio>
 #include <functional>
 #include <future>
 #include <mutex>
@@ -38,8 +36,10 @@
 #include "sampling/files/sink_in_use.h"
 #include "sampling/profiler/callback_errors.h"
 #include "sampling/profiler/collector_thread.h"
+#include "sampling/profiler/left_ring.h"
 #include "sampling/profiler/losses.h"
 #include "sampling/profiler/options.h"
+#include "sampling/profiler/trouble_teller.h"
 #include "sampling/ring/gap_queue.h"
 #include "sampling/ring/ring.h"
 #include "sampling/ring/ring_memory.h"
@@ -62,38 +62,6 @@ std::uint64_t count_recorded(const Registry& registry, const std::vector<Column>
   return count;
 }
 
-// A ring that a killed program left at `path`, moved aside while start() makes its own. It gets its
-// name back if start() fails, because a recovery looks for it there.
-class LeftRing {
- public:
-  explicit LeftRing(std::string path) : path_(std::move(path)) {
-    if (path_.empty()) {
-      return;
-    }
-    // If this fails, for example because the ring is in use, RingMemory::create_file() refuses, too,
-    // and says why.
-    if (Result<std::string> aside = move_ring_aside(path_)) {
-      aside_ = *std::move(aside);
-    }
-  }
-  ~LeftRing() {
-    if (!aside_.empty()) {
-      // Not rename(2): another recorder may have made a ring at `path` meanwhile.
-      static_cast<void>(
-          ::renameat2(AT_FDCWD, aside_.c_str(), AT_FDCWD, path_.c_str(), RENAME_NOREPLACE));
-    }
-  }
-  LeftRing(const LeftRing&) = delete;
-  LeftRing& operator=(const LeftRing&) = delete;
-
-  // Returns where the ring stays from now on; empty if there was none.
-  std::string leave_aside() { return std::exchange(aside_, {}); }
-
- private:
-  std::string path_;
-  std::string aside_;
-};
-
 }  // namespace
 
 struct Profiler::State {
@@ -111,7 +79,6 @@ struct Profiler::State {
           writer(collector_options.interval_ns, collector_options.hand_over.nap_ns, *ring, gaps,
                  counts.written, late_causes, sink, sink_error, wake_writer, std::move(stats)) {}
 
-  const std::shared_ptr<ScopeKeeper> scopes = std::make_shared<ScopeKeeper>(kMaxScopes);
     std::shared_ptr<const Sampler> sampler;
     std::unique_ptr<Ring> ring;
     GapQueue gaps;
@@ -126,6 +93,7 @@ struct Profiler::State {
     std::atomic<bool> collector_ended{false};
     std::thread collector_thread;
     std::thread writer_thread;
+    std::unique_ptr<TroubleTeller> teller;
   };
 
   State(const Registry& own_registry, ProfilerOptions own_options)
@@ -143,6 +111,7 @@ struct Profiler::State {
   std::shared_ptr<CallbackErrors> callback_errors;
   std::vector<std::string> unrecorded;  // after stop(): what unrecorded_metrics() returned then
   SinkError sink_error;
+  const std::shared_ptr<ScopeKeeper> scopes = std::make_shared<ScopeKeeper>(kMaxScopes);
   std::atomic<bool> running{false};
   std::atomic<bool> stopping{false};          // stop() was called
   std::atomic<pid_t> owner{0};                // the process that has the threads
@@ -186,12 +155,13 @@ struct Profiler::State {
                  0};
   }
 
-  Result<void> start();
+  Result<void> start(const Profiler& self);
   Result<void> begin(std::shared_ptr<const Sampler> sampler);
   Result<void> stop();
   Result<std::unique_ptr<RingMemory>> make_ring(const RecordingInfo& info);
   [[nodiscard]] std::vector<std::string> unrecorded_metrics() const;
   [[nodiscard]] RunningCallback running_callback() const;
+  void start_teller(const Profiler& self);
   void start_threads(CollectorThread& collector_thread, std::uint64_t clock_start_ns);
   void warn_of_short_interval(std::uint64_t sample_ns, double spin_limit);
   void warn(std::vector<std::string> more) {
@@ -205,9 +175,6 @@ struct Profiler::State {
 };
 
 Result<std::unique_ptr<RingMemory>> Profiler::State::make_ring(const RecordingInfo& info) {
-  if (Result<void> fits = check_ring_bytes(options, (*sampler)->columns().size()); !fits) {
-    return fits;
-  }
   const RingMemory::Shape shape{info.slots, info.rows_per_slot, info.columns.size() + 1};
   if (options.ring_file.empty()) {
     return RingMemory::create_private(shape);
@@ -216,7 +183,7 @@ Result<std::unique_ptr<RingMemory>> Profiler::State::make_ring(const RecordingIn
                                  json_text(describe_ring(info, options.sink->output_place().path)));
 }
 
-Result<void> Profiler::State::start() {
+Result<void> Profiler::State::start(const Profiler& self) {
   if (is_forked_copy()) {  // before the lock: the mutex may have been held when the process forked
     return Error{Code::failed_precondition,
                  "this profiler was started by the parent process, before fork(); make a new one "
@@ -238,6 +205,9 @@ Result<void> Profiler::State::start() {
   if (!sampler) {
     return sampler.error();
   }
+  if (Result<void> fits = check_ring_bytes(options, (*sampler)->columns().size()); !fits) {
+    return fits;
+  }
   if (options.sink->in_use_.exchange(true, std::memory_order_acquire)) {
     return sink_in_use("cannot start the profiler");
   }
@@ -245,7 +215,6 @@ Result<void> Profiler::State::start() {
   const std::shared_ptr<void> unless_begun(nullptr, [this, &begun](void*) {
     if (begun) {
       return;
-  info.scopes = [kept = scopes](std::uint64_t after) { return kept->since(after); };
     }
     if (callback_errors != nullptr) {
       callback_errors->finish();  // the sink may have stored what it was opened with
@@ -254,6 +223,9 @@ Result<void> Profiler::State::start() {
   });
   Result<void> outcome = begin(*std::move(sampler));
   begun = outcome.ok();
+  if (begun) {
+    start_teller(self);
+  }
   return outcome;
 }
 
@@ -270,6 +242,7 @@ Result<void> Profiler::State::begin(std::shared_ptr<const Sampler> sampler) {
   info.ring_file = options.ring_file;
   const auto errors = std::make_shared<CallbackErrors>(registry, info.columns);
   info.callback_errors = [errors] { return errors->get(); };
+  info.scopes = [kept = scopes](std::uint64_t after) { return kept->since(after); };
   {
     const std::lock_guard shown_lock(shown_mutex);
     callback_errors = errors;
@@ -325,6 +298,13 @@ Result<void> Profiler::State::begin(std::shared_ptr<const Sampler> sampler) {
   start_threads(collector_thread, info.start_monotonic_ns);
   running.store(true, std::memory_order_release);
   return {};
+}
+
+void Profiler::State::start_teller(const Profiler& self) {
+  run->teller = std::make_unique<TroubleTeller>(self, options.on_trouble, options.sink.get());
+  if (Result<void> begun = run->teller->start(); !begun) {
+    warn({begun.error().message});
+  }
 }
 
 void Profiler::State::warn_of_short_interval(std::uint64_t sample_ns, double spin_limit) {
@@ -439,6 +419,7 @@ Result<void> Profiler::State::stop() {
   }
   duration_ns.store(elapsed_ns(), std::memory_order_release);
   run->writer_thread.join();
+  run->teller->stop();  // it looks once more: all rows and errors are counted now
   running.store(false, std::memory_order_release);
   show(nullptr);
   const std::unique_ptr<Ring> ring = std::move(run->ring);
@@ -460,7 +441,14 @@ Profiler::Profiler(const Registry& registry, ProfilerOptions options)
     : state_(std::make_unique<State>(registry, std::move(options))) {}
 
 Profiler::~Profiler() {
-  static_cast<void>(state_->stop());
+  const Result<void> stopped = state_->stop();
+  if (!stopped && !state_->is_forked_copy()) {
+    TroubleTeller(*this, state_->options.on_trouble, state_->options.sink.get())
+        .tell({.text = stopped.error().message, .what = Trouble::What::stop_failed});
+    if (state_->run) {
+      state_->run->teller->stop();  // it refers to this object
+    }
+  }
   // Keep the state of a forked copy: its threads do not exist and cannot be joined, and the parent
   // finishes the files. Also keep the state if the collector's thread is still in a callback: it
   // uses the memory when the callback returns.
@@ -470,7 +458,7 @@ Profiler::~Profiler() {
 }
 
 Result<void> Profiler::start() {
-  return state_->start();
+  return state_->start(*this);
 }
 Result<void> Profiler::stop() {
   return state_->stop();
@@ -547,12 +535,6 @@ LostRows Profiler::lost_rows() const {
 std::vector<std::uint64_t> Profiler::newest_rows(std::size_t most) const {
   if (state_->is_forked_copy()) {  // the mutex may have been held when the process forked
     return {};
-void Profiler::add_scopes(const ScopeTree& tree) {
-  if (!state_->is_forked_copy()) {  // the mutex may have been held when the process forked
-    state_->scopes->add(tree);
-  }
-}
-
   }
   std::shared_ptr<const RingMemory> ring;
   {
@@ -560,6 +542,12 @@ void Profiler::add_scopes(const ScopeTree& tree) {
     ring = state_->shown;
   }
   return ring == nullptr ? std::vector<std::uint64_t>() : peek_rows(*ring, most);
+}
+
+void Profiler::add_scopes(const ScopeTree& tree) {
+  if (!state_->is_forked_copy()) {  // the mutex may have been held when the process forked
+    state_->scopes->add(tree);
+  }
 }
 
 std::size_t Profiler::ring_bytes() const {
