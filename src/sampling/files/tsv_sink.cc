@@ -67,7 +67,7 @@ class TsvSink final : public Sink {
   }
 
   [[nodiscard]] std::chrono::nanoseconds wants_rows_every() const override {
-    return std::max(options_.rotate_after, std::chrono::nanoseconds(0));
+    return options_.rotate_after;
   }
 
   Result<void> write(const Rows& rows) override { return parts_->write(rows); }

@@ -2,6 +2,7 @@
 
 #include <sched.h>
 
+#include <algorithm>
 #include <chrono>
 #include <string>
 
@@ -87,7 +88,8 @@ Result<void> check_ring_bytes(const ProfilerOptions& options, std::size_t column
 
 std::uint64_t flush_ns(const ProfilerOptions& options) {
   const auto flush = static_cast<std::uint64_t>(options.flush.count());
-  const auto wanted = static_cast<std::uint64_t>(options.sink->wants_rows_every().count());
+  const auto wanted = static_cast<std::uint64_t>(
+      std::max<std::int64_t>(options.sink->wants_rows_every().count(), 0));
   return wanted == 0 ? flush : wanted / ((wanted + flush - 1) / flush);
 }
 
