@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -15,6 +16,10 @@
 namespace kymo {
 
 struct RecorderCounts;
+struct Trouble;
+
+// Writes the trouble to standard error, as a line that begins with "kymo: ".
+KYMO_API void tell_on_stderr(const Trouble& trouble);
 
 // The callback that runs while a profiler waits for it.
 struct RunningCallback {
@@ -62,6 +67,15 @@ struct ProfilerOptions {
   // The prefix of the metrics' names on /metrics, such as "myapp_". It is written to the recording.
   // Empty, or at most 64 letters, digits and '_', with no digit first.
   std::string prometheus_prefix{};
+  // Told of what goes wrong while the profiler records, and of a stop() of the destructor that
+  // fails: what TroubleWatch (kymo/trouble.h) says. A thread of the profiler looks once a second
+  // and at the stop. It tells each kind of trouble at most once a minute. The function must return,
+  // because stop() waits for it, and must not destroy the profiler. nullptr: nobody is told, and
+  // there is no such thread.
+  std::function<void(const Trouble&)> on_trouble = tell_on_stderr;
+  // start() refuses a larger ring: slots * rows * (columns + 1) * 8 bytes. Profiler::ring_bytes()
+  // says how large it will be.
+  std::size_t max_ring_bytes = std::size_t{256} << 20U;
 };
 
 // Samples the metrics of a registry at a fixed rate into a sink.
@@ -86,7 +100,7 @@ struct ProfilerOptions {
 class KYMO_API Profiler {
  public:
   Profiler(const Registry& registry, ProfilerOptions options);
-  // Stops, and throws away what stop() would return, such as data_loss.
+  // Stops, and tells ProfilerOptions::on_trouble what stop() would return, such as data_loss.
   ~Profiler();
   Profiler(const Profiler&) = delete;
   Profiler& operator=(const Profiler&) = delete;
@@ -156,8 +170,17 @@ class KYMO_API Profiler {
   // The names of the metrics that were registered after start(), which the recording does not have.
   // Empty if ProfilerOptions::metrics chose the metrics.
   [[nodiscard]] std::vector<std::string> unrecorded_metrics() const;
-  // The size of the ring in bytes; 0 before start().
+  // The size of the ring in bytes. Before start(), the size that start() would take; 0 if it would
+  // fail.
   [[nodiscard]] std::size_t ring_bytes() const;
+  // Puts the scopes of a tree into the recording, beside its rows: `kymo report` and `kymo export`
+  // show them (docs/timing.md). End the tree before. From any thread. The recording keeps the
+  // newest trees whole, up to kMaxScopes scopes together, and counts the others. A FlightRecorder
+  // writes those of its time.
+  // Cost: as ScopeTree::records(), and one lock. The metadata, which the writer replaces each second,
+  // grow by 140 bytes for each kept scope: with 4096 of them, this takes 2 % of a CPU.
+  static constexpr std::size_t kMaxScopes = ScopeTree::kDefaultLimit;
+  void add_scopes(const ScopeTree& tree);
 
  private:
   friend KYMO_API Result<void> register_profiler_metrics(Registry& registry,

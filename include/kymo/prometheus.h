@@ -31,7 +31,10 @@ KYMO_API std::string prometheus_name(const Metric& metric, std::string_view pref
 //            profiler by its own duration.
 // Ownership: has a copy of `registry`. An Exposer keeps only a weak pointer, so keep the result as
 //            long as the metrics shall be shown.
-// Errors:    throws std::invalid_argument for any other prefix, as prometheus-cpp does for a name.
+// Errors:    throws std::invalid_argument for any other prefix, as prometheus-cpp does for a name;
+//            and if another collectable that exists shows a metric of the same name, because
+//            Prometheus refuses a scrape with both. A metric that is registered afterwards with such
+//            a name is not shown.
 KYMO_API std::shared_ptr<::prometheus::Collectable> make_prometheus_collectable(
     const Registry& registry, std::string prefix = {});
 

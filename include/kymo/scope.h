@@ -139,9 +139,17 @@ struct ScopeRecord {
   bool parallel = false;
   bool redundant = false;
   bool bytes_redundant = false;
-  bool unfinished = false;  // still open; the duration is the time so far
+  bool unfinished = false;   // still open; the duration is the time so far
+  std::uint32_t thread = 0;  // the thread that opened it, as gettid(2) names it; 0: unknown
 
   friend bool operator==(const ScopeRecord&, const ScopeRecord&) = default;
+};
+
+// The trees that Profiler::add_scopes() was given, whole and in that order. In `scopes`, the parent
+// of the root of each tree is ScopeRecord::kNoParent.
+struct KeptScopes {
+  std::vector<ScopeRecord> scopes;
+  std::uint64_t trees = 0;  // given so far, also those that are not kept any more
 };
 
 // Records where a request, or any other piece of work, spends its time. A thread records into the

@@ -13,6 +13,7 @@
 #include "kymo/export.h"
 #include "kymo/metric.h"
 #include "kymo/result.h"
+#include "kymo/scope.h"
 
 namespace kymo {
 
@@ -69,6 +70,9 @@ struct RecordingInfo {
   // also after the recording. Empty: nobody knows.
   std::function<std::vector<CallbackError>()> callback_errors{};
   std::string ring_file{};  // ProfilerOptions::ring_file
+  // The kept trees after the first `after` that were given. Any thread may call it, also after the
+  // recording. Empty: there are none.
+  std::function<KeptScopes(std::uint64_t after)> scopes{};
 };
 
 // What a recorder has done so far. At the end, rows_written + missed() = ticks_due always holds.
@@ -162,6 +166,10 @@ class KYMO_API Sink {
   Sink& operator=(const Sink&) = delete;
 
   virtual Result<void> open(const RecordingInfo& info) = 0;
+  // How often the sink wants rows, so that it can end something at that time; 0: at any time. Asked
+  // before open(). The profiler hands rows over at this time or a whole fraction of it, if `flush`
+  // is longer.
+  [[nodiscard]] virtual std::chrono::nanoseconds wants_rows_every() const { return {}; }
   virtual Result<void> write(const Rows& rows) = 0;
   // Called when a run of missed ticks has ended. Adjacent missed ticks of one cause are one run.
   virtual void gap(const Gap& gap) { static_cast<void>(gap); }
@@ -187,10 +195,11 @@ class KYMO_API Sink {
 
 // How a recording is split and limited. 0: no split, no limit.
 struct TsvOptions {
+  static constexpr std::chrono::nanoseconds kMinRotateAfter{100'000'000};
   // When a part has reached this size, the next part follows: NAME.tsv, NAME.1.tsv, ... Each part
   // is a complete recording that names its neighbours. All parts have one clock.
   std::uint64_t rotate_bytes = 0;
-  // When the rows of a part span this time, the next part follows.
+  // When the rows of a part span this time, the next part follows. At least kMinRotateAfter.
   std::chrono::nanoseconds rotate_after{0};
   // The most that all parts may take together. The oldest parts are removed first, but never the
   // part that is being written. It must be at least twice rotate_bytes. If rotate_bytes is 0, an

@@ -28,6 +28,9 @@ struct Trouble {
     unrecorded,
     // This is a child of fork(), also by daemon(3), and the recorder is in the parent. Never over.
     forked,
+    // The destructor of the profiler has stopped the recording, and stop() has failed. Only told to
+    // ProfilerOptions::on_trouble. Never over.
+    stop_failed,
   };
   MissCause cause =
       MissCause::sink_error;  // of rows; or ring_full: the sink is too slow or blocked

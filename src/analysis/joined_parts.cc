@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <filesystem>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <tuple>
 #include <utility>
@@ -83,6 +84,14 @@ void add_metadata(Metadata part, Metadata& all) {
   if (all.state != "failed") all.state = part.state;
   all.next_part = std::move(part.next_part);
   all.callback_errors = std::move(part.callback_errors);  // since the start of the whole recording
+  if (all.scopes != nullptr && part.scopes != nullptr) {
+    auto both = std::make_shared<nlohmann::json>(*all.scopes);
+    both->insert(both->end(), part.scopes->begin(), part.scopes->end());
+    all.scopes = std::move(both);
+  } else if (part.scopes != nullptr) {
+    all.scopes = std::move(part.scopes);
+  }
+  all.scope_trees_left_out += part.scope_trees_left_out;
   all.marks.insert(all.marks.end(), part.marks.begin(), part.marks.end());
   all.longest_gaps.insert(all.longest_gaps.end(), part.longest_gaps.begin(),
                           part.longest_gaps.end());

@@ -139,6 +139,10 @@ Result<Metadata> parse_metadata(const std::string& text, const std::string& name
   metadata.next_part = text_of(part, "next");
   const Json& about = member(json, "about");
   if (about.is_object()) metadata.about = std::make_shared<const Json>(about);
+  if (const Json& scopes = member(json, "scopes"); scopes.is_array()) {
+    metadata.scopes = std::make_shared<const Json>(scopes);
+  }
+  metadata.scope_trees_left_out = number_of(json, "scope_trees_left_out");
   read_lists(json, metadata);
   return metadata;
 }

@@ -69,6 +69,9 @@ struct Metadata {  // NOLINT(bugprone-exception-escape): moving its json does no
   std::string next_part;
   // A JSON object with the request, job, target and outcome. The pointer is never null.
   std::shared_ptr<const nlohmann::json> about = no_about();
+  // The trees of scopes that the program has made, a JSON array. Null: none.
+  std::shared_ptr<const nlohmann::json> scopes;
+  std::uint64_t scope_trees_left_out = 0;
 };
 
 // Reads `path`. A member of the wrong type is treated as missing.

@@ -115,17 +115,17 @@ class ClickHouseWriter {
     create("scopes",
            "id UInt32, parent Int64, name String, category String, start_ns Int64, "
            "duration_ns Int64, bytes UInt64, error String, parallel UInt8, redundant UInt8, "
-           "unfinished UInt8",
+           "unfinished UInt8, thread UInt64",
            "id");
-    const std::vector<TimedScope> scopes = scopes_of(summary_);
+    const std::vector<report::RecordedScope> scopes = scopes_of(summary_);
     for (std::size_t i = 0; i < scopes.size(); ++i) {
-      const TimedScope& scope = scopes[i];
+      const report::RecordedScope& scope = scopes[i];
       row({std::to_string(i),
-           scope.parent == TimedScope::kNoParent ? "-1" : std::to_string(scope.parent),
+           scope.parent == report::RecordedScope::kNoParent ? "-1" : std::to_string(scope.parent),
            string_of(scope.name), string_of(scope.category), std::to_string(scope.start_ns),
            std::to_string(scope.duration_ns), std::to_string(scope.bytes), string_of(scope.error),
            std::to_string(scope.parallel ? 1 : 0), std::to_string(scope.redundant ? 1 : 0),
-           std::to_string(scope.unfinished ? 1 : 0)});
+           std::to_string(scope.unfinished ? 1 : 0), std::to_string(scope.thread)});
     }
   }
   Result<void> gaps() {

@@ -21,12 +21,13 @@ struct FormatName {
 };
 
 // The first ending of each format is the one in the documents.
-constexpr std::array<FormatName, 10> kFormats{{
+constexpr std::array<FormatName, 11> kFormats{{
     {Format::perfetto, "perfetto", ".json"},
     {Format::openmetrics, "openmetrics", ".om"},
     {Format::csv, "csv", ".csv"},
     {Format::sqlite, "sqlite", ".sqlite"},
     {Format::clickhouse, "clickhouse", ".sql"},
+    {Format::otlp, "otlp", ".otlp"},
     {Format::perfetto, "", ".perfetto-trace"},
     {Format::openmetrics, "", ".openmetrics"},
     {Format::openmetrics, "", ".prom"},
@@ -150,6 +151,9 @@ Result<Exported> export_recording(const analysis::Summary& summary, const Destin
       break;
     case Format::openmetrics:
       written = write_open_metrics(summary, options, files, exported);
+      break;
+    case Format::otlp:
+      written = write_otlp(summary, *files.text);
       break;
     case Format::sqlite:
       written = files.database->write(summary);

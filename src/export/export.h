@@ -13,7 +13,7 @@
 // Recordings in the formats of other tools (docs/export.md).
 namespace kymo::exporting {
 
-enum class Format : std::uint8_t { perfetto, openmetrics, csv, sqlite, clickhouse };
+enum class Format : std::uint8_t { perfetto, openmetrics, csv, sqlite, clickhouse, otlp };
 
 // The format with this name. Errors: invalid_argument, naming the valid names.
 Result<Format> parse_format(std::string_view name);

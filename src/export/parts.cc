@@ -16,58 +16,6 @@
 namespace kymo::exporting {
 namespace {
 
-// The largest time that is accepted (146 years). With larger ones, sums would overflow.
-constexpr std::uint64_t kMaxNs = std::uint64_t{1} << 62U;
-
-class ScopeReader {
- public:
-  explicit ScopeReader(std::uint64_t clock_begin_ns) : clock_begin_ns_(clock_begin_ns) {}
-
-  // The recursion is safe, because the reader of the metadata limits the depth of the JSON.
-  void read(const nlohmann::json& json, std::size_t parent, const std::string& prefix) {
-    const std::uint64_t start = number_of(json, "start_ns");
-    const std::uint64_t duration = number_of(json, "duration_ns");
-    std::string inner;
-    if (start < kMaxNs && duration < kMaxNs && json.is_object()) {
-      const bool wrapper = duration == 0 && member(json, "components").is_array();
-      if (wrapper) {
-        inner = prefix + text_of(json, "name") + ":";
-      } else {
-        add(json, parent, prefix);
-        parent = scopes_.size() - 1;
-      }
-    }
-    const nlohmann::json& parts = member(json, "components");
-    if (!parts.is_array()) return;
-    for (const nlohmann::json& part : parts) read(part, parent, inner);
-  }
-  std::vector<TimedScope> take() { return std::move(scopes_); }
-
- private:
-  static bool set(const nlohmann::json& json, const char* key) {
-    const nlohmann::json& value = member(json, key);
-    return value.is_boolean() && value.get<bool>();
-  }
-  void add(const nlohmann::json& json, std::size_t parent, const std::string& prefix) {
-    TimedScope scope;
-    scope.parent = parent;
-    scope.name = prefix + text_of(json, "name");
-    scope.category = text_of(json, "category");
-    scope.error = text_of(json, "error");
-    scope.start_ns = static_cast<std::int64_t>(number_of(json, "start_ns")) -
-                     static_cast<std::int64_t>(clock_begin_ns_);
-    scope.duration_ns = static_cast<std::int64_t>(number_of(json, "duration_ns"));
-    scope.bytes = number_of(json, "bytes");
-    scope.parallel = set(json, "parallel");
-    scope.redundant = set(json, "redundant");
-    scope.unfinished = set(json, "unfinished");
-    scopes_.push_back(std::move(scope));
-  }
-
-  std::uint64_t clock_begin_ns_;
-  std::vector<TimedScope> scopes_;
-};
-
 Error rewritten(const std::string& path) {
   return Error{Code::aborted, "export " + path +
                                   ": another program rewrote it while it was read; "
@@ -120,16 +68,9 @@ Result<void> for_each_gap(const analysis::Summary& summary,
   return {};
 }
 
-std::vector<TimedScope> scopes_of(const analysis::Summary& summary) {
+std::vector<report::RecordedScope> scopes_of(const analysis::Summary& summary) {
   const auto& metadata = summary.recording.metadata;
-  if (!metadata || metadata->start_monotonic_ns == 0 || metadata->start_monotonic_ns >= kMaxNs) {
-    return {};
-  }
-  const nlohmann::json& tree = member(*metadata->about, "timing");
-  if (!tree.is_object()) return {};
-  ScopeReader reader(metadata->start_monotonic_ns);
-  reader.read(tree, TimedScope::kNoParent, "");
-  return reader.take();
+  return metadata ? report::scopes_of(*metadata) : std::vector<report::RecordedScope>();
 }
 
 std::string name_of(const analysis::Summary& summary) {

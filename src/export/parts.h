@@ -8,6 +8,7 @@
 #include "analysis/parallel_rows.h"
 #include "analysis/summary.h"
 #include "kymo/result.h"
+#include "report/scopes.h"
 
 // What the formats share: the parts of a recording, in the order in which they are written.
 namespace kymo::exporting {
@@ -26,27 +27,8 @@ Result<void> for_each_block(
 Result<void> for_each_gap(const analysis::Summary& summary,
                           const std::function<void(const Gap&)>& take);
 
-// A scope of the recorded request (docs/timing.md), on the clock of the recording.
-struct TimedScope {
-  static constexpr std::size_t kNoParent = static_cast<std::size_t>(-1);
-
-  std::size_t parent = kNoParent;  // the parent's index, which is smaller than the scope's own
-  std::string name;                // "wrapper:part" for a part of a wrapper
-  std::string category;
-  std::string error;
-  std::int64_t start_ns = 0;
-  std::int64_t duration_ns = 0;
-  std::uint64_t bytes = 0;
-  bool parallel = false;
-  bool redundant = false;
-  bool unfinished = false;
-
-  [[nodiscard]] std::int64_t end_ns() const { return start_ns + duration_ns; }
-};
-
-// The scopes of the request. Empty if the metadata has no timing tree, or no start time to place it
-// on the clock of the recording.
-std::vector<TimedScope> scopes_of(const analysis::Summary& summary);
+// The scopes of a recording, or none.
+std::vector<report::RecordedScope> scopes_of(const analysis::Summary& summary);
 
 // The name of the recording's file without its ending.
 std::string name_of(const analysis::Summary& summary);

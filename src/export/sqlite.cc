@@ -147,16 +147,16 @@ Result<void> add_scopes(const analysis::Summary& summary, sqlite3* db, const std
   Table table(db, path, "scopes",
               {"id INTEGER PRIMARY KEY", "parent INTEGER", "name TEXT", "category TEXT",
                "start_ns INTEGER", "duration_ns INTEGER", "bytes INTEGER", "error TEXT",
-               "parallel INTEGER", "redundant INTEGER", "unfinished INTEGER"});
-  const std::vector<TimedScope> scopes = scopes_of(summary);
+               "parallel INTEGER", "redundant INTEGER", "unfinished INTEGER", "thread INTEGER"});
+  const std::vector<report::RecordedScope> scopes = scopes_of(summary);
   for (std::size_t i = 0; i < scopes.size(); ++i) {
-    const TimedScope& scope = scopes[i];
-    const auto parent = scope.parent == TimedScope::kNoParent
+    const report::RecordedScope& scope = scopes[i];
+    const auto parent = scope.parent == report::RecordedScope::kNoParent
                             ? std::int64_t{-1}
                             : static_cast<std::int64_t>(scope.parent);
     table.add({static_cast<std::int64_t>(i), parent, scope.name, scope.category, scope.start_ns,
                scope.duration_ns, scope.bytes, scope.error, std::int64_t{scope.parallel},
-               std::int64_t{scope.redundant}, std::int64_t{scope.unfinished}});
+               std::int64_t{scope.redundant}, std::int64_t{scope.unfinished}, scope.thread});
   }
   return table.written();
 }

@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
+#include <mutex>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -79,10 +82,59 @@ std::string escaped(const std::string& help) {
   return metric;
 }
 
+// The names that collectables of this process show, each with the oldest collectable that has it.
+// An Exposer does not tell a collectable what it is registered with, so a name must be unique among
+// all that exist.
+//
+// Threads: any.
+class ShownNames {
+ public:
+  static ShownNames& all() {
+    static auto& names = *new ShownNames;  // a collectable may be destroyed after static objects
+    return names;
+  }
+  // Takes those of the names that nobody has. Returns the others.
+  std::set<std::string> take(const void* owner, const std::set<std::string>& names) {
+    const std::lock_guard lock(mutex_);
+    std::set<std::string> taken;
+    for (const std::string& name : names) {
+      if (owners_.try_emplace(name, owner).first->second != owner) taken.insert(name);
+    }
+    return taken;
+  }
+  void give_back(const void* owner) {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(owners_, [owner](const auto& one) { return one.second == owner; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<std::string, const void*> owners_;  // guarded by mutex_
+};
+
+std::string text_of_taken(const std::string& name) {
+  return "show metrics to Prometheus: another collectable of this process has '" + name +
+         "', too, and Prometheus refuses a scrape with both; give one of them another prefix, or "
+         "register one collectable with several Exposers";
+}
+
 class RegistryCollectable final : public ::prometheus::Collectable {
  public:
   RegistryCollectable(const Registry& registry, std::string prefix)
       : registry_(registry), prefix_(std::move(prefix)) {}
+  ~RegistryCollectable() override { ShownNames::all().give_back(this); }
+  RegistryCollectable(const RegistryCollectable&) = delete;
+  RegistryCollectable& operator=(const RegistryCollectable&) = delete;
+
+  // Takes the names of all metrics that are registered now. Returns those that another collectable
+  // has.
+  [[nodiscard]] std::set<std::string> take_names() const {
+    std::set<std::string> names;
+    for (const Column& column : registry_.columns()) {
+      names.insert(prometheus_name(*column.metric, prefix_));
+    }
+    return ShownNames::all().take(this, names);
+  }
 
   [[nodiscard]] std::vector<::prometheus::MetricFamily> Collect() const override {
     std::vector<::prometheus::MetricFamily> families;
@@ -117,6 +169,10 @@ class RegistryCollectable final : public ::prometheus::Collectable {
       }
     }
     std::erase_if(families, [](const auto& family) { return family.metric.empty(); });
+    // Those that were registered since.
+    for (const std::string& name : take_names()) {
+      std::erase_if(families, [&](const auto& family) { return family.name == name; });
+    }
     add_callback_errors(&families);
     return families;
   }
@@ -164,7 +220,11 @@ std::shared_ptr<::prometheus::Collectable> make_prometheus_collectable(const Reg
     throw std::invalid_argument("make_prometheus_collectable: prefix = '" + prefix +
                                 "': " + kExpositionPrefixRule);
   }
-  return std::make_shared<RegistryCollectable>(registry, std::move(prefix));
+  auto made = std::make_shared<RegistryCollectable>(registry, std::move(prefix));
+  if (const std::set<std::string> taken = made->take_names(); !taken.empty()) {
+    throw std::invalid_argument(text_of_taken(*taken.begin()));
+  }
+  return made;
 }
 
 }  // namespace kymo

@@ -87,6 +87,10 @@ Json stats_json(const ProfilerStats& stats) {
 void add_metadata(const analysis::Metadata& metadata, Json& json) {
   json["state"] = metadata.state;
   json["about"] = *metadata.about;
+  if (metadata.scopes != nullptr) {
+    json["scopes"] = *metadata.scopes;
+    json["scope_trees_left_out"] = metadata.scope_trees_left_out;
+  }
   json["host"] = metadata.host;
   json["kernel"] = metadata.kernel;
   json["pid"] = metadata.pid;

@@ -16,6 +16,7 @@
 #include "report/about.h"
 #include "report/human.h"
 #include "report/phases.h"
+#include "report/scopes.h"
 #include "report/table.h"
 
 namespace kymo::report {
@@ -438,6 +439,7 @@ std::string text_report(const Summary& summary, const TextOptions& options) {
   text += rate_table(columns, options);
   text += busiest_table(columns);
   text += histogram_table(summary, options);
+  text += metadata ? scope_table(*metadata) : "";
   text += gauge_table(columns, options);
   text += idle_columns(columns);
   text += gap_lines(summary);

@@ -8,6 +8,7 @@
 #include "report/human.h"
 #include "report/table.h"
 #include "timing/flatten.h"
+#include "timing/scope_json.h"
 
 namespace kymo::report {
 namespace {
@@ -48,29 +49,6 @@ std::string moved(std::uint64_t n) {
 
 double share(std::uint64_t part, std::uint64_t total) {
   return total == 0 ? 0 : static_cast<double>(part) / static_cast<double>(total);
-}
-
-nlohmann::json scope_json(const ScopeRecord& scope) {
-  nlohmann::json json{
-      {"name", scope.name}, {"start_ns", scope.start_ns}, {"duration_ns", scope.duration_ns}};
-  if (!scope.category.empty()) {
-    json["category"] = scope.category;
-  }
-  if (scope.bytes != 0) {
-    json["bytes"] = scope.bytes;
-  }
-  if (!scope.error.empty()) {
-    json["error"] = scope.error;
-  }
-  for (const auto& [key, set] :
-       {std::pair("parallel", scope.parallel), std::pair("redundant", scope.redundant),
-        std::pair("bytes_redundant", scope.bytes_redundant),
-        std::pair("unfinished", scope.unfinished)}) {
-    if (set) {
-      json[key] = true;
-    }
-  }
-  return json;
 }
 
 }  // namespace
@@ -116,23 +94,11 @@ nlohmann::json timing_json(const std::vector<ScopeRecord>& scopes, std::uint64_t
   if (scopes.empty()) {
     return {};
   }
-  std::vector<nlohmann::json> objects;
-  objects.reserve(scopes.size());
-  for (const ScopeRecord& scope : scopes) {
-    objects.push_back(scope_json(scope));
-  }
-  // A part comes after its parent, so from the end on, each scope is complete when it is moved.
-  for (std::size_t i = scopes.size(); i-- > 1;) {
-    nlohmann::json& parts = objects[scopes[i].parent]["components"];
-    if (parts.is_null()) {
-      parts = nlohmann::json::array();
-    }
-    parts.insert(parts.begin(), std::move(objects[i]));
-  }
+  nlohmann::json tree = std::move(trees_json(scopes).front());
   if (left_out != 0) {
-    objects.front()["scopes_left_out"] = left_out;
+    tree["scopes_left_out"] = left_out;
   }
-  return std::move(objects.front());
+  return tree;
 }
 
 }  // namespace kymo::report

@@ -71,6 +71,7 @@ void add_scope(ScopeName name, std::uint64_t start_ns, std::uint64_t duration_ns
     const std::uint64_t now = monotonic_ns();
     start_ns = now - std::min(now, duration_ns);
   }
+  node->thread = 0;  // something else has measured it, perhaps of another process
   node->bytes.store(bytes, std::memory_order_relaxed);
   node->end_ns.store(start_ns + duration_ns, std::memory_order_relaxed);
   start(*node, start_ns);
@@ -119,8 +120,9 @@ std::vector<ScopeRecord> ScopeTree::records() const {
     if (i != 0) {
       record.parent = record_of[node->parent];
     }
-    record.name = node->name;
-    record.category = node->category;
+    record.name.assign(node->name, node->name_size);
+    record.category.assign(node->category, node->category_size);
+    record.thread = node->thread;
     record.start_ns = node->start_ns;
     record.unfinished = end == 0;
     if (!node->wrapper) {

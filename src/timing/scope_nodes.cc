@@ -1,11 +1,33 @@
 #include "timing/scope_nodes.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <new>
+
+#include "metrics/fork_count.h"
 
 namespace kymo {
 
 using detail::ScopeNode;
+
+namespace {
+
+// gettid(2), which is a system call, once for each thread. The thread of a child of fork() has
+// another id.
+std::uint32_t this_thread() noexcept {
+  struct Known {
+    std::uint32_t id = 0;
+    std::uint64_t forks = 0;
+  };
+  constinit thread_local Known known;
+  if (known.id == 0 || known.forks != fork_count()) {
+    known = {static_cast<std::uint32_t>(::gettid()), fork_count()};
+  }
+  return known.id;
+}
+
+}  // namespace
 
 ScopeTree::State::State(std::size_t most)
     : limit(std::clamp<std::size_t>(most, 1, 1U << 20U)), chunks((limit + kChunk - 1) / kChunk) {
@@ -60,9 +82,14 @@ ScopeTree::State::Added ScopeTree::State::add(const detail::ScopePosition& at,
       Chunk* chunk = index < limit ? chunk_of(index) : nullptr;
       if (chunk != nullptr) {
         ScopeNode& node = (*chunk)[index % kChunk];
-        node.name = keep(name);
-        node.category = keep(options.category);
+        const std::string_view kept_name = keep(name);
+        const std::string_view category = keep(options.category);
+        node.name = kept_name.data();
+        node.name_size = static_cast<std::uint32_t>(kept_name.size());
+        node.category = category.data();
+        node.category_size = static_cast<std::uint32_t>(category.size());
         node.parent = at.node;
+        node.thread = this_thread();
         node.parallel = options.parallel || at.parallel;
         node.redundant = options.redundant;
         node.bytes_redundant = options.bytes_redundant;

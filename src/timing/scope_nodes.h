@@ -28,12 +28,16 @@ namespace detail {
 
 // One cache line: threads write different nodes at the same time.
 struct alignas(kCacheLine) ScopeNode {
-  std::string_view name;
-  std::string_view category;
+  // Of two string_views, with sizes that leave room for the rest.
+  const char* name = nullptr;
+  const char* category = nullptr;
+  std::uint32_t name_size = 0;
+  std::uint32_t category_size = 0;
   std::uint64_t start_ns = 0;
   std::atomic<std::uint64_t> end_ns{0};  // 0: open
   std::atomic<std::uint64_t> bytes{0};
   std::uint32_t parent = 0;
+  std::uint32_t thread = 0;
   std::atomic<bool> ready{false};
   bool parallel : 1 = false;
   bool redundant : 1 = false;

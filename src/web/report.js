@@ -152,6 +152,8 @@ function figures() {
   if (rows.length > 0) byId("short").append(element("section", {}, element("h2", {}, "In figures"), makeTable(["", ""], rows, { class: "lines" })));
 }
 
+const MOST_TREES = 20;
+
 function tables() {
   if (phases.length > 0) {
     phasesTable();
@@ -165,11 +167,14 @@ function tables() {
     name, name.endsWith("_us") ? written(value, "microseconds") : Number(value).toLocaleString("en")])));
   const tree = (recording.about || {}).timing;
   if (tree) folded("Steps of the request", duration(tree.duration_ns || 0), makeTable(["part", "lasts", "share", ":"], treeRows(tree, tree.duration_ns || 1, 0)));
+  const own = [...(recording.scopes || [])].sort((a, b) => (b.duration_ns || 0) - (a.duration_ns || 0));
+  if (own.length > 0) folded("Scopes of the program", `the longest of ${own.length.toLocaleString("en")}`, makeTable(["scope", "lasts", "share", ":"],
+    own.slice(0, MOST_TREES).flatMap((one) => treeRows(one, one.duration_ns || 1, 0))));
   columnsTables();
   if (gaps.length > 0) folded("Gaps", `the ${gaps.length} longest`, makeTable(["begins", "lasts", "ticks", "cause:"],
     gaps.map((gap) => [at(gap.start_ns), duration(gap.end_ns - gap.start_ns), gap.ticks.toLocaleString("en"), gap.cause])));
   const { timing: _timing, phases: _phases, verdict: _verdict, ...about } = recording.about || {};
-  const shownAlready = new Set(["columns", "phases", "histograms", "gaps", "quality", "notes", "left_out"]);
+  const shownAlready = new Set(["columns", "scopes", "phases", "histograms", "gaps", "quality", "notes", "left_out"]);
   const rest = Object.fromEntries(Object.entries(recording).filter(([name]) => !shownAlready.has(name)));
   folded("Metadata", "", element("pre", {}, JSON.stringify({ ...rest, about }, null, 2)));
 }
@@ -195,14 +200,16 @@ function columnsTables() {
  * @param {Scope} node
  * @param {number} whole its duration
  * @param {number} depth
+ * @param {number} around the thread of the scope around it
  * @returns {(Node | string)[][]}
  */
-function treeRows(node, whole, depth) {
+function treeRows(node, whole, depth, around = 0) {
   const share = (node.duration_ns || 0) / whole;
   const bar = element("span", { class: "track" }, element("span", { class: "bar", style: `width:${(12 * share).toFixed(3)}rem` }));
-  const name = "\u2003".repeat(depth) + node.name + (node.parallel ? " (parallel)" : "") + (node.redundant ? " (in what stands above)" : "");
+  const thread = node.thread && node.thread !== around ? ` (thread ${node.thread})` : "";
+  const name = "\u2003".repeat(depth) + node.name + thread + (node.parallel ? " (parallel)" : "") + (node.redundant ? " (in what stands above)" : "");
   const row = [name, duration(node.duration_ns || 0), percent(share), bar];
-  return [row, ...(node.components || []).flatMap((part) => treeRows(part, whole, depth + 1))];
+  return [row, ...(node.components || []).flatMap((part) => treeRows(part, whole, depth + 1, node.thread || around))];
 }
 
 // --- start ------------------------------------------------------------------------------------

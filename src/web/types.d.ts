@@ -66,6 +66,7 @@ export interface Scope {
   name: string;
   start_ns?: number;
   duration_ns?: number;
+  thread?: number; // that ran it
   parallel?: boolean;
   redundant?: boolean;
   error?: string;
@@ -99,6 +100,7 @@ export interface Described {
   host: string;
   state: string;
   about?: About;
+  scopes?: Scope[]; // that the program has made
   quality: { level: string; text: string }[];
   notes: string[];
   left_out: { first_line: number; last_line: number; reason: string }[];

@@ -75,6 +75,16 @@ class ExportTest(unittest.TestCase):
             self.folder.joinpath(stem + ".gaps.tsv").write_text("\n".join(lines) + "\n")
         return path
 
+    def with_own_scopes(self):
+        """A program's own scopes: two trees at the same time, on two threads, and one that fails."""
+        trees = [scope("request", 1_000_000, 4_000_000,
+                       scope("parse", 1_500_000, 1_000_000, thread=41, category="cpu", bytes=9),
+                       scope("copy", 2_000_000, 2_000_000, thread=42, parallel=True), thread=41),
+                 scope("request", 2_500_000, 2_000_000, scope("parse", 2_600_000, 7, thread=43, error="no <input>"), thread=43)]
+        return self.written(["steps"], [[i * 1_000_000, i] for i in range(1, 9)],
+                            {"format_version": 1, "state": "ended", "start_unix_ns": START_NS, "pid": 77, "host": "db3",
+                             "start_monotonic_ns": MONOTONIC_NS, "scopes": trees, "scope_trees_left_out": 3}, [])
+
     def hostile(self):
         """Names that can break output formats, and numbers that can break readers."""
         rows = [[time, *((BIG - time if i % 3 == 0 else time * i) for i in range(len(HOSTILE)))]

@@ -179,6 +179,53 @@ class TraceTest(ExportTest):
         self.assertEqual(self.text["otherData"]["start_unix_ns"], str(START_NS))
 
 
+    def test_own_scopes_stand_on_the_threads_that_ran_them(self):
+        events = self.trace(self.with_own_scopes())
+        self.hold_the_rules(events)
+        spans = [(event["name"], event["tid"], in_us(event) * 1000) for event in events if event["ph"] == "X"]
+        self.assertEqual(sorted(spans), [("copy", 42, 2_000_000), ("parse", 41, 1_500_000), ("parse", 43, 2_600_000),
+                                         ("request", 41, 1_000_000), ("request", 43, 2_500_000)])
+        process, = {event["pid"] for event in events if event["ph"] == "X"}
+        names = {event["args"]["name"] for event in events if event["ph"] == "M" and event["pid"] == process and "name" in event["args"]}
+        self.assertEqual(names, {"process 77", "thread 41", "thread 42", "thread 43"})
+
+
+class OtlpTest(ExportTest):
+    """Checks the rules of the JSON encoding of OTLP, as its specification has them: ids in hexadecimal, 64-bit numbers as text."""
+
+    def test_each_tree_is_a_trace_with_the_ids_of_its_threads(self):
+        output = self.export(self.with_own_scopes(), "out.otlp")
+        resource, = json.loads(output.read_text())["resourceSpans"]
+        self.assertIn({"key": "process.pid", "value": {"intValue": "77"}}, resource["resource"]["attributes"])
+        spans = resource["scopeSpans"][0]["spans"]
+        for span in spans:
+            self.assertRegex(span["traceId"], "^[0-9a-f]{32}$")
+            self.assertRegex(span["spanId"], "^[0-9a-f]{16}$")
+        self.assertEqual(len({span["spanId"] for span in spans}), 5)
+        first, parse, copy, second, failed = spans
+        self.assertEqual((first["startTimeUnixNano"], first["endTimeUnixNano"]),
+                         (str(START_NS + 1_000_000), str(START_NS + 5_000_000)))
+        self.assertEqual([span.get("parentSpanId") for span in spans],
+                         [None, first["spanId"], first["spanId"], None, second["spanId"]])
+        self.assertEqual(first["traceId"], copy["traceId"])
+        self.assertNotEqual(first["traceId"], second["traceId"])
+        threads = [attribute["value"]["intValue"] for span in spans for attribute in span["attributes"]
+                   if attribute["key"] == "thread.id"]
+        self.assertEqual(threads, ["41", "41", "42", "43", "43"])
+        self.assertIn({"key": "kymo.category", "value": {"stringValue": "cpu"}}, parse["attributes"])
+        self.assertEqual(failed["status"], {"code": 2, "message": "no <input>"})
+        self.assertEqual(self.export(self.with_own_scopes(), "again.otlp").read_text(), output.read_text())
+
+    def test_a_request_is_a_trace_as_well_and_a_recording_without_scopes_is_refused(self):
+        output = self.export(self.dumped(), "out.otlp")
+        names = [span["name"] for span in json.loads(output.read_text())["resourceSpans"][0]["scopeSpans"][0]["spans"]]
+        self.assertIn("criu:drain", names)
+        ran = self.kymo(self.recorded(), "--output", self.folder / "none.otlp")
+        self.assertEqual(ran.returncode, 1)
+        self.assertIn("it has no scopes", ran.stderr)
+        self.assertFalse((self.folder / "none.otlp").exists())
+
+
 class SqliteTest(ExportTest):
     def tables(self, recording):
         base = sqlite3.connect(self.export(recording, "out.sqlite"))
@@ -217,6 +264,8 @@ class SqliteTest(ExportTest):
         scopes = base.execute("SELECT name, parent, start_ns, duration_ns, bytes, parallel FROM scopes").fetchall()
         self.assertEqual(scopes[1], ("criu:starts", 0, 1_500_000, 1_000_000, 77, 0))
         self.assertIn(("compress", 0, 2_000_000, 6_500_000, 0, 1), scopes)
+        own = self.tables(self.with_own_scopes()).execute("SELECT name, parent, thread FROM scopes").fetchall()
+        self.assertEqual(own, [("request", -1, 41), ("parse", 0, 41), ("copy", 0, 42), ("request", -1, 43), ("parse", 3, 43)])
         properties = dict(base.execute("SELECT * FROM recording"))
         self.assertEqual(properties["start_monotonic_ns"], str(MONOTONIC_NS))
         self.assertEqual(json.loads(properties["about"])["request"], "dump")

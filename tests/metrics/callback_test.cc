@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "kymo/gauge.h"
 #include "kymo/registry.h"
 
 namespace kymo {
@@ -26,6 +27,31 @@ std::vector<std::uint64_t> sample(const Sampler& sampler) {
 }
 
 using Row = std::vector<std::uint64_t>;
+
+TEST(Gauge, IsWhatWasSetLastAndCannotDangle) {
+  std::optional<Registry> registry(std::in_place);
+  std::unique_ptr<Sampler> sampler;
+  std::optional<Gauge> queued;
+  {
+    const Result<Gauge> made =
+        make_gauge(*registry, {.name = "queued_bytes", .help = "help", .unit = Unit::bytes}, 3);
+    ASSERT_TRUE(made) << made.error().message;
+    EXPECT_FALSE(make_gauge(*registry, {.name = "queued_bytes", .help = "again"}, 0U));
+    queued = *made;
+    sampler = registry->sampler({}).value();
+  }
+  EXPECT_EQ(sampler->columns()[0].metric->kind, Kind::gauge);
+  EXPECT_EQ(sample(*sampler), Row{3});
+  queued->set(7);
+  std::thread([copy = *queued] { copy.set(5U); }).join();
+  EXPECT_EQ(sample(*sampler), Row{5}) << "it may fall";
+  const Gauge last = *queued;
+  queued.reset();
+  registry.reset();
+  EXPECT_EQ(sample(*sampler), Row{5});
+  sampler.reset();
+  last.set(9);  // nothing is there any more
+}
 
 // Before the fix, the exception ended the program through std::terminate().
 TEST(Callback, OneThatThrowsIsCountedAndItsColumnKeepsItsLastValue) {

@@ -6,10 +6,11 @@ set -euo pipefail
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 compiler=("$@")
-first=13  # the line of the first statement
+first=14  # the line of the first statement
 
 compile() {  # STATEMENT...: puts each on a line of its own; the compiler's messages are in $scratch/said
   cat >"$scratch/program.cc" <<PROGRAM
+#include <kymo/gauge.h>
 #include <kymo/profiling_only.h>
 #include <kymo/registry.h>
 #include <kymo/scope.h>
@@ -54,8 +55,9 @@ compile 'kymo::Registry::Callback([] { return 0.75; })' && fail "accepted: a pub
 refuses 'kymo::Counter::add: a counter counts whole numbers.' 'counter.add(0.75)'
 refuses 'kymo::ProfilingCounter::add: a counter counts whole numbers.' 'steps.add(0.75)'
 refuses 'kymo::Scope::add_bytes: bytes are whole numbers.' 'scope.add_bytes(0.75)'
+refuses 'kymo::Gauge::set: a gauge holds whole numbers.' 'kymo::make_gauge(registry, gauge, 0)->set(0.75)'
 refuses 'kymo::Histogram::record: a histogram counts whole numbers.' 'histogram.record(1.5F)'
-for negative in 'counter.add(-1)' 'histogram.record(-7)' 'steps.add(-1)'; do
+for negative in 'kymo::make_gauge(registry, gauge, 0)->set(-1)' 'counter.add(-1)' 'histogram.record(-7)' 'steps.add(-1)'; do
   compile "$negative" && fail "accepted: $negative"
   grep -q a_number_below_zero_is_refused "$scratch/said" || fail "not refused for its sign: $negative"
 done

@@ -64,6 +64,39 @@ TEST(PrometheusCollectable, AHelpIsOneLine) {
   EXPECT_NE(text.find("# HELP steps_total Steps\\nmade in C:\\\\\n"), std::string::npos) << text;
 }
 
+// Before, both were shown, and Prometheus refused each scrape of the program.
+TEST(PrometheusCollectable, TwoRegistriesWithTheSameNameAreRefusedAtOnce) {
+  Registry one;
+  Registry other;
+  const Metric steps{"steps", "", Kind::counter, Unit::count, {}};
+  one.counter(steps).value().add(1);
+  other.counter(steps).value().add(2);
+  auto shown = make_prometheus_collectable(one, "app_");
+  for (const Registry& again : {other, one}) {
+    try {
+      static_cast<void>(make_prometheus_collectable(again, "app_"));
+      FAIL() << "not refused";
+    } catch (const std::invalid_argument& refusal) {
+      EXPECT_STREQ(refusal.what(),
+                   "show metrics to Prometheus: another collectable of this process has "
+                   "'app_steps_total', too, and Prometheus refuses a scrape with both; give one of "
+                   "them another prefix, or register one collectable with several Exposers");
+    }
+  }
+  const auto apart = make_prometheus_collectable(other, "other_");
+  EXPECT_EQ(apart->Collect().size(), 1U);
+  // Registered too late for a refusal: the older one stays.
+  Registry late;
+  const auto of_late = make_prometheus_collectable(late, "app_");
+  late.counter(steps).value().add(3);
+  late.counter({"walks", "", Kind::counter, Unit::count, {}}).value().add(4);
+  const auto families = of_late->Collect();
+  ASSERT_EQ(families.size(), 1U);
+  EXPECT_EQ(families[0].name, "app_walks_total");
+  shown.reset();
+  EXPECT_EQ(of_late->Collect().size(), 2U) << "the name is free";
+}
+
 // Before the fix, this was a segmentation fault.
 TEST(PrometheusCollectable, OutlivesItsRegistry) {
   auto registry = std::make_unique<Registry>();

@@ -1,6 +1,8 @@
 #include "kymo/scope.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <sstream>
 #include <stdexcept>
@@ -49,6 +51,26 @@ TEST(ScopeTest, NestsByTheCodeThatRuns) {
   EXPECT_LE(records[0].start_ns + records[0].duration_ns, monotonic_ns());
   EXPECT_GE(find(records, "outer")->duration_ns, find(records, "inner")->duration_ns);
   EXPECT_EQ(tree.dropped(), 0U);
+}
+
+TEST(ScopeTest, EachScopeHasTheIdOfItsThreadAlsoInAChildOfFork) {
+  ScopeTree tree("request");
+  pid_t helper = 0;
+  std::thread([&] {
+    helper = ::gettid();
+    const EnterScope here(tree);
+    const Scope scope("aside");
+  }).join();
+  EXPECT_EQ(find(tree.records(), "request")->thread, static_cast<std::uint32_t>(::gettid()));
+  EXPECT_EQ(find(tree.records(), "aside")->thread, static_cast<std::uint32_t>(helper));
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ScopeTree own("own");
+    ::_exit(own.records()[0].thread == static_cast<std::uint32_t>(::gettid()) ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
 }
 
 TEST(ScopeTest, NothingIsRecordedWhereNobodyListens) {

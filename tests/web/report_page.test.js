@@ -35,6 +35,7 @@ function record(name) {
     longest_gaps: [{ start_ns: at(1000) + 1, end_ns: at(1500), ticks: 499, cause: "late" }],
     marks: [{ name: "pre-dump", at_ns: at(50_000) }, { name: "post-dump", at_ns: at(60_000) }],
     about: { request: "dump", timing: { name: "dump", duration_ns: 1000, components: [{ name: "criu", duration_ns: 900 }] } },
+    scopes: [{ name: "quick", duration_ns: 5 }, { name: "slow", duration_ns: 2_000_000, thread: 41, components: [{ name: "copy", duration_ns: 1_000_000, thread: 42 }] }],
   }));
   execFileSync(KYMO, ["report", path.join(folder, name + ".tsv"), "--html", path.join(folder, name + ".html")]);
   return path.join(folder, name + ".html");
@@ -48,6 +49,12 @@ before(async () => {
 after(async () => {
   await browser.close();
   fs.rmSync(folder, { recursive: true });
+});
+
+test("the program's own scopes are listed with their threads, the longest first", async () => {
+  const page = await open(browser, file, faults);
+  const rows = await page.locator("details", { hasText: "Scopes of the program" }).locator("tbody tr").evaluateAll((all) => all.map((row) => row.cells[0].textContent.trim()));
+  assert.deepStrictEqual(rows, ["slow (thread 41)", "copy (thread 42)", "quick"]);
 });
 
 test("one spike among 200,000 samples is on the first picture", async () => {

@@ -230,8 +230,8 @@ void add_export(CLI::App& app, Context& context) {
           "the restore of a checkpoint, out.csv becomes out-dump.csv and out-restore.csv")
       ->required();
   verb->add_option("-f,--format", arguments->format,
-                   "Format: perfetto, openmetrics, csv, sqlite or clickhouse (default: from the "
-                   "ending of the file's name)");
+                   "Format: perfetto, openmetrics, csv, sqlite, clickhouse or otlp (default: from "
+                   "the ending of the file's name)");
   verb->add_flag("--every-row", arguments->options.every_row,
                  "openmetrics: write all rows, also several in one millisecond, which Prometheus "
                  "would refuse");

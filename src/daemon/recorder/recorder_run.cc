@@ -82,6 +82,7 @@ ProfilerOptions profiler_options(const Config& config, const std::string& log_pa
   if (config.profiling_priority > 0) options.realtime_priority = config.profiling_priority;
   options.prometheus_prefix = kPrometheusPrefix;
   options.cpu = config.profiling_cpu;
+  options.on_trouble = nullptr;  // troubles() tells kymod's log
   options.sink = std::move(memory);
   if (std::shared_ptr<Sink> log = make_log_sink(config, log_path)) {
     auto apart = std::make_shared<OwnThreadSink>(std::move(log));

@@ -37,6 +37,11 @@ void set(otlp::KeyValue* attribute, const char* key, const std::string& value) {
   attribute->mutable_value()->set_string_value(valid_utf8(value));
 }
 
+void set_number(otlp::KeyValue* attribute, const char* key, std::uint64_t value) {
+  attribute->set_key(key);
+  attribute->mutable_value()->set_int_value(static_cast<std::int64_t>(value));
+}
+
 void set_true(otlp::KeyValue* attribute, const char* key) {
   attribute->set_key(key);
   attribute->mutable_value()->set_bool_value(true);
@@ -47,12 +52,9 @@ void fill(otlp::Span& span, const ScopeRecord& scope, std::int64_t offset_ns) {
   span.set_name(valid_utf8(scope.name));
   span.set_start_time_unix_nano(start);
   span.set_end_time_unix_nano(start + scope.duration_ns);
+  if (scope.thread != 0) set_number(span.add_attributes(), "thread.id", scope.thread);
   if (!scope.category.empty()) set(span.add_attributes(), "kymo.category", scope.category);
-  if (scope.bytes != 0) {
-    otlp::KeyValue* attribute = span.add_attributes();
-    attribute->set_key("kymo.bytes");
-    attribute->mutable_value()->set_int_value(static_cast<std::int64_t>(scope.bytes));
-  }
+  if (scope.bytes != 0) set_number(span.add_attributes(), "kymo.bytes", scope.bytes);
   if (scope.parallel) set_true(span.add_attributes(), "kymo.parallel");
   if (scope.redundant) set_true(span.add_attributes(), "kymo.redundant");
   if (scope.bytes_redundant) set_true(span.add_attributes(), "kymo.bytes_redundant");

@@ -15,6 +15,7 @@
 #include "base/recording_name.h"
 #include "sampling/files/metadata.h"
 #include "sampling/files/stats_members.h"
+#include "timing/scope_json.h"
 
 namespace kymo {
 namespace {
@@ -72,6 +73,9 @@ Result<RecordingFiles> RecordingFiles::create(const std::string& path, const Rec
     return claimed.error();
   }
   RecordingFiles files(path, info, std::move(about), *std::move(rows), *std::move(gaps));
+  if (!part.is_null()) {
+    files.scopes_before_ = UINT64_MAX;  // until the part before has ended
+  }
   files.set_part(std::move(part));
   Result<void> begun;
   if (const int error = files.rows_.append(header); error != 0) {
@@ -260,7 +264,24 @@ bool RecordingFiles::has_own_metadata() const {
          number_of(written, "pid") == static_cast<std::uint64_t>(::getpid());
 }
 
-Result<void> RecordingFiles::replace_metadata(const ProfilerStats& stats, const char* state) const {
+void RecordingFiles::describe_scopes(nlohmann::json& metadata) {
+  const KeptScopes kept = info_.scopes(scopes_before_);
+  scopes_seen_ = kept.trees;
+  nlohmann::json trees = trees_json(kept.scopes);
+  std::uint64_t left_out = kept.trees - std::min(scopes_before_, kept.trees) - trees.size();
+  for (nlohmann::json& tree : trees) {
+    if (number_of(tree, "start_ns") + number_of(tree, "duration_ns") < info_.start_monotonic_ns) {
+      left_out = 0;  // it is before this recording, and so are the older ones
+    } else {
+      metadata["scopes"].push_back(std::move(tree));
+    }
+  }
+  if (left_out != 0) {
+    metadata["scope_trees_left_out"] = left_out;
+  }
+}
+
+Result<void> RecordingFiles::replace_metadata(const ProfilerStats& stats, const char* state) {
   nlohmann::json metadata = describe_recording(info_);
   metadata["state"] = state;
   metadata["stats"] = describe_stats(stats);
@@ -293,6 +314,9 @@ Result<void> RecordingFiles::replace_metadata(const ProfilerStats& stats, const 
       }
       metadata["callback_errors"].push_back(std::move(one));
     }
+  }
+  if (info_.scopes) {
+    describe_scopes(metadata);
   }
   return replace_file(metadata_path_, json_text(metadata, 1) + '\n');
 }

@@ -59,6 +59,8 @@ class RecordingFiles {
   // Merges these members into "about".
   void merge_about(const nlohmann::json& about);
   void set_part(nlohmann::json part);
+  // The part goes on after `before`, which has ended: it has no scopes that are there.
+  void continue_scopes_of(const RecordingFiles& before) { scopes_before_ = before.scopes_seen_; }
   // The rows are cut out of a longer recording: the recorder does not know which of its figures
   // belong to them, as for a part.
   void set_cut() { is_cut_ = true; }
@@ -98,7 +100,8 @@ class RecordingFiles {
   void keep_unwritten(const Gap& gap);
   void flush_gaps();
   [[nodiscard]] bool has_own_metadata() const;
-  [[nodiscard]] Result<void> replace_metadata(const ProfilerStats& stats, const char* state) const;
+  void describe_scopes(nlohmann::json& metadata);
+  [[nodiscard]] Result<void> replace_metadata(const ProfilerStats& stats, const char* state);
 
   std::string path_;
   std::string metadata_path_;
@@ -112,6 +115,8 @@ class RecordingFiles {
   int gaps_error_ = 0;                    // errno, while gaps are not written
   std::vector<Gap> longest_gaps_;         // longest first
   std::vector<Mark> marks_;
+  std::uint64_t scopes_before_ = 0;  // the trees that the parts before have
+  std::uint64_t scopes_seen_ = 0;    // the trees that were given when the metadata was written
   bool ended_ = false;
   bool is_cut_ = false;
 };

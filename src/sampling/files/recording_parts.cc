@@ -120,7 +120,7 @@ Result<void> RecordingParts::write(const Rows& rows) {
     last_row_ns_ = rows.row(rows.count - 1)[0];
     counted_.rows_written += rows.count;
   }
-  if (is_full()) {
+  if (is_full(rows)) {
     static_cast<void>(begin_next_part());  // tried again with the next rows
   }
   return {};
@@ -131,12 +131,19 @@ void RecordingParts::add_gap(const Gap& gap) {
   counted_.missed_by(gap.cause) += gap.ticks;
 }
 
-bool RecordingParts::is_full() const {
+bool RecordingParts::is_full(const Rows& newest) const {
   if (options_.rotate_bytes != 0 && files_.bytes() + files_.gap_bytes() >= options_.rotate_bytes) {
     return true;
   }
-  const auto age = static_cast<std::int64_t>(last_row_ns_ - first_row_ns_.value_or(last_row_ns_));
-  return options_.rotate_after.count() > 0 && age >= options_.rotate_after.count();
+  if (options_.rotate_after.count() <= 0 || newest.count == 0) {
+    return false;
+  }
+  // Parts end between two groups of rows: at the end that is nearest to the time. A row stands for
+  // its interval.
+  const auto interval = static_cast<std::uint64_t>(info_.interval.count());
+  const std::uint64_t age = last_row_ns_ - first_row_ns_.value_or(last_row_ns_) + interval;
+  const std::uint64_t group = last_row_ns_ - newest.row(0)[0] + interval;
+  return age + group / 2 >= static_cast<std::uint64_t>(options_.rotate_after.count());
 }
 
 Result<void> RecordingParts::begin_next_part() {
@@ -148,6 +155,7 @@ Result<void> RecordingParts::begin_next_part() {
                                describe_part(number, name_in_folder(now_path)));
     if (next) {
       end_part(next_path);
+      next->continue_scopes_of(files_);
       files_ = *std::move(next);
       number_ = number;
       return {};

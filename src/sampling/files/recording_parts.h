@@ -67,7 +67,7 @@ class RecordingParts {
   RecordingParts(const std::string& path, const TsvOptions& options, RecordingInfo info,
                  RecordingFiles files);
   void add_closed(const std::string& path);
-  [[nodiscard]] bool is_full() const;
+  [[nodiscard]] bool is_full(const Rows& newest) const;
   [[nodiscard]] ProfilerStats stats_of_part() const;
   Result<void> begin_next_part();
   void end_part(const std::string& next_path);

@@ -1,5 +1,6 @@
 #include "sampling/files/tsv_sink.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <initializer_list>
@@ -7,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "base/human.h"
 #include "base/quiet_thread.h"
 #include "sampling/files/recording_parts.h"
 #include "sampling/files/sink_in_use.h"
@@ -50,6 +52,10 @@ class TsvSink final : public Sink {
     if (open_.exchange(true, std::memory_order_acquire)) {  // pairs with the store in close()
       return sink_in_use("cannot record to " + path_);
     }
+    if (Result<void> valid = check_rotation(info); !valid) {
+      open_.store(false, std::memory_order_release);
+      return valid;
+    }
     const WriteSignalsBlocked no_signals;
     Result<RecordingParts> parts = RecordingParts::create(path_, options_, info, earlier_);
     if (!parts) {
@@ -58,6 +64,10 @@ class TsvSink final : public Sink {
     }
     parts_.emplace(*std::move(parts));
     return {};
+  }
+
+  [[nodiscard]] std::chrono::nanoseconds wants_rows_every() const override {
+    return options_.rotate_after;
   }
 
   Result<void> write(const Rows& rows) override { return parts_->write(rows); }
@@ -99,6 +109,20 @@ class TsvSink final : public Sink {
   }
 
  private:
+  // A shorter part would cost more for its files than for its rows.
+  [[nodiscard]] Result<void> check_rotation(const RecordingInfo& info) const {
+    const std::chrono::nanoseconds least = std::max(TsvOptions::kMinRotateAfter, info.interval);
+    if (options_.rotate_after.count() <= 0 || options_.rotate_after >= least) {
+      return {};
+    }
+    return Error{Code::invalid_argument,
+                 "cannot record to " + path_ +
+                     ": rotate_after = " + human::duration(options_.rotate_after) +
+                     ": must be at least " + human::duration(least) +
+                     (least == info.interval ? ", the interval between two rows" : ""),
+                 0};
+  }
+
   [[nodiscard]] Error unfinished(Error cause, const ProfilerStats& stats) const {
     cause.message = "the recording was not finished: " + cause.message + "; the " +
                     std::to_string(stats.rows_written) + " rows written so far are in " +

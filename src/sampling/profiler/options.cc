@@ -2,10 +2,13 @@
 
 #include <sched.h>
 
+#include <algorithm>
 #include <chrono>
 #include <string>
 
+#include "base/human.h"
 #include "metrics/exposition_name.h"
+#include "sampling/ring/ring_memory.h"
 
 namespace kymo {
 namespace {
@@ -66,6 +69,28 @@ Result<void> check_options(const ProfilerOptions& options) {
                           kExpositionPrefixRule);
   }
   return {};
+}
+
+Result<void> check_ring_bytes(const ProfilerOptions& options, std::size_t columns) {
+  const std::size_t bytes = RingMemory::bytes_of({options.slots, options.rows, columns + 1});
+  if (bytes <= options.max_ring_bytes) {
+    return {};
+  }
+  return Error{Code::resource_exhausted,
+               "start the recorder: its ring would take " + human::bytes(bytes) + " (" +
+                   std::to_string(options.slots) + " slots of " + std::to_string(options.rows) +
+                   " rows of " + std::to_string(columns) + " columns), and max_ring_bytes is " +
+                   human::bytes(options.max_ring_bytes) +
+                   "; record fewer columns (ProfilerOptions::metrics), choose fewer rows, or allow "
+                   "more",
+               0};
+}
+
+std::uint64_t flush_ns(const ProfilerOptions& options) {
+  const auto flush = static_cast<std::uint64_t>(options.flush.count());
+  const auto wanted = static_cast<std::uint64_t>(
+      std::max<std::int64_t>(options.sink->wants_rows_every().count(), 0));
+  return wanted == 0 ? flush : wanted / ((wanted + flush - 1) / flush);
 }
 
 }  // namespace kymo

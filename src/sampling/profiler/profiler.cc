@@ -1,6 +1,5 @@
 #include "kymo/profiler.h"
 
-#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <unistd.h>
@@ -8,7 +7,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
-#include <cstdio>
 #include <functional>
 #include <future>
 #include <mutex>
@@ -38,12 +36,15 @@
 #include "sampling/files/sink_in_use.h"
 #include "sampling/profiler/callback_errors.h"
 #include "sampling/profiler/collector_thread.h"
+#include "sampling/profiler/left_ring.h"
 #include "sampling/profiler/losses.h"
 #include "sampling/profiler/options.h"
+#include "sampling/profiler/trouble_teller.h"
 #include "sampling/ring/gap_queue.h"
 #include "sampling/ring/ring.h"
 #include "sampling/ring/ring_memory.h"
 #include "sampling/ring/ring_reader.h"
+#include "timing/scope_keeper.h"
 
 namespace kymo {
 namespace {
@@ -60,38 +61,6 @@ std::uint64_t count_recorded(const Registry& registry, const std::vector<Column>
   while (count != 0 && !is_recorded(all[count - 1])) --count;
   return count;
 }
-
-// A ring that a killed program left at `path`, moved aside while start() makes its own. It gets its
-// name back if start() fails, because a recovery looks for it there.
-class LeftRing {
- public:
-  explicit LeftRing(std::string path) : path_(std::move(path)) {
-    if (path_.empty()) {
-      return;
-    }
-    // If this fails, for example because the ring is in use, RingMemory::create_file() refuses, too,
-    // and says why.
-    if (Result<std::string> aside = move_ring_aside(path_)) {
-      aside_ = *std::move(aside);
-    }
-  }
-  ~LeftRing() {
-    if (!aside_.empty()) {
-      // Not rename(2): another recorder may have made a ring at `path` meanwhile.
-      static_cast<void>(
-          ::renameat2(AT_FDCWD, aside_.c_str(), AT_FDCWD, path_.c_str(), RENAME_NOREPLACE));
-    }
-  }
-  LeftRing(const LeftRing&) = delete;
-  LeftRing& operator=(const LeftRing&) = delete;
-
-  // Returns where the ring stays from now on; empty if there was none.
-  std::string leave_aside() { return std::exchange(aside_, {}); }
-
- private:
-  std::string path_;
-  std::string aside_;
-};
 
 }  // namespace
 
@@ -124,6 +93,7 @@ struct Profiler::State {
     std::atomic<bool> collector_ended{false};
     std::thread collector_thread;
     std::thread writer_thread;
+    std::unique_ptr<TroubleTeller> teller;
   };
 
   State(const Registry& own_registry, ProfilerOptions own_options)
@@ -141,6 +111,7 @@ struct Profiler::State {
   std::shared_ptr<CallbackErrors> callback_errors;
   std::vector<std::string> unrecorded;  // after stop(): what unrecorded_metrics() returned then
   SinkError sink_error;
+  const std::shared_ptr<ScopeKeeper> scopes = std::make_shared<ScopeKeeper>(kMaxScopes);
   std::atomic<bool> running{false};
   std::atomic<bool> stopping{false};          // stop() was called
   std::atomic<pid_t> owner{0};                // the process that has the threads
@@ -184,12 +155,13 @@ struct Profiler::State {
                  0};
   }
 
-  Result<void> start();
+  Result<void> start(const Profiler& self);
   Result<void> begin(std::shared_ptr<const Sampler> sampler);
   Result<void> stop();
   Result<std::unique_ptr<RingMemory>> make_ring(const RecordingInfo& info);
   [[nodiscard]] std::vector<std::string> unrecorded_metrics() const;
   [[nodiscard]] RunningCallback running_callback() const;
+  void start_teller(const Profiler& self);
   void start_threads(CollectorThread& collector_thread, std::uint64_t clock_start_ns);
   void warn_of_short_interval(std::uint64_t sample_ns, double spin_limit);
   void warn(std::vector<std::string> more) {
@@ -211,7 +183,7 @@ Result<std::unique_ptr<RingMemory>> Profiler::State::make_ring(const RecordingIn
                                  json_text(describe_ring(info, options.sink->output_place().path)));
 }
 
-Result<void> Profiler::State::start() {
+Result<void> Profiler::State::start(const Profiler& self) {
   if (is_forked_copy()) {  // before the lock: the mutex may have been held when the process forked
     return Error{Code::failed_precondition,
                  "this profiler was started by the parent process, before fork(); make a new one "
@@ -233,6 +205,9 @@ Result<void> Profiler::State::start() {
   if (!sampler) {
     return sampler.error();
   }
+  if (Result<void> fits = check_ring_bytes(options, (*sampler)->columns().size()); !fits) {
+    return fits;
+  }
   if (options.sink->in_use_.exchange(true, std::memory_order_acquire)) {
     return sink_in_use("cannot start the profiler");
   }
@@ -248,6 +223,9 @@ Result<void> Profiler::State::start() {
   });
   Result<void> outcome = begin(*std::move(sampler));
   begun = outcome.ok();
+  if (begun) {
+    start_teller(self);
+  }
   return outcome;
 }
 
@@ -264,6 +242,7 @@ Result<void> Profiler::State::begin(std::shared_ptr<const Sampler> sampler) {
   info.ring_file = options.ring_file;
   const auto errors = std::make_shared<CallbackErrors>(registry, info.columns);
   info.callback_errors = [errors] { return errors->get(); };
+  info.scopes = [kept = scopes](std::uint64_t after) { return kept->since(after); };
   {
     const std::lock_guard shown_lock(shown_mutex);
     callback_errors = errors;
@@ -308,9 +287,9 @@ Result<void> Profiler::State::begin(std::shared_ptr<const Sampler> sampler) {
   auto ring = std::make_unique<Ring>(ring_memory);
   ring->accept_output(position_of(options.sink->output_place()));
   run.emplace(
-      Collector::Options{info.start_monotonic_ns, to_nanos(options.interval),
-                         to_nanos(options.flush), options.pace, options.max_spin_share,
-                         options.realtime_max_share, options.nice,
+      Collector::Options{info.start_monotonic_ns, to_nanos(options.interval), flush_ns(options),
+                         options.pace, options.max_spin_share, options.realtime_max_share,
+                         options.nice,
                          hand_over_pace(options.slots, options.rows, to_nanos(options.interval))},
       std::move(sampler), std::move(ring), *counts, *options.sink, sink_error, start_ns,
       [this] { return stats(); });
@@ -319,6 +298,13 @@ Result<void> Profiler::State::begin(std::shared_ptr<const Sampler> sampler) {
   start_threads(collector_thread, info.start_monotonic_ns);
   running.store(true, std::memory_order_release);
   return {};
+}
+
+void Profiler::State::start_teller(const Profiler& self) {
+  run->teller = std::make_unique<TroubleTeller>(self, options.on_trouble, options.sink.get());
+  if (Result<void> begun = run->teller->start(); !begun) {
+    warn({begun.error().message});
+  }
 }
 
 void Profiler::State::warn_of_short_interval(std::uint64_t sample_ns, double spin_limit) {
@@ -433,6 +419,7 @@ Result<void> Profiler::State::stop() {
   }
   duration_ns.store(elapsed_ns(), std::memory_order_release);
   run->writer_thread.join();
+  run->teller->stop();  // it looks once more: all rows and errors are counted now
   running.store(false, std::memory_order_release);
   show(nullptr);
   const std::unique_ptr<Ring> ring = std::move(run->ring);
@@ -454,7 +441,14 @@ Profiler::Profiler(const Registry& registry, ProfilerOptions options)
     : state_(std::make_unique<State>(registry, std::move(options))) {}
 
 Profiler::~Profiler() {
-  static_cast<void>(state_->stop());
+  const Result<void> stopped = state_->stop();
+  if (!stopped && !state_->is_forked_copy()) {
+    TroubleTeller(*this, state_->options.on_trouble, state_->options.sink.get())
+        .tell({.text = stopped.error().message, .what = Trouble::What::stop_failed});
+    if (state_->run) {
+      state_->run->teller->stop();  // it refers to this object
+    }
+  }
   // Keep the state of a forked copy: its threads do not exist and cannot be joined, and the parent
   // finishes the files. Also keep the state if the collector's thread is still in a callback: it
   // uses the memory when the callback returns.
@@ -464,7 +458,7 @@ Profiler::~Profiler() {
 }
 
 Result<void> Profiler::start() {
-  return state_->start();
+  return state_->start(*this);
 }
 Result<void> Profiler::stop() {
   return state_->stop();
@@ -550,8 +544,21 @@ std::vector<std::uint64_t> Profiler::newest_rows(std::size_t most) const {
   return ring == nullptr ? std::vector<std::uint64_t>() : peek_rows(*ring, most);
 }
 
+void Profiler::add_scopes(const ScopeTree& tree) {
+  if (!state_->is_forked_copy()) {  // the mutex may have been held when the process forked
+    state_->scopes->add(tree);
+  }
+}
+
 std::size_t Profiler::ring_bytes() const {
-  return state_->ring_bytes.load(std::memory_order_relaxed);
+  if (const std::size_t taken = state_->ring_bytes.load(std::memory_order_relaxed); taken != 0) {
+    return taken;
+  }
+  const Result<std::unique_ptr<Sampler>> sampler =
+      state_->registry.sampler(state_->options.metrics);
+  return !sampler ? 0
+                  : RingMemory::bytes_of({state_->options.slots, state_->options.rows,
+                                          (*sampler)->columns().size() + 1});
 }
 
 const RecorderCounts& Profiler::counts() const {

@@ -84,6 +84,10 @@ std::uint64_t ring_check(std::string_view bytes) {
   return check;
 }
 
+std::size_t RingMemory::bytes_of(const Shape& shape) {
+  return total_bytes(shape, 0);
+}
+
 Result<std::unique_ptr<RingMemory>> RingMemory::create_private(const Shape& shape) {
   const std::size_t bytes = total_bytes(shape, 0);
   void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE,

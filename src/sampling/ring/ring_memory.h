@@ -48,6 +48,8 @@ class RingMemory {
     std::size_t stride = 0;
   };
 
+  // The bytes of a ring of this shape, apart from its description; SIZE_MAX if they overflow.
+  static std::size_t bytes_of(const Shape& shape);
   static Result<std::unique_ptr<RingMemory>> create_private(const Shape& shape);
   // Creates `path`, which must not exist. Errors: already_exists (the message says whether the ring
   // is in use or left behind, and what to do); resource_exhausted (no room on the disk).

@@ -141,8 +141,19 @@ TEST_F(RecordingPartsTest, APartThatIsOldEnoughIsFollowedByTheNext) {
   for (int i = 0; i < 9; ++i) {
     ASSERT_TRUE(write(parts, 1));
   }
-  EXPECT_EQ(numbers("run.tsv"), range(0, 6));
-  EXPECT_EQ(numbers("run.1.tsv"), range(6, 9));
+  EXPECT_EQ(numbers("run.tsv"), range(0, 5)) << "five rows of 10 ns last 50 ns";
+  EXPECT_EQ(numbers("run.1.tsv"), range(5, 9));
+}
+
+// Before, a part ended only after the group of rows in which its time was over.
+TEST_F(RecordingPartsTest, APartEndsAfterTheGroupThatIsNearestToItsTime) {
+  RecordingParts parts =
+      RecordingParts::create(path_, {.rotate_after = std::chrono::nanoseconds(100)}, info_).value();
+  for (int i = 0; i < 4; ++i) {
+    ASSERT_TRUE(write(parts, 4));
+  }
+  EXPECT_EQ(numbers("run.tsv"), range(0, 8)) << "80 ns or 120: the next one would be as far";
+  EXPECT_EQ(numbers("run.1.tsv"), range(8, 16));
 }
 
 TEST_F(RecordingPartsTest, TheOldestGoFirstAndTheBoundHolds) {

@@ -37,62 +37,10 @@ class ProfilerTest : public TemporaryFolderTest {
     options.sink = sink_;
     return options;
   }
-  std::string refusal(const ProfilerOptions& options) {
-    const Result<void> started = Profiler(registry_, options).start();
-    return started ? "started" : started.error().message;
-  }
-
   Registry registry_;
   Counter counter_;
   std::shared_ptr<KeepingSink> sink_ = std::make_shared<KeepingSink>();
 };
-
-TEST_F(ProfilerTest, RefusesAnIntervalOfZero) {
-  ProfilerOptions bad = options();
-  bad.interval = nanoseconds(0);
-  EXPECT_EQ(refusal(bad), "profiler option interval = 0 ns: must be 100 ns to 24 hours");
-}
-
-TEST_F(ProfilerTest, RefusesEachOptionOutOfRangeByName) {
-  ProfilerOptions bad = options();
-  bad.slots = 1;
-  EXPECT_NE(refusal(bad).find("option slots = 1"), std::string::npos);
-  bad = options();
-  bad.pace = static_cast<Pace>(7);
-  EXPECT_EQ(refusal(bad), "profiler option pace = 7: must be one of Pace");
-  bad = options();
-  bad.rows = 0;
-  EXPECT_NE(refusal(bad).find("option rows = 0"), std::string::npos);
-  bad = options();
-  bad.flush = nanoseconds(-1);
-  EXPECT_NE(refusal(bad).find("option flush = -1 ns"), std::string::npos);
-  bad = options();
-  bad.realtime_priority = 100;
-  EXPECT_NE(refusal(bad).find("option realtime_priority = 100"), std::string::npos);
-  bad = options();
-  bad.max_spin_share = 1.5;
-  EXPECT_NE(refusal(bad).find("option max_spin_share = 1.5"), std::string::npos);
-  bad = options();
-  bad.realtime_max_share = 0;
-  EXPECT_NE(refusal(bad).find("option realtime_max_share = 0"), std::string::npos);
-  bad = options();
-  bad.nice = -21;
-  EXPECT_NE(refusal(bad).find("option nice = -21"), std::string::npos);
-  bad = options();
-  bad.cpu = -2;
-  EXPECT_NE(refusal(bad).find("option cpu = -2"), std::string::npos);
-  bad = options();
-  bad.prometheus_prefix = "9 x";
-  EXPECT_NE(
-      refusal(bad).find("option prometheus_prefix = '9 x': must be empty, or consist of letters"),
-      std::string::npos);
-  bad = options();
-  bad.sink = nullptr;
-  EXPECT_NE(refusal(bad).find("option sink"), std::string::npos);
-  bad = options();
-  bad.metrics = {"stepz"};
-  EXPECT_EQ(refusal(bad), "no metric is named 'stepz'; did you mean steps?");
-}
 
 TEST_F(ProfilerTest, RefusesASecondStart) {
   Profiler profiler(registry_, options());
@@ -573,21 +521,6 @@ TEST_F(ProfilerTest, AMaxSpinShareThatCannotHoldIsAWarning) {
             "an interval of 40 µs is too short for the max spin share: the collector may spin up "
             "to 100 % of the time");
   EXPECT_EQ(warned(Pace::thrifty, 0.1, 40), "");
-}
-
-TEST_F(ProfilerTest, RefusesATsvInAMissingFolderOrOverAnother) {
-  ProfilerOptions to_file;
-  to_file.sink = make_tsv_sink(in_folder("none/run.tsv"));
-  EXPECT_NE(refusal(to_file).find("create its folder first"), std::string::npos);
-  to_file.sink = make_tsv_sink(in_folder("run.csv"));
-  EXPECT_NE(refusal(to_file).find("ends in .tsv"), std::string::npos);
-  // Before the fix, such a recording could be made and not be read.
-  to_file.sink = make_tsv_sink(in_folder("run.gaps.tsv"));
-  EXPECT_NE(refusal(to_file).find("are for the gaps of a recording"), std::string::npos);
-  to_file.sink = make_tsv_sink(in_folder("run.tsv"));
-  EXPECT_EQ(refusal(to_file), "started");
-  to_file.sink = make_tsv_sink(in_folder("run.tsv"));
-  EXPECT_NE(refusal(to_file).find("choose another name"), std::string::npos);
 }
 
 }  // namespace

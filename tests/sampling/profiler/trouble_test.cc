@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <optional>
@@ -71,6 +72,70 @@ class TroubleTest : public ::testing::Test {
   std::optional<Profiler> profiler_;
   std::optional<TroubleWatch> watch_;
 };
+
+class OnTroubleTest : public TroubleTest {
+ protected:
+  OnTroubleTest() {
+    EXPECT_TRUE(registry_.counter({"steps", "help", Kind::counter, Unit::count, {}}));
+    sink_->on_write = [this]() -> Result<void> {
+      return full_ ? Result<void>(Error{Code::resource_exhausted, "the disk is full", 0})
+                   : Result<void>();
+    };
+    options_.sink = sink_;
+    options_.flush = std::chrono::milliseconds(2);
+  }
+  std::atomic<bool> full_ = true;
+  const std::shared_ptr<KeepingSink> sink_ = std::make_shared<KeepingSink>();
+  ProfilerOptions options_;
+};
+
+// Before, nothing was said unless the program asked, and the destructor threw the loss away.
+TEST_F(OnTroubleTest, TheDefaultIsALineOnStandardError) {
+  testing::internal::CaptureStderr();
+  {
+    Profiler profiler(registry_, options_);
+    ASSERT_TRUE(profiler.start());
+    while (profiler.stats().missed_sink_error == 0) std::this_thread::yield();
+    full_ = false;
+    const std::uint64_t written = profiler.stats().rows_written;
+    while (profiler.stats().rows_written == written) std::this_thread::yield();
+  }
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_NE(
+      said.find(
+          "kymo: the recording loses rows: the disk is full; missed ticks are counted until it "
+          "takes rows again\n"),
+      std::string::npos)
+      << said;
+  EXPECT_NE(said.find("kymo: the recording lacks "), std::string::npos) << said;
+  EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 2) << said;
+}
+
+TEST_F(OnTroubleTest, TheProgramCanTakeItOrWantNone) {
+  std::vector<std::string> told;
+  bool refused = false;
+  testing::internal::CaptureStderr();
+  for (const bool silent : {true, false}) {
+    full_ = true;
+    Profiler* running = nullptr;
+    options_.on_trouble = [&](const Trouble& trouble) {
+      told.push_back(trouble.text);
+      refused = !running->stop();  // it would wait for this call
+      throw std::runtime_error("dropped");
+    };
+    if (silent) options_.on_trouble = nullptr;
+    Profiler profiler(registry_, options_);
+    running = &profiler;
+    ASSERT_TRUE(profiler.start());
+    while (profiler.stats().missed_sink_error == 0) std::this_thread::yield();
+    EXPECT_FALSE(profiler.stop());
+    EXPECT_EQ(told.empty(), silent);
+  }
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+  ASSERT_EQ(told.size(), 1U);
+  EXPECT_EQ(told[0].find("the recording loses rows: the disk is full"), 0U) << told[0];
+  EXPECT_TRUE(refused);
+}
 
 // Before the fix, only stop() said it.
 TEST_F(TroubleTest, EachCallbackThatThrowsIsSaidOnceWhileItIsRecorded) {
