@@ -93,6 +93,15 @@ bool closes_others(const std::vector<int>& sources, int& failure) {
   return ::close_range(static_cast<unsigned>(place) + 1, ~0U, 0) == 0;
 }
 
+// If it may not have this priority, it begins with the usual one.
+void set_autogroup_nice(const std::string& nice) {
+  if (nice.empty()) return;
+  const int file = ::open("/proc/self/autogroup", O_WRONLY | O_CLOEXEC);
+  if (file < 0) return;
+  static_cast<void>(!::write(file, nice.data(), nice.size()));
+  ::close(file);
+}
+
 // Runs in the child, which has the memory of this program, and its own descriptors, signals and
 // limits. Returns errno if the program cannot be run.
 int execute(const Image& image, int& failure) {
@@ -101,6 +110,7 @@ int execute(const Image& image, int& failure) {
   for (int number = 1; number < NSIG; ++number) ::sigaction(number, &by_default, nullptr);
   if (image.program.leads == Program::Leads::group && ::setpgid(0, 0) != 0) return errno;
   if (image.program.leads == Program::Leads::session && ::setsid() < 0) return errno;
+  set_autogroup_nice(image.program.autogroup_nice);
   if (!places_descriptors(image.sources) || !closes_others(image.sources, failure)) return errno;
   const std::string& directory = image.program.directory;
   if (!directory.empty() && ::chdir(directory.c_str()) != 0) return errno;

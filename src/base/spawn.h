@@ -29,6 +29,8 @@ struct Program {
   std::vector<int> descriptors{};
   std::string directory{};  // empty: the working directory of this program
   Leads leads = Leads::nothing;
+  // What is written into /proc/self/autogroup of a new session, such as "-20" (sched(7)). Empty: it begins with 0.
+  std::string autogroup_nice{};
   std::vector<int> blocked{};  // signals
   // Whether it keeps this program's limit for open files. Otherwise it gets the one that this
   // program had before raise_file_limit().

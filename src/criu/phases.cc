@@ -63,7 +63,7 @@ constexpr std::array kDumpMarks{
     Mark{"Dumping file-locks", kProcesses},
     Mark{"Dumping pstree (pid", kProcesses},
     Mark{"Dumping mountpoints", kMountsPhase},
-    Mark{"Unlock network", "network"},
+    Mark{"Unlock network", kNetworkPhase},
     Mark{"Unfreezing tasks into", kEndPhase},
     Mark{"Writing stats", kFinishPhase},
 };
@@ -122,6 +122,13 @@ bool begins_with(std::string_view text, std::string_view mark) {
 
 bool is_hook(std::string_view text) {
   return text.starts_with(kHooksMark) && holds(text, kHooksMarkEnd);
+}
+
+// After these scripts CRIU locks or unlocks the network of a namespace itself, by nftables or iptables, and has no line for
+// that. It takes much longer than a container runtime's answer.
+std::string_view phase_of_hook(std::string_view text) {
+  return holds(text, " network-lock ") || holds(text, " network-unlock ") ? kNetworkPhase
+                                                                          : kHooksPhase;
 }
 
 // Whether CRIU gave up before it had stopped a task. Only the log of a dump that CRIU itself ended shows
@@ -189,7 +196,7 @@ class Partition {
     const bool ended_shared = in_shared_ && follow_shared(line);
     if (is_hook(line.text)) {
       resumed_ = begin_.phase;
-      change(kHooksPhase, line.time_us, std::string(line.text));
+      change(phase_of_hook(line.text), line.time_us, std::string(line.text));
       in_hook_ = true;
     }
     for (const Mark& mark : marks) {

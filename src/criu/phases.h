@@ -28,6 +28,7 @@ inline constexpr std::string_view kWritePagesPhase = "memory: writing pages";
 inline constexpr std::string_view kSharedMemoryPhase = "memory: shared memory";
 // In the last part of a dump CRIU lets the processes run on or ends them.
 inline constexpr std::string_view kMountsPhase = "mounts";
+inline constexpr std::string_view kNetworkPhase = "network";
 inline constexpr std::string_view kEndPhase = "resume or end";
 inline constexpr std::string_view kResumePhase = "resume";  // of a restore
 inline constexpr std::string_view kFinishPhase = "finish";

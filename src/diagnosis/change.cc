@@ -159,7 +159,7 @@ std::vector<Part> shape_parts(const DumpFacts& a, const DumpFacts& b) {
         static_cast<double>(in_a) * each_ns, static_cast<double>(in_b) * each_ns};
   };
   return {part(a.shape->mappings, b.shape->mappings, "mappings", kNsAMapping),
-          part(a.shape->runs, b.shape->runs, "separate pieces of memory", kNsAPiece)};
+          part(a.shape->runs, b.shape->runs, "separate pieces of memory", kStreamedPiece.least_ns)};
 }
 
 // Whether the phases of memory, and the end in which the kernel takes it back, made half of the change. So they did

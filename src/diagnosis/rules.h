@@ -17,9 +17,16 @@ inline constexpr double kMiB = 1024.0 * 1024;
 inline constexpr double kGiB = 1024 * kMiB;
 inline constexpr std::uint64_t kNsPerMs = 1'000'000;
 inline constexpr std::uint64_t kNsPerUs = 1000;
-// What a separate piece of memory adds to a dump. Measured with 128 MiB in one piece (85 ms) and in single pages
-// (108 ms): docs/phases.md.
-inline constexpr double kNsAPiece = 700;
+// What a separate piece of memory adds to a dump, at least and at most: if the images are streamed, if CRIU writes them
+// into files, and if it also logs each piece, as container runtimes ask for. Measured with 128 MiB in one piece and in
+// single pages: 98 and 140 ms, 122 and 337 ms, 333 and 697 ms (bench/verdicts.py --only scattered).
+struct PieceCost {
+  double least_ns;
+  double most_ns;
+};
+inline constexpr PieceCost kStreamedPiece{700, 1050};
+inline constexpr PieceCost kWrittenPiece{6000, 7000};
+inline constexpr PieceCost kLoggedPiece{11'000, 12'000};
 
 using human::whole_percent;
 // 0 if there is no whole.

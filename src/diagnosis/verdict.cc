@@ -47,7 +47,7 @@ double Known::idle_share() const {
   double idle = 1 - share(signals.cpu_ns) - share(signals.cpu_wait_ns) -
                 share(signals.disk_wait_ns) - share(signals.target_ns);
   for (const std::string_view phase :
-       {criu::kHooksPhase, criu::kFreezePhase, criu::kEndPhase, std::string_view("network")}) {
+       {criu::kHooksPhase, criu::kFreezePhase, criu::kEndPhase, criu::kNetworkPhase}) {
     idle -= share_of_phase(phase);
   }
   return std::max(0.0, idle);

@@ -12,12 +12,17 @@
 namespace kymo::diagnosis {
 namespace {
 
-// The share of the machine's CPU time that programs had that are no part of the request. 1 if it is
+// The share of the machine's CPU time that programs certainly had that are no part of the request. 1 if it is
 // not known.
 double share_of_others(const Known& known) {
+  // The kernel counts it in steps of 10 ms, and it is read as often.
+  constexpr std::uint64_t kUncertainNs = 20 * kNsPerMs;
   const Signals& signals = known.facts.signals;
   if (!signals.machine_ns) return 1;
-  const std::uint64_t own_ns = signals.cpu_ns.value_or(0) + signals.target_ns.value_or(0);
+  std::uint64_t own_ns = kUncertainNs + signals.cpu_ns.value_or(0) + signals.target_ns.value_or(0);
+  if (const auto& stream = known.facts.streaming) {
+    own_ns += stream->work_ns - std::min(stream->starved_ns, stream->work_ns);
+  }
   const std::uint64_t others_ns = *signals.machine_ns - std::min(own_ns, *signals.machine_ns);
   return ratio(static_cast<double>(others_ns), known.length_ns() * known.facts.cpus);
 }
@@ -167,16 +172,15 @@ std::optional<Finding> held_up_by_quota(const Known& known) {
                  without(known, share)};
 }
 
-// Processes that are restored side by side wait for each other, and add up their waiting. That is
-// no starvation by others.
+// CRIU, the target and kymod also wait for each other, and so do processes that are restored side by side, which add up
+// their waiting. That is no starvation by others.
 std::optional<Finding> waits_for_cpu(const Known& known) {
   constexpr double kMinShare = 0.15;
   const bool restore = known.facts.restore;
   const double waited = known.share(known.facts.signals.cpu_wait_ns);
   const double target = restore ? 0 : share_of_starved_target(known);
   const double kymod = restore ? 0 : share_of_starved_kymod(known);
-  const double share =
-      restore ? std::min(waited, share_of_others(known)) : std::min(waited + target + kymod, 1.0);
+  const double share = std::min(waited + target + kymod, share_of_others(known));
   if (share < kMinShare) return {};
   if (const auto quota = held_up_by_quota(known); quota && quota->share > share / 2) return {};
   const std::string who =

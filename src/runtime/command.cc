@@ -83,6 +83,15 @@ bool wait_ended(pid_t pid, std::chrono::milliseconds timeout, const Cancellation
   }
 }
 
+// The priority of this session among all (sched(7)). A runtime has a session of its own, which would begin with 0, and so
+// would the CRIU that it starts. Empty: the kernel has none.
+std::string own_autogroup_nice() {
+  constexpr std::string_view kNice = " nice ";
+  const Result<std::string> text = read_file("/proc/self/autogroup");
+  const std::size_t at = text ? text->rfind(kNice) : std::string::npos;
+  return at == std::string::npos ? std::string() : last_line(text->substr(at + kNice.size()));
+}
+
 }  // namespace
 
 Result<CommandOutcome> run_command(const Command& command) {
@@ -98,7 +107,7 @@ Result<CommandOutcome> run_command(const Command& command) {
   spec.stdout_path = kept ? output.path() : command.output_path;
   spec.stderr_path = kept ? errors.path() : command.output_path;
   const std::uint64_t began_ns = monotonic_ns();
-  const Result<pid_t> pid = launch(spec);
+  const Result<pid_t> pid = launch(spec, own_autogroup_nice());
   if (!pid) {
     return pid.error();
   }

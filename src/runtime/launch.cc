@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <string_view>
+#include <utility>
 
 #include "base/file.h"
 #include "base/spawn.h"
@@ -96,7 +97,7 @@ Error not_opened(const std::string& path, const char* what, const std::string& p
 
 }  // namespace
 
-Result<pid_t> launch(const RunSpec& spec) {
+Result<pid_t> launch(const RunSpec& spec, std::string autogroup_nice) {
   if (spec.command.empty() || spec.command[0].empty()) {
     return Error{Code::invalid_argument, "cannot run an empty command: name a program"};
   }
@@ -121,6 +122,7 @@ Result<pid_t> launch(const RunSpec& spec) {
                 .descriptors = {kDevNull, out->get(), err->get()},
                 .directory = spec.directory,
                 .leads = Program::Leads::session,
+                .autogroup_nice = std::move(autogroup_nice),
                 .parent_lasts = true});
 }
 

@@ -176,6 +176,19 @@ TEST(Spawn, LeadsAGroupOrASessionIfAsked) {
   EXPECT_EQ(session.session, session.pid);
 }
 
+// runc had a session of its own, so -20 in the group of kymod's session made no dump of a container faster.
+TEST(Spawn, ANewSessionHasThePriorityThatIsAskedFor) {
+  if (access("/proc/self/autogroup", F_OK) != 0) GTEST_SKIP() << "the kernel has no autogroups";
+  const auto group = [](const std::string& nice) {
+    return output_of({.file = "cat",
+                      .words = {"cat", "/proc/self/autogroup"},
+                      .leads = Leads::session,
+                      .autogroup_nice = nice});
+  };
+  EXPECT_TRUE(group("").ends_with(" nice 0\n")) << group("");
+  EXPECT_TRUE(group("3").ends_with(" nice 3\n")) << group("3");
+}
+
 TEST(Spawn, GivesTheEnvironmentAndTheDirectory) {
   EXPECT_EQ(output_of({.file = "/bin/sh",
                        .words = {"renamed", "-c", "echo $0; pwd; echo $COLOUR$HOME"},

@@ -236,6 +236,40 @@ TEST(PhasesTest, ARestoreFromAStreamReadsItsPagesEarlier) {
   EXPECT_EQ(phase(restore.processes[0].phases, "memory").duration_us, 340'733U - 41'910U);
 }
 
+// Of a container of runc, shortened: CRIU runs tar for a tmpfs, and unlocks the network after it has asked runc.
+TEST(PhasesTest, MountsAndTheNetworkAreTheirOwnPhases) {
+  const std::string dump = R"((00.000000) CRIU run id = 2
+(00.045000) net: Lock network
+(00.045813) Running network-lock scripts
+(00.045815) 	RPC
+(00.053571) Dumping task (pid: 7)
+(00.120000) Dumping core (pid: 7)
+(00.126805) mnt: Dumping mountpoints
+(00.126810) mnt: 	88: 2c:/ @ ./dev/shm
+(00.160000) Dumping file-locks
+(00.160820) net: Unlock network
+(00.161034) Running network-unlock scripts
+(00.161035) 	RPC
+(00.231232) Unfreezing tasks into 1
+(00.231320) Writing stats
+)";
+  const LogPhases dumped = dump_phases(dump, {});
+  EXPECT_EQ(phase(dumped.phases, "mounts").duration_us, 160'000U - 126'805U);
+  EXPECT_EQ(phase(dumped.phases, "network").duration_us, 53'571U - 45'813U + 231'232U - 160'820U);
+  const std::string restore = R"((00.000000) CRIU run id = 2
+(00.022169) Forking task with 1 pid (flags 0x2c028000)
+(00.164335)      1: mnt: Restoring mount namespace
+(00.258952) Running post-setup-namespaces scripts
+(00.258960) 	RPC
+(00.259000)      1: mnt: Move the root
+(00.261959)      1: Restoring children in alien sessions:
+(00.262000) Restore finished successfully. Tasks resumed.
+)";
+  const LogPhases restored = restore_phases(restore, {});
+  EXPECT_EQ(phase(restored.phases, "mounts").duration_us,
+            258'952U - 164'335U + 261'959U - 259'000U);
+}
+
 TEST(PhasesTest, ARestoreIsTakenApartForEachProcess) {
   const std::string log = R"((00.000000) CRIU run id = 2
 (00.021900) pstree pid_max=8

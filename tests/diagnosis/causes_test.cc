@@ -60,6 +60,29 @@ TEST(Causes, PiecesOfMemoryAreNoFaultOfTheHost) {
   for (const Finding& finding : explain(facts).findings) EXPECT_NE(finding.rule, "host-memory");
 }
 
+// On an idle machine, half of the standstill of a small dump was blamed on other programs: CRIU, the target and kymod had
+// waited for each other.
+TEST(Causes, OtherProgramsAreNamedOnlyIfTheyHadCpuTime) {
+  Facts facts = healthy_dump();
+  facts.signals.cpu_wait_ns = 500 * kOneMs;
+  facts.signals.machine_ns = 500 * kOneMs;
+  facts.signals.target_ns = 50 * kOneMs;
+  facts.streaming = Streaming{.work_ns = 60 * kOneMs, .starved_ns = 50 * kOneMs};
+  EXPECT_EQ(first_rule(facts), "");
+  facts.signals.machine_ns = 1230 * kOneMs;
+  EXPECT_EQ(first_rule(facts), "cpu-wait");
+  EXPECT_NEAR(explain(facts).findings[0].share, 0.5, 0.001);
+}
+
+// 70 ms of 190 were blamed on the container runtime, which had nothing to do.
+TEST(Causes, LockingTheNetworkIsCriusOwnWork) {
+  Facts facts = healthy_dump();
+  facts.container = true;
+  facts.phases[5].name = facts.phases[6].name = "network";
+  facts.phases[5].begin_ns = facts.phases[4].end_ns = 850 * kOneMs;
+  EXPECT_EQ(first_rule(facts), "network-lock");
+}
+
 // Six tmpfs of a container took 78 ms, and "saving 23 mappings" was told.
 TEST(Causes, TheMountsOfAContainerAreNamed) {
   Facts facts = healthy_dump();

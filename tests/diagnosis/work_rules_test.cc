@@ -251,6 +251,7 @@ TEST(Verdict, SaysThatThereAreManyMappings) {
 
 TEST(Verdict, SaysThatMemoryIsScattered) {
   Facts facts = healthy_dump();
+  facts.streaming = Streaming{};
   facts.shape = {1, 30, 16'384, 65'536};
   EXPECT_EQ(first_rule(facts), "") << "pieces of 16 KiB take 9 % of the memory phases";
   facts.shape->runs = 40'000;
@@ -269,6 +270,9 @@ TEST(Verdict, SaysThatMemoryIsScattered) {
   ASSERT_TRUE(finding.estimate_ns);
   EXPECT_NEAR(static_cast<double>(finding.estimate_ns->second) / 1e6, 230, 3);
   EXPECT_NEAR(static_cast<double>(finding.estimate_ns->first) / 1e6, 190, 3);
+  facts.streaming.reset();
+  EXPECT_GT(explain(facts).findings.at(0).share, 2 * finding.share)
+      << "CRIU writes each piece into a file";
   facts.shape->pages = facts.shape->runs = 8'191;
   EXPECT_NE(first_rule(facts), "scattered-memory")
       << "the dump has too little memory for this rule";
