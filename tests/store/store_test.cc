@@ -226,9 +226,16 @@ TEST_F(StoreTest, KeepsTheRunsOfAJobByKindOldestFirst) {
   EXPECT_EQ(store_->runs("a", RunKind::restore)->at(0).error, "no");
 }
 
+// Later formats have more columns.
+const std::string kInsertRuns =
+    "INSERT INTO runs (id, kind, owner, checkpoint_id, created_unix_ns, error, duration_ns, "
+    "image_bytes, conditions, warmth, stats_json, phases_json, stood_still_ns, away_ns, disk, "
+    "refused, failure)";
+
 TEST_F(StoreTest, TheThousandNewestRunsOfAJobStay) {
-  sql("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1005) INSERT INTO"
-      " runs SELECT 'r' || i, 'dump', 'a', '', i, '', 1, 1, '', '', '', '', 0, 0, '', 0, '' FROM "
+  sql("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1005) " +
+      kInsertRuns +
+      " SELECT 'r' || i, 'dump', 'a', '', i, '', 1, 1, '', '', '', '', 0, 0, '', 0, '' FROM "
       "n");
   ASSERT_TRUE(store_->add_run(make_run("other", "b", 1)).ok());
   ASSERT_TRUE(store_->add_run(make_run("newest", "a", 2000)).ok());
@@ -241,8 +248,9 @@ TEST_F(StoreTest, TheThousandNewestRunsOfAJobStay) {
 
 // Before the fix, the run with the earliest time was removed, which was the newest one.
 TEST_F(StoreTest, RunsOfAClockAYearAheadOutlivedTheNewestRuns) {
-  sql("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000) INSERT INTO"
-      " runs SELECT 'r' || i, 'dump', 'a', '', 5000 + i, '', 1, 1, '', '', '', '', 0, 0, '', 0, ''"
+  sql("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000) " +
+      kInsertRuns +
+      " SELECT 'r' || i, 'dump', 'a', '', 5000 + i, '', 1, 1, '', '', '', '', 0, 0, '', 0, ''"
       " FROM n");
   ASSERT_TRUE(store_->add_run(make_run("newest", "a", 2000)).ok());
   const Result<std::vector<store::Run>> runs = store_->runs("a", RunKind::dump);
@@ -274,8 +282,9 @@ TEST_F(StoreTest, AHistoryOutlivesItsJob) {
 }
 
 TEST_F(StoreTest, TheHistoriesOfTheThousandNewestOwnersStay) {
-  sql("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000) INSERT INTO"
-      " runs SELECT 'r' || i, 'dump', 'job:' || i, '', i, '', 1, 1, '', '', '', '', 0, 0, '', 0, ''"
+  sql("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000) " +
+      kInsertRuns +
+      " SELECT 'r' || i, 'dump', 'job:' || i, '', i, '', 1, 1, '', '', '', '', 0, 0, '', 0, ''"
       " FROM n");
   ASSERT_TRUE(store_->add_run(make_run("again", "job:1", 2000)).ok());
   EXPECT_EQ(store_->runs("job:2", RunKind::dump)->size(), 1U)
@@ -310,8 +319,9 @@ TEST_F(StoreTest, RefusedRequestsTakeTheRoomOfNoOtherRun) {
   EXPECT_EQ(runs->back().id, "refused-29");
   EXPECT_TRUE(runs->back().refused);
   EXPECT_EQ(runs->back().failure, "in-use");
-  sql("WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 108) INSERT INTO"
-      " runs SELECT 'o' || i, 'dump', 'job:' || i, '', 5000 + i, 'no', 1, 1, '', '', '', '', 0, 0,"
+  sql("WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 108) " +
+      kInsertRuns +
+      " SELECT 'o' || i, 'dump', 'job:' || i, '', 5000 + i, 'no', 1, 1, '', '', '', '', 0, 0,"
       " '', 1, '' FROM n");
   ASSERT_TRUE(store_->add_run(make_refusal("newest", "job:109", 5109)).ok());
   EXPECT_EQ(store_->runs("a", RunKind::dump)->size(), 11U);
