@@ -123,10 +123,10 @@ def causes(folder):
 
 
 class World:
-    """Disks, cgroups and busy programs, as far as they can be made here. `missing` names what cannot."""
+    """Disks, as far as they can be made here."""
 
     def __init__(self, folder):
-        self.folder, self.stack, self.missing = folder, contextlib.ExitStack(), []
+        self.folder, self.stack = folder, contextlib.ExitStack()
         self.disks = {"fast": folder / "fast", "memory": pathlib.Path("/dev/shm") / folder.name}
         for path in self.disks.values():
             path.mkdir()

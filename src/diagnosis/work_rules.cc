@@ -347,34 +347,40 @@ std::optional<Finding> many_things(const Known& known) {
            : "No option of CRIU makes this faster: let the program close what it does not need."};
 }
 
-std::optional<Finding> mounts(const Known& known) {
+constexpr char kLongPhase[] = ", and 20 ms";
+
+// The share of a phase; 0 if it is too short to be a cause.
+double share_of_long_phase(const Known& known, std::string_view phase) {
   constexpr double kMinShare = 0.20;
   constexpr double kMinNs = 20.0 * kNsPerMs;
-  const double share = known.share_of_phase(criu::kMountsPhase) - known.late_share();
-  if (share < kMinShare || share * known.length_ns() < kMinNs) return {};
+  const double share = known.share_of_phase(phase) - known.late_share();
+  return share < kMinShare || share * known.length_ns() < kMinNs ? 0 : share;
+}
+
+std::optional<Finding> mounts(const Known& known) {
+  const double share = share_of_long_phase(known, criu::kMountsPhase);
+  if (share == 0) return {};
   return Finding{"mounts",
                  known.facts.restore ? "made the mounts" : "saved the mounts",
                  share,
                  std::string(known.facts.restore ? "Making" : "Saving") + " the mounts took " +
                      whole_percent(share) + " " + base_of(known.facts) +
                      ": CRIU runs tar for each tmpfs, also for an empty one.",
-                 "20 % " + base_of(known.facts) + ", and 20 ms",
+                 "20 % " + base_of(known.facts) + kLongPhase,
                  "Mount fewer tmpfs, and keep less in them. (A container mostly has some that were "
                  "not asked for, such as /dev/shm.)"};
 }
 
 std::optional<Finding> network(const Known& known) {
-  constexpr double kMinShare = 0.20;
-  constexpr double kMinNs = 20.0 * kNsPerMs;
-  const double share = known.share_of_phase(criu::kNetworkPhase) - known.late_share();
-  if (share < kMinShare || share * known.length_ns() < kMinNs) return {};
+  const double share = share_of_long_phase(known, criu::kNetworkPhase);
+  if (share == 0) return {};
   return Finding{
       "network-lock",
       "locked the network",
       share,
       "CRIU locked and unlocked the network of its namespace for " + whole_percent(share) + " " +
           base_of(known.facts) + " (nftables or iptables).",
-      "20 % " + base_of(known.facts) + ", and 20 ms",
+      "20 % " + base_of(known.facts) + kLongPhase,
       std::string("If nothing in it has an open TCP connection, let CRIU leave it alone: "
                   "the line network-lock skip in /etc/criu/") +
           (known.facts.container ? "runc.conf." : "default.conf."),

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "base/fnv.h"
 #include "base/json_text.h"
 #include "export/formats.h"
 #include "export/parts.h"
@@ -13,15 +14,6 @@ namespace kymo::exporting {
 namespace {
 
 using Json = nlohmann::json;
-
-// The ids depend on the recording and the scope alone: a second export gives the same traces.
-std::uint64_t hash_of(std::string_view text) {
-  std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
-  for (const char c : text) {
-    hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  }
-  return hash;
-}
 
 // Sixteen digits. Never 0, which is no valid id.
 std::string hex_id(std::uint64_t number) {
@@ -55,14 +47,15 @@ Json attributes_of(const report::RecordedScope& scope) {
   return attributes;
 }
 
+// The ids depend on the recording and the scope alone: a second export gives the same traces.
 Json spans_of(const analysis::Metadata& metadata,
               const std::vector<report::RecordedScope>& scopes) {
   const std::uint64_t origin =
-      hash_of(metadata.host + ' ' + metadata.process.boot_id + ' ' + std::to_string(metadata.pid) +
-              ' ' + std::to_string(metadata.start_unix_ns));
+      fnv1a(metadata.host + ' ' + metadata.process.boot_id + ' ' + std::to_string(metadata.pid) +
+            ' ' + std::to_string(metadata.start_unix_ns));
   const auto id = [&](std::size_t scope) {
-    return hex_id(hash_of(std::to_string(origin) + ' ' + std::to_string(scopes[scope].start_ns) +
-                          ' ' + std::to_string(scope)));
+    return hex_id(fnv1a(std::to_string(origin) + ' ' + std::to_string(scopes[scope].start_ns) +
+                        ' ' + std::to_string(scope)));
   };
   Json spans = Json::array();
   std::string trace;

@@ -1,5 +1,7 @@
 #include "profiles/bodies.h"
 
+#include "base/fnv.h"
+
 namespace kymo::profiles {
 namespace {
 
@@ -74,13 +76,8 @@ std::optional<stacks::NamedProfile::Function> function_in(std::string_view body)
   return stacks::NamedProfile::Function{*std::move(name), *std::move(module), *known != 0};
 }
 
-// FNV-1a of 64 bits.
 std::int64_t hash_of(std::string_view body) {
-  constexpr std::uint64_t kBasis = 0xcbf29ce484222325;
-  constexpr std::uint64_t kPrime = 0x100000001b3;
-  std::uint64_t hash = kBasis;
-  for (const char byte : body) hash = (hash ^ static_cast<unsigned char>(byte)) * kPrime;
-  return static_cast<std::int64_t>(hash);
+  return static_cast<std::int64_t>(fnv1a(body));
 }
 
 }  // namespace kymo::profiles

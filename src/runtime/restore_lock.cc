@@ -5,17 +5,15 @@
 #include <cerrno>
 #include <cstdint>
 
+#include "base/fnv.h"
+
 namespace kymo::runtime {
 namespace {
 
-// Where the byte of a name is: FNV-1a (RFC draft "The FNV Non-Cryptographic Hash Algorithm"), because all versions of kymod
-// must find the same byte. 62 bits, as an offset must not be negative, nor the end of its range.
+// Where the byte of a name is. All versions of kymod must find the same byte. 62 bits, as an offset must not be negative, nor
+// the end of its range.
 off_t byte_of(const std::string& name) {
-  std::uint64_t hash = 0xcbf29ce484222325;
-  for (const char letter : name) {
-    hash = (hash ^ static_cast<unsigned char>(letter)) * 0x100000001b3;
-  }
-  return static_cast<off_t>(hash >> 2U);
+  return static_cast<off_t>(fnv1a(name) >> 2U);
 }
 
 const std::string kImages = "images in ";
