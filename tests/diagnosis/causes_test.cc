@@ -49,6 +49,21 @@ TEST(Causes, ALimitCountsOnlyWhileCriuOrKymodHadNoCpu) {
   EXPECT_EQ(first_rule(facts), "");
 }
 
+// podman needed 750 ms of a restore instead of 200, because the limit was that of kymod, which starts it. CRIU was in the cgroup
+// of the container.
+TEST(Causes, InARestoreTheLimitMayHoldUpWhatStartsCriu) {
+  Facts facts = healthy_restore();
+  facts.container = true;
+  facts.phases = {{"prepare", 0, 20 * kOneMs, 0, "", false},
+                  {"start CRIU", 20 * kOneMs, 700 * kOneMs, 0, "", false},
+                  {"memory: reading pages", 700 * kOneMs, 1000 * kOneMs, 0, "", false}};
+  facts.signals.cpu_ns = 200 * kOneMs;
+  facts.signals.socket_wait_ns = 0;
+  facts.signals.cpu_wait_ns = 10 * kOneMs;
+  facts.signals.criu_quota_ns = 500 * kOneMs;
+  EXPECT_EQ(first_rule(facts), "cpu-quota");
+}
+
 // Scattered memory takes CRIU more CPU time for each GiB. The host was named for it.
 TEST(Causes, PiecesOfMemoryAreNoFaultOfTheHost) {
   Facts facts = healthy_dump();
