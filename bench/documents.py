@@ -13,7 +13,7 @@ from parts import PARTS
 
 RESULTS = "bench/results/published.json"
 DEMO = "bench/results/demo.txt"
-DOCUMENTS = ("README.md", "docs/performance.md", "docs/embedding.md")
+DOCUMENTS = ("README.md", "docs/performance.md", "docs/library.md")
 MARKED = re.compile(r"(<!-- generated: ([\w-]+) -->\n).*?(<!-- end -->\n)", re.S)
 
 
@@ -134,7 +134,7 @@ def filled(template, results):
     return PLACE.sub(tell, template)
 
 
-# The costs for a program that embeds libkymo (docs/embedding.md), and the command that measures each.
+# The costs for a program that embeds libkymo (docs/library.md), and the command that measures each.
 EMBEDDING = [
     ("an addition to a counter, one thread", "{counter:kymo_counter/threads:1}", "`scripts/bench counter`"),
     ("an addition, two threads to the same counter", "{counter:kymo_counter/threads:2}", "`scripts/bench counter`"),
@@ -152,7 +152,7 @@ EMBEDDING = [
 ]
 
 
-# What a recording costs by its rate (docs/embedding.md), and where this is measured.
+# What a recording costs by its rate (docs/library.md), and where this is measured.
 RATES = [(text, f"{{rates:{name}.cores}}", f"{{rates:{name}.hour}}") for name, (text, _) in parts.RATES.items()]
 
 

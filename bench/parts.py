@@ -241,7 +241,7 @@ def rates_figures():
 RATES_PART = Part(
     "rates", "What a recording costs, by its rate",
     "The default pace with 16 counters of 6 to 12 digits, to disk. Another thread adds to all of them, and records to the histograms,\n"
-    "once in a millisecond. The histograms are those of [histograms.md](histograms.md) for times of 1 to 500 ms and for sizes. The disk\n"
+    "once in a millisecond. The histograms are those of [library.md](library.md#histograms) for times of 1 to 500 ms and for sizes. The disk\n"
     "for an hour is computed from the bytes of a row. The files are read back and checked.",
     rates_samples, list(rates_figures()))
 

@@ -195,7 +195,7 @@ class Recording:
         return self.between(begin, int(phases.loc[phases["begin_ns"] == begin, "end_ns"].max()))
 
     def histograms(self):
-        """The names of the histograms (docs/histograms.md), each of which has a column for each bucket."""
+        """The names of the histograms (docs/library.md), each of which has a column for each bucket."""
         return list(dict.fromkeys(bucket.group("metric") for bucket in map(_BUCKET.fullmatch, self.rows.columns) if bucket))
 
     def quantile(self, name, share, window=None):
