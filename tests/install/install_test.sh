@@ -37,7 +37,7 @@ if [ "$way" = data ]; then
   # The paths must be those that the documents name.
   source=$(sed -n 's/^CMAKE_HOME_DIRECTORY:INTERNAL=//p' "$build/CMakeCache.txt")
   grep -q 'PREFIX/share/kymo/alerts.yml' "$source/docs/monitoring.md"
-  grep -q 'PREFIX/share/kymo/scripts' "$source/docs/scripts.md"
+  grep -q 'PREFIX/share/kymo/scripts' "$source/docs/export.md"
   exit 0
 fi
 
