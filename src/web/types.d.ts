@@ -87,7 +87,7 @@ export interface About {
   inside?: { missing?: unknown }; // reasons why something has no columns
 }
 
-// A recording, as `kymo report --json` describes it (docs/report-page.md).
+// A recording, as `kymo report --json` describes it (docs/web.md).
 export interface Described {
   path: string;
   rows: number;
