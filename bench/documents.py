@@ -25,31 +25,54 @@ def machine_text(results):
             f"{machine['compiler']}.")
 
 
-def provenance(result):
+def noise(result):
+    """What else ran, if the machine was not quiet."""
     load = result["load"]
-    where = "" if load["quiet"] else "**Not on a quiet machine:** "
-    return (f"{where}{result['date']}, commit `{result['commit']}`, {result['seconds']:.0f} s. Other work took "
-            f"{load['others_cores']:.2f} cores, the hypervisor {100 * load['steal']:.1f} % of the machine.")
+    return f"**Not on a quiet machine:** other work took {load['others_cores']:.2f} cores, the hypervisor {100 * load['steal']:.1f} %."
 
 
-def row(entry, all_figures):
-    beside = goal = ""
-    if "beside" in entry:
-        beside = f"{figures.tell_ratios(entry['beside'])} of: {all_figures[entry['beside']['name']]['text'].replace('**', '')}"
-        if entry["beside"]["share"]:
-            beside = f"{figures.tell_ratios(entry['beside'])} against: {all_figures[entry['beside']['name']]['text'].replace('**', '')}"
-    if "goal" in entry:
-        goal = f"{figures.tell_goal(entry)}: {figures.tell_met(entry['goal'])}"
+def entries_of(part, result):
+    """The results of the part's figures, with the texts of now."""
+    texts = {figure.name: figure.text for figure in part.figures}
+    return {name: {**entry, "text": texts[name]} for name, entry in result["figures"].items()}
+
+
+def rival(entry, entries):
+    """The ratio to the rival, and the rival with its median. Leaves out of its name what the row's name has, too."""
+    other = entries[entry["beside"]["name"]]
+    own, name = (one["text"].replace("**", "") for one in (entry, other))
+    begin, colon, rest = name.rpartition(": ")
+    if colon and own.startswith(begin):
+        name = rest
+    while ", " in name and own.endswith(", " + name.rpartition(", ")[2]):
+        own, name = own.rpartition(", ")[0], name.rpartition(", ")[0]
+    share = entry["beside"]["share"]
+    ratio = figures.tell_ratios(entry["beside"]) if share or "goal" in entry else figures.tell_ratio(entry["beside"]["median"], share)
+    return f"{ratio} {'against' if share else 'of'} {name} ({figures.tell(other['median'], other['unit'])})"
+
+
+def row(entry, entries):
+    beside = rival(entry, entries) if "beside" in entry else ""
+    goal = f"{figures.tell_goal(entry)}: {figures.tell_met(entry['goal'])}" if "goal" in entry else ""
     return f"| {entry['text']} | {figures.tell_all(entry, entry['unit'])} | {beside} | {goal} |"
+
+
+def shown(entry):
+    """Whether the page has a row for it: for what a part is about, and for each goal that is not met."""
+    return "**" in entry["text"] or not entry.get("goal", {"met": True})["met"]
 
 
 def part_text(part, result):
     lines = [f"## {part.title}: `scripts/bench {part.name}`", "", part.text, ""]
     if result is None:
         return "\n".join([*lines, "Not measured yet.", ""])
-    table = [row(entry, result["figures"]) for entry in result["figures"].values()]
-    return "\n".join([*lines, provenance(result), "", "| | median (95 % interval) | beside | goal |", "| --- | --- | --- | --- |",
-                      *table, ""])
+    if not result["load"]["quiet"]:
+        lines += [noise(result), ""]
+    entries = entries_of(part, result)
+    table = [row(entry, entries) for entry in entries.values() if shown(entry)]
+    if table:
+        lines += ["| | median (95 % interval) | beside | goal |", "| --- | --- | --- | --- |", *table, ""]
+    return "\n".join(lines)
 
 
 def parts_text(results):
@@ -57,15 +80,16 @@ def parts_text(results):
 
 
 def goals_text(results):
-    """All goals. Those that are not met come first."""
-    goals = [(entry["goal"]["met"], part, entry) for part, result in results["parts"].items()
-             for entry in result["figures"].values() if "goal" in entry]
-    rows = [f"| {figures.tell_met(entry['goal'])} | {entry['text'].replace('**', '')} | {figures.tell_goal(entry)} | "
-            f"{figures.tell_reached(entry)} | `{part}` |" for _, part, entry in sorted(goals, key=lambda goal: goal[0])]
-    missed = sum(not met for met, _, _ in goals)
-    why = list(dict.fromkeys(f"- `{part}`: {why_missed(part, entry['text'])}" for met, part, entry in goals if not met))
-    return "\n".join([f"{len(goals)} goals, {missed} of them not met.", "", "| | | goal | reached | part |",
-                      "| --- | --- | --- | --- | --- |", *rows, *(["", "Why they are not met:", "", *why] if why else [])])
+    """The goals that are not met, each with the reason."""
+    goals = [(name, entry) for name, result in results["parts"].items() for entry in entries_of(PARTS[name], result).values()
+             if "goal" in entry]
+    missed = [(name, entry) for name, entry in goals if not entry["goal"]["met"]]
+    reasons = {}
+    for name, entry in missed:
+        reasons.setdefault((name, why_missed(name, entry["text"])), []).append(
+            f"{entry['text'].replace('**', '')}: {figures.tell_reached(entry)}")
+    rows = [f"- `{name}`, {'; '.join(said)}. {why}" for (name, why), said in reasons.items()]
+    return "\n".join([f"{len(goals)} goals, {len(missed)} of them not met.", *([""] if missed else []), *rows])
 
 
 # Why a goal is not met, by its part and a word of its text. Only those that are not met now are shown.
