@@ -38,7 +38,7 @@ def entries_of(part, result):
 
 
 def rival(entry, entries):
-    """The ratio to the rival, and the rival with its median. Leaves out of its name what the row's name has, too."""
+    """The ratio to the rival, and the rival with its median. Leaves out of its name what the figure's has, too."""
     other = entries[entry["beside"]["name"]]
     own, name = (one["text"].replace("**", "") for one in (entry, other))
     begin, colon, rest = name.rpartition(": ")
@@ -51,14 +51,17 @@ def rival(entry, entries):
     return f"{ratio} {'against' if share else 'of'} {name} ({figures.tell(other['median'], other['unit'])})"
 
 
-def row(entry, entries):
-    beside = rival(entry, entries) if "beside" in entry else ""
-    goal = f"{figures.tell_goal(entry)}: {figures.tell_met(entry['goal'])}" if "goal" in entry else ""
-    return f"| {entry['text']} | {figures.tell_all(entry, entry['unit'])} | {beside} | {goal} |"
+def line(entry, entries):
+    said = [figures.tell_all(entry, entry["unit"])]
+    if "beside" in entry:
+        said.append(rival(entry, entries))
+    if "goal" in entry:
+        said.append(f"goal {figures.tell_goal(entry)}, {figures.tell_met(entry['goal'])}")
+    return f"- {entry['text']}: {'; '.join(said)}"
 
 
 def shown(entry):
-    """Whether the page has a row for it: for what a part is about, and for each goal that is not met."""
+    """Whether the page has a line for it: for what a part is about, and for each goal that is not met."""
     return "**" in entry["text"] or not entry.get("goal", {"met": True})["met"]
 
 
@@ -69,10 +72,8 @@ def part_text(part, result):
     if not result["load"]["quiet"]:
         lines += [noise(result), ""]
     entries = entries_of(part, result)
-    table = [row(entry, entries) for entry in entries.values() if shown(entry)]
-    if table:
-        lines += ["| | median (95 % interval) | beside | goal |", "| --- | --- | --- | --- |", *table, ""]
-    return "\n".join(lines)
+    told = [line(entry, entries) for entry in entries.values() if shown(entry)]
+    return "\n".join([*lines, *told, *([""] if told else [])])
 
 
 def parts_text(results):

@@ -98,7 +98,7 @@ class PerformancePageTest(unittest.TestCase):
         for begin in ("dumped pid ", "restored pid ", "it counts on: ", "  The process stood still for "):
             self.assertEqual(sum(line.startswith("    " + begin) for line in shown), 1, begin)
 
-    def test_every_goal_that_is_not_met_is_in_the_list_and_has_a_row(self):
+    def test_every_goal_that_is_not_met_is_in_the_list_and_has_a_line(self):
         goals = [(PARTS[part], name, entry) for part, result in self.results["parts"].items()
                  for name, entry in result["figures"].items() if "goal" in entry]
         missed = [(part, name) for part, name, entry in goals if not entry["goal"]["met"]]
@@ -106,9 +106,9 @@ class PerformancePageTest(unittest.TestCase):
         for part, name in missed:
             text = next(figure.text for figure in part.figures if figure.name == name)
             self.assertIn(f"{text.replace('**', '')}: ", self.made["goals"])
-            self.assertIn(f"\n| {text} |", self.made["parts"])
-        rows = [line for line in self.made["parts"].splitlines() if re.search(r": not met(, within the interval)? \|$", line)]
-        self.assertEqual(len(rows), len(missed))
+            self.assertIn(f"\n- {text}: ", self.made["parts"])
+        lines = [line for line in self.made["parts"].splitlines() if re.search(r", not met(, within the interval)?$", line)]
+        self.assertEqual(len(lines), len(missed))
 
 
 class NamedInDocumentsTest(unittest.TestCase):
