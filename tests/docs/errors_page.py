@@ -62,7 +62,7 @@ reader's line for the root in {len(first) - first.count("other line")} of them, 
 because their message was not in the catalogue. Both were then mended: the root is right in all, the explanation in
 {len(logs) - missed}. The test `PublicLogs.*` repeats this. A log that Kymograph has not seen yet may be `unknown` as well.
 
-[ten-dumps.md](ten-dumps.md) shows what `criu`, `runc` and `podman` alone say of ten failures, and what `kymo` says.
+[Ten dumps that fail](../tests/failures/ten_dumps.md) show what `criu`, `runc` and `podman` alone say of ten failures, and what `kymo` says.
 """
 
 
