@@ -246,7 +246,7 @@ export interface Samples {
   left_out: string[];
 }
 
-// A dump or restore of the event `requests` (docs/progress.md).
+// A dump or restore of the event `requests` (docs/jobs.md).
 export interface Request {
   request_id: string;
   kind: string;
