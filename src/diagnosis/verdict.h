@@ -22,7 +22,7 @@ struct Window {
   [[nodiscard]] std::uint64_t length_ns() const { return end_ns - begin_ns; }
 };
 
-// What was measured inside the window of a request (docs/inside.md). A member without a value was not measured.
+// What was measured inside the window of a request (docs/phases.md). A member without a value was not measured.
 struct Signals {
   std::optional<std::uint64_t> cpu_ns;           // of CRIU; in a restore also of what is restored
   std::optional<std::uint64_t> cpu_wait_ns;      // they were ready to run and had no CPU

@@ -22,7 +22,7 @@ struct Target {
 };
 
 // Sources that every user of the kernel's files may read. `proc` and `sys` replace /proc and /sys in
-// tests. docs/inside.md describes the columns, and the cost of each.
+// tests. docs/phases.md describes the columns, and the cost of each.
 
 // Columns criu_...: the programs of `subjects` with all their descendants. If another program starts
 // CRIU (containerd), CRIU is found as the tracer of the target of a dump, or below the program that

@@ -121,7 +121,7 @@ void RequestProgress::add_up() {
 }
 
 // The phase, from CRIU's last notification and from whether a memory page was seen.
-// docs/progress.md lists the names.
+// docs/jobs.md lists the names.
 std::string_view RequestProgress::phase() const {
   if (finishing_ || ended_ns_ != 0) return "finish";
   const std::string& last = facts_.notification();
