@@ -338,7 +338,9 @@ class Side:
         return [("/usr", "/usr", "ro"), (self.files, "/files", "rw"), (self.world.disks.get("throttled", self.files), "/disk", "rw")]
 
     def start_process(self):
-        self.child = subprocess.Popen(self.command(self.files, self.world.disks.get("throttled")), stdin=subprocess.DEVNULL,
+        # Processes of another mount namespace than kymod's would be dumped with all mounts.
+        inside = ["nsenter", f"--mount=/proc/{self.kymod.process.pid}/ns/mnt"]
+        self.child = subprocess.Popen([*inside, *self.command(self.files, self.world.disks.get("throttled"))], stdin=subprocess.DEVNULL,
                                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
         self.pid = self.child.pid
 
@@ -370,7 +372,7 @@ class Side:
         volumes = [word for source, to, how in self.mounts() for word in ("--volume", f"{source}:{to}:{how}")]
         weight = ["--cpu-shares", str(self.setting.weight)] if self.setting.weight else []
         self.podman("run", "--detach", "--name", self.name, *weight, "--network", "none", "--security-opt", "seccomp=unconfined",
-                    "--ulimit", "nproc=1000:1000", "--ulimit", "nofile=4000:4000", *volumes, "--rootfs", root, *self.command("/files", "/disk"))
+                    "--ulimit", "nproc=1000:1000", "--ulimit", "nofile=5000:5000", *volumes, "--rootfs", root, *self.command("/files", "/disk"))
         self.pid = int(self.podman("inspect", "--format", "{{.State.Pid}}", self.name, stdout=subprocess.PIPE).stdout)
 
     @staticmethod
@@ -492,26 +494,64 @@ def promise_of(about):
     return about["time_ns"] - statistics.mean(verdict["estimate_ns"]) if promises else None
 
 
+@dataclasses.dataclass
+class Row:
+    """What the pairs of a cell show."""
+    cause: str
+    way: str
+    direction: str
+    slow_ns: float
+    cure_ns: float
+    saved_ns: float
+    promised_ns: float | None  # None: nothing, or there is no cure
+    headlines: list
+    counts: collections.Counter  # right, silent, wrong
+
+    @property
+    def kept(self):
+        return None if self.promised_ns is None else self.promised_ns / 2 <= self.saved_ns <= self.promised_ns * 2
+
+    def text(self):
+        named = ", ".join(f"{rule or 'nothing'} {count}" for rule, count in collections.Counter(self.headlines).most_common())
+        times = ["" if ns is None else f"{ns / 1e6:,.0f} ms" for ns in (self.slow_ns, self.cure_ns, self.saved_ns, self.promised_ns)]
+        kept = {None: "", True: "yes", False: "**no**"}[self.kept]
+        return line_of([self.cause, self.way, self.direction, f"{self.counts['right']} of {len(self.headlines)}", named, *times, kept])
+
+
+def line_of(cells):
+    return "| " + " | ".join(cells) + " |"
+
+
 def judge(cause, way, direction, pairs):
-    """Prints the row of a cell, and returns its figures."""
     slow, cure = ([pair[name]["time_ns"] for pair in pairs] for name in ("slow", "cure"))
     saved = statistics.median(a - b for a, b in zip(slow, cure))
-    same = cause.slow == cause.cure
     made = saved >= statistics.median(slow) / 5
     headlines = [headline_of(pair["slow"]) for pair in pairs]
     counts = collections.Counter()
     for pair, headline in zip(pairs, headlines):
         fits = headline in cause.right or (headline == "" and not made) or (headline == "steal" and pair["slow"]["stolen"] >= 0.1)
         counts["right" if fits else "silent" if headline == "" else "wrong"] += 1
-    promises = [made for pair in pairs if headline_of(pair["slow"]) in cause.right and (made := promise_of(pair["slow"])) is not None]
-    promised = statistics.median(promises) if promises else None
-    kept = None if promised is None or same else promised / 2 <= saved <= promised * 2
-    named = ", ".join(f"{rule or 'nothing'} {count}" for rule, count in collections.Counter(headlines).most_common())
-    cells = [cause.name, way, direction, f"{counts['right']} of {len(pairs)}", named, f"{statistics.median(slow) / 1e6:,.0f} ms",
-             f"{statistics.median(cure) / 1e6:,.0f} ms", f"{saved / 1e6:,.0f} ms", "" if promised is None else f"{promised / 1e6:,.0f} ms",
-             {None: "", True: "yes", False: "**no**"}[kept]]
-    print("| " + " | ".join(cells) + " |", flush=True)
-    return counts, kept
+    promises = [ns for pair in pairs if headline_of(pair["slow"]) in cause.right and (ns := promise_of(pair["slow"])) is not None]
+    promised = statistics.median(promises) if promises and cause.slow != cause.cure else None
+    return Row(cause.name, way, direction, statistics.median(slow), statistics.median(cure), saved, promised, headlines, counts)
+
+
+def summary_of(rows):
+    """A line for each cause and direction."""
+    def span(values, text):
+        least, most = text(min(values)), text(max(values))
+        return least if least == most else f"{least} to {most}"
+
+    lines = [line_of(["cause", "direction", "ways", "right", "silent", "wrong", "shorter by, ms", "promised / came", "kept"]), line_of(["---"] * 9)]
+    for name, direction in dict.fromkeys((row.cause, row.direction) for row in rows):
+        these = [row for row in rows if (row.cause, row.direction) == (name, direction)]
+        counts = sum((row.counts for row in these), collections.Counter())
+        promises = [row for row in these if row.promised_ns is not None]
+        ratios = [row.promised_ns / row.saved_ns for row in promises if row.saved_ns > 0]
+        lines.append(line_of([name, direction, ", ".join(row.way for row in these), str(counts["right"]), str(counts["silent"]), str(counts["wrong"]),
+                              span([row.saved_ns for row in these], lambda ns: f"{ns / 1e6:,.0f}"), span(ratios, lambda one: f"{one:.2f}") if ratios else "",
+                              f"{sum(row.kept for row in promises)} of {len(promises)}" if promises else ""]))
+    return "\n".join(lines)
 
 
 def cells_of(arguments, world):
@@ -536,17 +576,31 @@ def parser_of():
     for name in ("only", "ways", "directions"):
         parser.add_argument(f"--{name}", default="", help="separated by commas")
     parser.add_argument("--list", action="store_true", help="print the cells, and end")
-    parser.add_argument("--keep", type=pathlib.Path, help="a file for all verdicts, as JSON")
+    parser.add_argument("--keep", type=pathlib.Path, help="a file for all verdicts, as JSON. Cells that it has already are not made again")
     parser.add_argument("--folder", default="/var/tmp", help="a folder on a disk")
     parser.add_argument("--build", type=pathlib.Path, default=common.BUILD)
     parser.add_argument("--criu", default=common.CRIU)
     return parser
 
 
+def pairs_or_none(cause, way, direction, arguments, world):
+    """Prints why, if there are none."""
+    if not world.can(cause.slow) or not world.can(cause.cure):
+        print(f"| {cause.name} | {way} | {direction} | not made here |" + " |" * 6, flush=True)
+        return None
+    try:
+        return pairs_of(cause, way, direction, arguments, world)
+    except Failed as why:
+        print(f"| {cause.name} | {way} | {direction} | failed |" + " |" * 6, flush=True)
+        print(f"verdicts: {why}", file=sys.stderr)
+        return []
+
+
 def main():
     arguments = parser_of().parse_args()
     os.environ["PATH"] = f"{pathlib.Path(arguments.criu).resolve().parent}:{os.environ['PATH']}"
-    total, promises, kept, failed = collections.Counter(), [], {}, 0
+    kept = json.loads(arguments.keep.read_text()) if arguments.keep and arguments.keep.exists() else {}
+    rows, failed = [], 0
     with common.scratch_folder(arguments.folder) as folder:
         (folder / "run").mkdir()
         world = World(folder)
@@ -559,28 +613,23 @@ def main():
             print("| cause | way | direction | right | named | as it was | with the cure | shorter by | promised | kept |")
             print("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |", flush=True)
             for cause, way, direction in cells:
-                if not world.can(cause.slow) or not world.can(cause.cure):
-                    print(f"| {cause.name} | {way} | {direction} | not made here |" + " |" * 6, flush=True)
+                key = f"{cause.name}.{way}.{direction}"
+                pairs = kept.get(key) or pairs_or_none(cause, way, direction, arguments, world)
+                failed += pairs == []
+                if not pairs:
                     continue
-                try:
-                    pairs = pairs_of(cause, way, direction, arguments, world)
-                except Failed as why:
-                    print(f"| {cause.name} | {way} | {direction} | failed |" + " |" * 6, flush=True)
-                    print(f"verdicts: {why}", file=sys.stderr)
-                    failed += 1
-                    continue
-                counts, promise = judge(cause, way, direction, pairs)
-                total += counts
-                promises += [] if promise is None else [promise]
-                kept[f"{cause.name}.{way}.{direction}"] = pairs
+                rows.append(judge(cause, way, direction, pairs))
+                print(rows[-1].text(), flush=True)
+                kept[key] = pairs
                 if arguments.keep:
                     arguments.keep.write_text(json.dumps(kept))
         finally:
             world.close()
-    count = sum(total.values())
-    print(f"\n{count} verdicts: {total['right']} right, {total['silent']} silent, {total['wrong']} wrong; "
+    total = sum((row.counts for row in rows), collections.Counter())
+    promises = [row.kept for row in rows if row.kept is not None]
+    print(f"\n{summary_of(rows)}\n\n{total.total()} verdicts: {total['right']} right, {total['silent']} silent, {total['wrong']} wrong; "
           f"{sum(promises)} of {len(promises)} promises kept within a factor of two")
-    return 0 if not failed and total["right"] >= 0.95 * count and not total["wrong"] and sum(promises) >= 0.9 * len(promises) else 1
+    return 0 if not failed and total["right"] >= 0.95 * total.total() and not total["wrong"] and sum(promises) >= 0.9 * len(promises) else 1
 
 
 if __name__ == "__main__":

@@ -112,10 +112,9 @@ std::string higher_autogroup(const Facts& facts, double target, double kymod) {
 std::string higher_priority(const Facts& facts, double target, double kymod) {
   if (facts.restore && facts.container) {
     if (facts.priority != Priority::cgroup) return ".";
-    return ", or give the container more weight, because its runtime runs CRIU in its cgroup: "
-           "linux.resources.cpu.shares in config.json for runc, --cpu-shares when it is created "
-           "for "
-           "podman, containerd and Docker. The cgroups above it need it, too.";
+    return ", or give the container more weight, because its runtime runs CRIU in its cgroup "
+           "(runc: linux.resources.cpu.shares in config.json; podman, containerd and Docker: "
+           "--cpu-shares when it is created). The cgroups above it need it, too.";
   }
   std::string how = ", or give kymod, which starts CRIU, a higher priority";
   if (facts.priority == Priority::autogroup) {
