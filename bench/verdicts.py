@@ -28,6 +28,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import shutil
 import signal
 import statistics
@@ -283,7 +284,7 @@ class Side:
 
     def __init__(self, arguments, world, way, setting, stack):
         Side.count += 1
-        self.arguments, self.world, self.way, self.setting = arguments, world, way, setting
+        self.arguments, self.world, self.way, self.setting, self.stack = arguments, world, way, setting, stack
         self.name = f"kymo-bench-{Side.count}"
         self.folder = world.folder / f"side-{Side.count}"
         self.folder.mkdir()
@@ -330,6 +331,16 @@ class Side:
         for group in self.target_groups:
             for pid in [self.pid, *children_of(self.pid)]:
                 (group / "cgroup.procs").write_text(str(pid))
+        if self.setting.weight:
+            self.raise_parents()
+
+    def raise_parents(self):
+        """The weight of a cgroup counts only beside those that have the same parent."""
+        path = re.search(r"^\d+:(?:[a-z,]*,)?cpu(?:,[a-z,]*)?:/(.*)$", pathlib.Path(f"/proc/{self.pid}/cgroup").read_text(), re.MULTILINE)[1]
+        for parent in list((CGROUPS / "cpu" / path).parents)[:-len((CGROUPS / "cpu").parts)]:
+            shares = parent / "cpu.shares"
+            self.stack.callback(shares.write_text, shares.read_text())
+            shares.write_text(str(self.setting.weight))
 
     def command(self, files, disk):
         return ["/bin/sh", "-c", f'exec "$@" </dev/null >{files}/said 2>&1', "sh", *self.words(files, disk)]
@@ -598,6 +609,7 @@ def pairs_or_none(cause, way, direction, arguments, world):
 
 def main():
     arguments = parser_of().parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # the disks and programs are removed
     os.environ["PATH"] = f"{pathlib.Path(arguments.criu).resolve().parent}:{os.environ['PATH']}"
     kept = json.loads(arguments.keep.read_text()) if arguments.keep and arguments.keep.exists() else {}
     rows, failed = [], 0
