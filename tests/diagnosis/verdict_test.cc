@@ -197,38 +197,6 @@ TEST(Verdict, TheAdviceOnPriorityIsThatOfTheMachine) {
             std::string::npos);
 }
 
-// podman and kymod took 70 % of a restore, and had as little of the CPUs as CRIU: the promise was a quarter of what came.
-TEST(Verdict, TheRuntimeOfARestoreMayHaveWaitedForACpuLikeCriu) {
-  Facts facts = healthy_restore();
-  facts.container = true;
-  facts.phases = {{"prepare", 0, 50 * kOneMs, 0, "", false},
-                  {"start CRIU", 50 * kOneMs, 700 * kOneMs, 0, "", false},
-                  {"memory: reading pages", 700 * kOneMs, 1000 * kOneMs, 0, "", false}};
-  facts.signals.cpu_wait_ns = 240 * kOneMs;
-  facts.signals.cpu_ns = 100 * kOneMs;
-  facts.signals.machine_ns = 1900 * kOneMs;
-  const auto least = [&facts] {
-    return static_cast<double>(explain(facts).findings.at(0).estimate_ns.value().first) / kOneMs;
-  };
-  EXPECT_NEAR(least(), 200, 0.1) << "CRIU waited for 240 of its 300 ms";
-  facts.signals.machine_ns = 520 * kOneMs;  // others used 400 ms of it, and 20 ms are in doubt
-  EXPECT_NEAR(least(), 600, 0.1);
-}
-
-// With kymod's autogroup at -20, the restore of a container took as long: its runtime had moved CRIU into its cgroup.
-TEST(Verdict, TheAdviceOnPriorityOfARestoredContainerIsThatOfItsCgroup) {
-  Facts facts = healthy_restore();
-  facts.container = true;
-  facts.signals.cpu_wait_ns = 600 * kOneMs;
-  facts.kymod_group = {41, "/autogroup-1", 0};
-  const auto advice = [&facts] { return explain(facts).findings.at(0).advice; };
-  facts.priority = Priority::autogroup;
-  EXPECT_EQ(advice(), "Other programs used the CPUs: pause them during the restore.");
-  facts.priority = Priority::cgroup;
-  EXPECT_NE(advice().find("during the restore, or give the container more weight, because"),
-            std::string::npos);
-}
-
 // It named "$(pidof kymod)" again where kymod was at -20 already, and it was the target that had no CPU.
 TEST(Verdict, TheAdviceOnAutogroupsIsForTheLargestShareThatCanBeRaised) {
   Facts facts = healthy_dump();
