@@ -13,7 +13,7 @@ from parts import PARTS
 
 RESULTS = "bench/results/published.json"
 DEMO = "bench/results/demo.txt"
-DOCUMENTS = ("README.md", "docs/performance.md", "docs/embedding.md")
+DOCUMENTS = ("README.md", "docs/performance.md", "docs/library.md")
 MARKED = re.compile(r"(<!-- generated: ([\w-]+) -->\n).*?(<!-- end -->\n)", re.S)
 
 
@@ -25,31 +25,55 @@ def machine_text(results):
             f"{machine['compiler']}.")
 
 
-def provenance(result):
+def noise(result):
+    """What else ran, if the machine was not quiet."""
     load = result["load"]
-    where = "" if load["quiet"] else "**Not on a quiet machine:** "
-    return (f"{where}{result['date']}, commit `{result['commit']}`, {result['seconds']:.0f} s. Other work took "
-            f"{load['others_cores']:.2f} cores, the hypervisor {100 * load['steal']:.1f} % of the machine.")
+    return f"**Not on a quiet machine:** other work took {load['others_cores']:.2f} cores, the hypervisor {100 * load['steal']:.1f} %."
 
 
-def row(entry, all_figures):
-    beside = goal = ""
+def entries_of(part, result):
+    """The results of the part's figures, with the texts of now."""
+    texts = {figure.name: figure.text for figure in part.figures}
+    return {name: {**entry, "text": texts[name]} for name, entry in result["figures"].items()}
+
+
+def rival(entry, entries):
+    """The ratio to the rival, and the rival with its median. Leaves out of its name what the figure's has, too."""
+    other = entries[entry["beside"]["name"]]
+    own, name = (one["text"].replace("**", "") for one in (entry, other))
+    begin, colon, rest = name.rpartition(": ")
+    if colon and own.startswith(begin):
+        name = rest
+    while ", " in name and own.endswith(", " + name.rpartition(", ")[2]):
+        own, name = own.rpartition(", ")[0], name.rpartition(", ")[0]
+    share = entry["beside"]["share"]
+    ratio = figures.tell_ratios(entry["beside"]) if share or "goal" in entry else figures.tell_ratio(entry["beside"]["median"], share)
+    return f"{ratio} {'against' if share else 'of'} {name} ({figures.tell(other['median'], other['unit'])})"
+
+
+def line(entry, entries):
+    said = [figures.tell_all(entry, entry["unit"])]
     if "beside" in entry:
-        beside = f"{figures.tell_ratios(entry['beside'])} of: {all_figures[entry['beside']['name']]['text'].replace('**', '')}"
-        if entry["beside"]["share"]:
-            beside = f"{figures.tell_ratios(entry['beside'])} against: {all_figures[entry['beside']['name']]['text'].replace('**', '')}"
+        said.append(rival(entry, entries))
     if "goal" in entry:
-        goal = f"{figures.tell_goal(entry)}: {figures.tell_met(entry['goal'])}"
-    return f"| {entry['text']} | {figures.tell_all(entry, entry['unit'])} | {beside} | {goal} |"
+        said.append(f"goal {figures.tell_goal(entry)}, {figures.tell_met(entry['goal'])}")
+    return f"- {entry['text']}: {'; '.join(said)}"
+
+
+def shown(entry):
+    """Whether the page has a line for it: for what a part is about, and for each goal that is not met."""
+    return "**" in entry["text"] or not entry.get("goal", {"met": True})["met"]
 
 
 def part_text(part, result):
     lines = [f"## {part.title}: `scripts/bench {part.name}`", "", part.text, ""]
     if result is None:
         return "\n".join([*lines, "Not measured yet.", ""])
-    table = [row(entry, result["figures"]) for entry in result["figures"].values()]
-    return "\n".join([*lines, provenance(result), "", "| | median (95 % interval) | beside | goal |", "| --- | --- | --- | --- |",
-                      *table, ""])
+    if not result["load"]["quiet"]:
+        lines += [noise(result), ""]
+    entries = entries_of(part, result)
+    told = [line(entry, entries) for entry in entries.values() if shown(entry)]
+    return "\n".join([*lines, *told, *([""] if told else [])])
 
 
 def parts_text(results):
@@ -57,15 +81,16 @@ def parts_text(results):
 
 
 def goals_text(results):
-    """All goals. Those that are not met come first."""
-    goals = [(entry["goal"]["met"], part, entry) for part, result in results["parts"].items()
-             for entry in result["figures"].values() if "goal" in entry]
-    rows = [f"| {figures.tell_met(entry['goal'])} | {entry['text'].replace('**', '')} | {figures.tell_goal(entry)} | "
-            f"{figures.tell_reached(entry)} | `{part}` |" for _, part, entry in sorted(goals, key=lambda goal: goal[0])]
-    missed = sum(not met for met, _, _ in goals)
-    why = list(dict.fromkeys(f"- `{part}`: {why_missed(part, entry['text'])}" for met, part, entry in goals if not met))
-    return "\n".join([f"{len(goals)} goals, {missed} of them not met.", "", "| | | goal | reached | part |",
-                      "| --- | --- | --- | --- | --- |", *rows, *(["", "Why they are not met:", "", *why] if why else [])])
+    """The goals that are not met, each with the reason."""
+    goals = [(name, entry) for name, result in results["parts"].items() for entry in entries_of(PARTS[name], result).values()
+             if "goal" in entry]
+    missed = [(name, entry) for name, entry in goals if not entry["goal"]["met"]]
+    reasons = {}
+    for name, entry in missed:
+        reasons.setdefault((name, why_missed(name, entry["text"])), []).append(
+            f"{entry['text'].replace('**', '')}: {figures.tell_reached(entry)}")
+    rows = [f"- `{name}`, {'; '.join(said)}. {why}" for (name, why), said in reasons.items()]
+    return "\n".join([f"{len(goals)} goals, {len(missed)} of them not met.", *([""] if missed else []), *rows])
 
 
 # Why a goal is not met, by its part and a word of its text. Only those that are not met now are shown.
@@ -134,7 +159,7 @@ def filled(template, results):
     return PLACE.sub(tell, template)
 
 
-# The costs for a program that embeds libkymo (docs/embedding.md), and the command that measures each.
+# The costs for a program that embeds libkymo (docs/library.md), and the command that measures each.
 EMBEDDING = [
     ("an addition to a counter, one thread", "{counter:kymo_counter/threads:1}", "`scripts/bench counter`"),
     ("an addition, two threads to the same counter", "{counter:kymo_counter/threads:2}", "`scripts/bench counter`"),
@@ -152,7 +177,7 @@ EMBEDDING = [
 ]
 
 
-# What a recording costs by its rate (docs/embedding.md), and where this is measured.
+# What a recording costs by its rate (docs/library.md), and where this is measured.
 RATES = [(text, f"{{rates:{name}.cores}}", f"{{rates:{name}.hour}}") for name, (text, _) in parts.RATES.items()]
 
 

@@ -98,9 +98,14 @@ def tell(value, unit):
     return f"{digits(value / factor)} {name}"
 
 
+def with_interval(median, low, high):
+    """The median, with its interval in brackets, in which both ends share a unit if it is the same."""
+    unit = high.partition(" ")[2]
+    return f"{median} ({low.removesuffix(f' {unit}')} to {high})"
+
+
 def tell_all(entry, unit):
-    """The median, with its interval in brackets."""
-    return f"{tell(entry['median'], unit)} ({tell(entry['low'], unit)} to {tell(entry['high'], unit)})"
+    return with_interval(*(tell(entry[key], unit) for key in ("median", "low", "high")))
 
 
 def tell_ratio(value, share):
@@ -108,8 +113,7 @@ def tell_ratio(value, share):
 
 
 def tell_ratios(beside):
-    say = [tell_ratio(beside[key], beside["share"]) for key in ("median", "low", "high")]
-    return f"{say[0]} ({say[1]} to {say[2]})"
+    return with_interval(*(tell_ratio(beside[key], beside["share"]) for key in ("median", "low", "high")))
 
 
 def tell_goal(entry):

@@ -56,13 +56,12 @@ def counter_figures():
 
 COUNTER = Part(
     "counter", "A counter's addition",
-    "Inlined into a program that links the shared libkymo; the sums are checked. An addition is a load, an addition and a store\n"
-    "to memory of the thread's own. In a loop that adds to one counter and does nothing else, each addition waits for the one\n"
-    "before: that is how long the CPU takes from a store to a load of the same address. Where two counters take turns, they overlap.",
+    "Inlined into a program that links the shared libkymo. An addition is a load, an addition and a store to memory of the thread's\n"
+    "own. In a loop that does nothing else, each addition waits for the one before.",
     counter_samples, list(counter_figures()))
 
 HISTOGRAM = Part(
-    "histogram", "A histogram's record", "Both with the same buckets; the counts are checked.",
+    "histogram", "A histogram's record", "Both with the same buckets.",
     lambda context: steps.google(context, "histogram"),
     [figure for threads, say in (("1", "one thread"), ("2", "two threads, the same histogram")) for figure in (
         cost(f"empty_loop/threads:{threads}", f"empty loop, {say}"),
@@ -71,8 +70,7 @@ HISTOGRAM = Part(
 
 SAMPLE = Part(
     "sample", "A sample",
-    "Reads so many counters into a row. Beside it: loads of as many `std::atomic`, and prometheus-cpp's `Collect` of as many\n"
-    "counters. The rows are checked.",
+    "Reads so many counters into a row. Beside it: prometheus-cpp's `Collect` of as many counters.",
     lambda context: steps.google(context, "sample"),
     [figure for count in (4, 16, 64) for figure in (
         cost(f"atomic_loads/{count}", f"loads of {count} `std::atomic`"),
@@ -95,16 +93,15 @@ def threads_samples(context):
 
 SAMPLE_OF_THREADS = Part(
     "threads", "A sample in a program with many threads",
-    "64 counters, to each of which so many threads have added. The cells of a thread stay for the process, and the next thread\n"
-    "takes them over: what counts is the highest number of threads at once. The rows are checked.",
+    "64 counters, to each of which so many threads have added. What counts is the highest number of threads at once.\n"
+    "[library.md](library.md#what-it-costs) has the figures.",
     threads_samples,
     [cost(f"sample_of_threads/{count}", f"a sample, {count} thread{'s' if count > 1 else ''}",
           "sample_of_threads/1" if count > 1 else "") for count in THREADS])
 
 RULE = Part(
     "rule", "A rule of the flight recorder",
-    "What a rule costs for each row. A rate is looked at in every row, over the last tenth of a second. Beside it: a rule that compares\n"
-    "a row with the row before.",
+    "What a rule costs for each row. Beside it: a rule that compares a row with the row before.",
     lambda context: steps.google(context, "rule"),
     [figure for interval, say in (("1000000", "1 kHz"), ("1000", "1 MHz")) for figure in (
         cost(f"growth_rule/{interval}", f"growth from row to row, {say}"),
@@ -112,8 +109,7 @@ RULE = Part(
 
 SCOPE = Part(
     "scope", "A scope",
-    "Without a tree that listens, and recorded into a tree of 60 scopes. Each open and each close reads the clock once. What was\n"
-    "recorded is counted.",
+    "Recorded into a tree of 60 scopes. Each open and each close reads the clock once.",
     lambda context: steps.google(context, "scope"),
     [cost("empty_loop", "empty loop"), cost("clock_read", "one read of the clock"),
      cost("nobody_listens", "a scope, nobody listens", "empty_loop"),
@@ -140,9 +136,7 @@ def text_figures():
 
 TEXT = Part(
     "text", "Rows to text",
-    "16 columns of 6 to 12 digits; all of them change from row to row, or a quarter of them. The text is compared with the loop's,\n"
-    "and the files are read back. zstd (level 1) saves disk where columns repeat; where all change in every row, use it for its\n"
-    "ratio, at low rates.",
+    "16 columns of 6 to 12 digits; all of them change from row to row, or a quarter of them.",
     lambda context: steps.google(context, "writer"), list(text_figures()))
 
 # --- the recorder ---------------------------------------------------------------------------------
@@ -203,10 +197,8 @@ def recorder_figures():
 
 RECORDER = Part(
     "recorder", "The recorder as a whole",
-    "*On time* is the share of ticks taken within half an interval of their deadline. The bare loop only reads the clock and notes\n"
-    "its deadlines, before and after each run; the sleeping loop does the same with `clock_nanosleep`: nothing that sleeps can be\n"
-    "cheaper. The precise recorder sleeps, too, and is late where the kernel wakes it late by more than it may spin; a loop that spins\n"
-    "a whole core is never woken. The files are read back and checked. Linux stops a real-time thread that spins for a part of each second\n"
+    "*On time* is the share of ticks taken within half an interval of their deadline. The bare loop only reads the clock and notes its\n"
+    "deadlines; the sleeping loop does the same with `clock_nanosleep`. Linux stops a real-time thread that spins for a part of each second\n"
     "(`/proc/sys/kernel/sched_rt_runtime_us`), the bare loop as well.",
     recorder_samples, list(recorder_figures()))
 
@@ -234,15 +226,15 @@ def rates_samples(context):
 def rates_figures():
     for name, (text, _) in RATES.items():
         yield Figure(f"{name}.sleeping.cores", f"{text}: a sleeping loop", "cores")
-        yield Figure(f"{name}.cores", f"**{text}**: CPU", "cores", f"{name}.sleeping.cores")
+        yield Figure(f"{name}.cores", f"{text}: CPU", "cores", f"{name}.sleeping.cores")
         yield Figure(f"{name}.hour", f"{text}: disk, an hour", "bytes")
 
 
 RATES_PART = Part(
     "rates", "What a recording costs, by its rate",
-    "The default pace with 16 counters of 6 to 12 digits, to disk. Another thread adds to all of them, and records to the histograms,\n"
-    "once in a millisecond. The histograms are those of [histograms.md](histograms.md) for times of 1 to 500 ms and for sizes. The disk\n"
-    "for an hour is computed from the bytes of a row. The files are read back and checked.",
+    "The default pace with 16 counters of 6 to 12 digits, to disk, while another thread adds to all of them. The histograms are those of\n"
+    "[library.md](library.md#histograms) for times of 1 to 500 ms and for sizes. [A table there](library.md#what-it-costs) has the\n"
+    "figures.",
     rates_samples, list(rates_figures()))
 
 
@@ -270,8 +262,7 @@ def busy_figures():
 
 BUSY = Part(
     "busy", "The recorder on a busy machine",
-    "The thrifty recorder and a sleeping loop of the same policy, beside other work that keeps every core busy. The two take turns of\n"
-    "half a second, so that what the machine does meets both. Each recording is read back.",
+    "The thrifty recorder and a sleeping loop of the same policy, by turns, beside other work that keeps every core busy.",
     busy_samples, list(busy_figures()))
 
 # --- recordings -----------------------------------------------------------------------------------
@@ -283,8 +274,8 @@ def per_core(name, text, beside="", goal=None):
 
 READING = Part(
     "reading", "Reading a recording",
-    "The sums of all columns of a plain recording of 17 columns, every value changing in every row, by whole processes in turns,\n"
-    "the file in the page cache; the sums are compared. Bytes for each second of CPU time. `wc -l` only looks for line ends.",
+    "The sums of all columns of a plain recording of 17 columns, every value changing in every row, with the file in the page cache.\n"
+    "Bytes for each second of CPU time.",
     lambda context: steps.script(context, "read_speed.py", ["--megabytes", "250", "--rounds", "5"], ["--megabytes", "5",
                                  "--rounds", "2"], duckdb=True),
     [per_core("wc", "`wc -l`"), per_core("awk", "awk"), per_core("pandas", "pandas"), per_core("duckdb", "DuckDB, 1 thread"),
@@ -295,9 +286,7 @@ READING = Part(
 
 REPORT = Part(
     "report", "A report",
-    "Of each of 16 counters of such a recording: lowest, highest, mean, and three percentiles of its rate over windows of 10 ms. The\n"
-    "others are asked for the same, and the answers are compared. `--html` reads the file twice: which columns move and how many\n"
-    "values there are is known at its end only.",
+    "Of each of 16 counters of such a recording: lowest, highest, mean, and three percentiles of its rate over windows of 10 ms.",
     lambda context: steps.script(context, "report_speed.py", ["--megabytes", "250", "--rounds", "3"], ["--megabytes", "5",
                                  "--rounds", "2"], duckdb=True),
     [figure for name, text in (("duckdb", "DuckDB"), ("pandas", "pandas"), ("kymo", "**`kymo report`**"),
@@ -309,15 +298,15 @@ REPORT = Part(
 PAGE = Part(
     "page", "The page of a long recording",
     "10 million rows of 4 counters whose differences are random, opened from a file in Chromium. Beside it: a page of as many bytes\n"
-    "of text, which Chromium only has to read; and the recording itself, and the recording packed by gzip.",
+    "of text, and the recording packed by gzip.",
     lambda context: steps.script(context, "page_open", ["10000000", "3"], ["100000", "2"]),
     [Figure("tsv.size", "the recording", "bytes"), Figure("gzip.size", "the recording, by `gzip -6`", "bytes"),
      Figure("page.size", "**the page**", "bytes", "gzip.size", at_most(0.6, "ratio")),
      Figure("inert.paint", "a page of as many bytes of text: first paint", "ns"),
      Figure("inert.whole", "a page of as many bytes of text: loaded", "ns"),
      Figure("page.paint", "the page: first paint", "ns", "inert.paint"),
-     Figure("page.envelopes", "the page: charts with their envelopes", "ns", "inert.whole", at_most(0.3, "ratio")),
-     Figure("page.whole", "the page: every single sample", "ns", "inert.whole")],
+     Figure("page.envelopes", "**the page**: charts with their envelopes", "ns", "inert.whole", at_most(0.3, "ratio")),
+     Figure("page.whole", "**the page**: every single sample", "ns", "inert.whole")],
     builds=("release",))
 
 # --- dumps ----------------------------------------------------------------------------------------
@@ -335,22 +324,22 @@ def milliseconds(name, text, beside="", goal=None, share=False):
 
 DUMP = Part(
     "dump", "A dump by kymod at 1 kHz",
-    "Pairs of dumps of one process of 512 MiB onto tmpfs, by `kymo dump` and by a bare `criu dump`, in an order drawn by lot; and of\n"
-    "one of 1 MiB. kymod's own time is from request in to reply out, less the life of the CRIU process. The pages are counted.",
+    "Pairs of dumps of one process of 512 MiB onto tmpfs, by `kymo dump` and by a bare `criu dump`; and of one of 1 MiB. kymod's own\n"
+    "time is from request in to reply out, less the life of the CRIU process.",
     dump_samples,
     [milliseconds("bare.wall", "bare `criu dump`, wall time"),
      milliseconds("kymo.wall", "**`kymo dump`**, wall time", "bare.wall", at_most(1.02, "ratio"), True),
      milliseconds("bare.frozen", "bare `criu dump`, frozen time"),
-     milliseconds("kymo.frozen", "`kymo dump`, frozen time", "bare.frozen", at_most(1.02, "ratio"), True),
-     milliseconds("kymo.own", "kymod's own time"),
+     milliseconds("kymo.frozen", "**`kymo dump`**, frozen time", "bare.frozen", at_most(1.02, "ratio"), True),
+     milliseconds("kymo.own", "**kymod's own time**"),
      milliseconds("small.bare.wall", "bare `criu dump`, 1 MiB, wall time"),
      milliseconds("small.kymo.own", "kymod's own time, 1 MiB", "small.bare.wall", at_most(0.1, "ratio"))],
     builds=("release",))
 
 CONTAINER = Part(
     "container", "A dump of a container",
-    "A small container, left running, by kymod and by the bare command in an order drawn by lot. kymod's own time is its request less\n"
-    "the life of runc or podman. What podman adds to its runc is by its `--print-stats`.",
+    "A small container, left running, by kymod and by the bare command. kymod's own time is its request less the life of runc or\n"
+    "podman.",
     lambda context: steps.script(context, "container_overhead.py", ["--dumps", "20"], ["--dumps", "2"]),
     [figure for kind in ("runc", "podman") for figure in (
         milliseconds(f"{kind}.bare", f"bare {kind}, wall time"),
@@ -361,8 +350,7 @@ CONTAINER = Part(
 
 WATCH = Part(
     "watch", "What watching adds to a dump",
-    "Pairs of dumps of one process of 256 MiB by kymod, one of each pair watched by `kymo progress` at ten updates a second, in an\n"
-    "order drawn by lot. The updates are counted.",
+    "Pairs of dumps of one process of 256 MiB by kymod, one of each pair watched by `kymo progress` at ten updates a second.",
     lambda context: steps.script(context, "watch_overhead.py", ["--pairs", "20", "--mib", "256"], ["--pairs", "2", "--mib", "16"]),
     [milliseconds("alone.duration", "alone, request in to reply out"),
      milliseconds("watched.duration", "**watched**, request in to reply out", "alone.duration", at_most(1.02, "ratio"), True),
@@ -372,8 +360,7 @@ WATCH = Part(
 
 STREAM = Part(
     "stream", "Streaming onto a slow disk",
-    "A process with 64 MiB of lines of a log in memory, onto a disk that bindfs lets take 20 MB/s: by CRIU itself, and streamed through\n"
-    "kymod with each compression, in an order drawn by lot. One checkpoint of each is restored. Memory that does not pack gains\n"
+    "A process with 64 MiB of lines of a log in memory, onto a disk that bindfs lets take 20 MB/s. Memory that does not pack gains\n"
     "nothing.",
     lambda context: steps.script(context, "stream_slow_disk.py", ["--pairs", "5", "--mib", "64", "--write-rate", "20M"],
                                  ["--pairs", "2", "--mib", "16", "--write-rate", "50M"]),
@@ -387,8 +374,8 @@ STREAM = Part(
 
 SAFE = Part(
     "safe", "Durable images, and checksums",
-    "A process of 256 MiB is dumped onto a disk so that it ends, and restored: plainly, with `--sync` and with `--checksums`,\n"
-    "in an order drawn by lot, the disk idle before each. A restore compares the checksums. The process must be there again.",
+    "A process of 256 MiB is dumped onto a disk so that it ends, and restored. The disk is idle before each. A restore compares the\n"
+    "checksums.",
     lambda context: steps.script(context, "safe_dumps.py", ["--pairs", "15", "--mib", "256", "--folder", context.disk],
                                  ["--pairs", "2", "--mib", "16", "--folder", context.disk]),
     [figure for way, text in (("plain", "without either"), ("sync", "`--sync`"), ("checksums", "`--checksums`"))
@@ -400,8 +387,7 @@ SAFE = Part(
 
 OUTSIDE = Part(
     "outside", "Downtime, seen from without",
-    "`kymo record -p` samples the counters of a process while it is dumped and left running, and knows of no dump. How long the\n"
-    "process stood still by that recording, beside CRIU's frozen time.",
+    "How long a process stood still by `kymo record -p`, which knows of no dump, beside CRIU's frozen time.",
     lambda context: steps.script(context, "outside_downtime.py", ["--dumps", "8"], ["--dumps", "2"]),
     [milliseconds("criu.frozen", "CRIU's frozen time"),
      milliseconds("seen", "**seen from without**", "criu.frozen", at_most(1.1, "ratio"), True),
@@ -419,8 +405,7 @@ START = Part(
 
 LIVE = Part(
     "live", "The page of kymod",
-    "The first paint, beside an empty page from the same browser over loopback. A chart of 100,000 points and 2 lines drawn anew, beside\n"
-    "a bare canvas that draws lines through as many points.",
+    "The first paint, beside an empty page. A chart of 100,000 points and 2 lines drawn anew, beside a bare canvas.",
     lambda context: steps.script(context, "live_page", ["10"], ["2"]),
     [milliseconds("empty.paint", "an empty page: first paint"),
      milliseconds("live.paint", "**the page**: first paint", "empty.paint", at_most(6, "ratio")),
@@ -430,7 +415,7 @@ LIVE = Part(
 
 STALLED = Part(
     "stalled", "Requests beside stalled streams",
-    "`/metrics` and `/healthz` of a kymod with 50 event streams whose clients read nothing, and of a kymod without, in turns.",
+    "`/metrics` and `/healthz` of a kymod with 50 event streams whose clients read nothing, and of a kymod without.",
     lambda context: steps.script(context, "stalled_streams.py", ["--rounds", "3"], ["--rounds", "1", "--requests", "5"]),
     [milliseconds("without.median", "without: median"), milliseconds("without.worst", "without: worst"),
      milliseconds("stalled.median", "**beside 50 stalled streams**: median", "without.median"),
@@ -439,18 +424,16 @@ STALLED = Part(
 
 DEADLINE = Part(
     "deadline", "The answer after a deadline",
-    "A process of 16 MiB is dumped with a deadline of 3 s onto a disk that takes no page of memory: through kymod, and by CRIU itself\n"
-    "(`--no-stream`), in an order drawn by lot. The time is that from the deadline to the end of `kymo dump`. Afterwards the disk\n"
-    "works again, and the process must run on.",
+    "A process of 16 MiB is dumped with a deadline of 3 s onto a disk that takes no page of memory. The time is that from the\n"
+    "deadline to the end of `kymo dump`. The process runs on.",
     lambda context: steps.script(context, "stalled_dumps.py", ["--pairs", "5"], ["--pairs", "1"]),
     [milliseconds("streamed.late", "**through kymod**"), milliseconds("by-criu.late", "by CRIU itself")],
     builds=("release",))
 
 STACKS = Part(
     "stacks", "A stack profile at 99 Hz",
-    "A program with two busy threads, profiled by `kymo profile`, by `perf record -g`, and not at all, in an order drawn by lot. The\n"
-    "share of kymo has the time of its BPF program in the kernel and of unwinding; that of perf only copies stacks into a file. The\n"
-    "slow-down is that of the program's CPU time for the same work, paired. The samples are checked.",
+    "A program with two busy threads, profiled by `kymo profile`, by `perf record -g`, which only copies stacks into a file, and not at\n"
+    "all. The slow-down is that of the program's CPU time for the same work.",
     lambda context: steps.script(context, "stacks_cost.py", ["--rounds", "20"], ["--rounds", "2", "--work", "500"]),
     [Figure("perf.cores", "`perf record -F 99 -g`: CPU", "cores"),
      Figure("kymo.cores", "**`kymo profile`**: CPU, with its BPF program", "cores", "perf.cores", at_most(0.01)),
@@ -462,9 +445,8 @@ STACKS = Part(
 
 KEPT_STACKS = Part(
     "kept-stacks", "A day of stack profiles",
-    "Made-up minutes of 200 services, with 30 to 60 samples each of 400 stacks, go into the store of `kymod --profiles`, which is then asked for\n"
-    "the whole day. A row is one stack of one service in one minute. Beside it: the same minutes as files of pprof. The samples that\n"
-    "come back are counted.",
+    "Made-up minutes of 200 services, with 30 to 60 samples each of 400 stacks, go into the store of `kymod --profiles`. A row is one stack\n"
+    "of one service in one minute. Beside it: the same minutes as files of pprof.",
     steps.kept_profiles,
     [Figure("pprof.bytes", "a file of pprof for each minute: bytes a row", ""),
      Figure("bytes", "**the store**: bytes a row", "", "pprof.bytes"),
@@ -475,9 +457,8 @@ KEPT_STACKS = Part(
 
 DUMP_STACKS = Part(
     "dump-stacks", "Stack profiles of dumps",
-    "Rounds of three dumps of one process of 512 MiB onto tmpfs: with `kymod --profiling-stacks` (99 Hz), without it, and without it a\n"
-    "second time, in an order drawn by lot. The last one is the control: what it differs is noise. The pages and CRIU's samples are\n"
-    "counted.",
+    "Dumps of one process of 512 MiB onto tmpfs with `kymod --profiling-stacks` (99 Hz), without it, and without it a second time. The\n"
+    "last one is the control: what it differs is noise.",
     lambda context: steps.script(context, "dump_stacks.py", ["--pairs", "30", "--mib", "512"], ["--pairs", "2", "--mib", "64"]),
     [milliseconds("without.frozen", "frozen time without stacks"),
      milliseconds("again.frozen", "the control: without stacks again", "without.frozen", None, True),

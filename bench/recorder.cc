@@ -8,7 +8,7 @@
 //
 // With --changing N, the first N counters grow in every row, and the others when the adding thread
 // adds. With --histograms, there are two more metrics: the histograms of times and of sizes that
-// docs/histograms.md registers. The adding thread records values of all sizes. An output with the ending .tsv.zst is compressed.
+// docs/library.md registers. The adding thread records values of all sizes. An output with the ending .tsv.zst is compressed.
 //
 // "on time" is the share of the due ticks whose sample began at most half an interval after its
 // deadline. The file is read again: it must have as many lines as rows were reported, no value may
@@ -152,7 +152,7 @@ struct Recorded {
   std::uint64_t last_value = 0;  // of the last counter, at the stop of the recorder
 };
 
-// The histograms of docs/histograms.md; none unless they are asked for.
+// The histograms of docs/library.md; none unless they are asked for.
 std::vector<kymo::Histogram> make_histograms(const Settings& settings, kymo::Registry& registry) {
   if (!settings.histograms) return {};
   using std::chrono::milliseconds;

@@ -1,4 +1,4 @@
-"""Loads Kymograph recordings into pandas: rows, metadata, marks and gaps (docs/tsv-format.md).
+"""Loads Kymograph recordings into pandas: rows, metadata, marks and gaps (docs/formats.md).
 
     import kymo_recording
     run = kymo_recording.load("dump.tsv")
@@ -42,7 +42,7 @@ class Recording:
 
     path: pathlib.Path  # the recording itself
     rows: pandas.DataFrame  # a row for each sample, a column for each metric
-    metadata: dict | None  # what NAME.meta.json says (docs/tsv-format.md), None if it cannot be read
+    metadata: dict | None  # what NAME.meta.json says (docs/formats.md), None if it cannot be read
     gaps: pandas.DataFrame  # start_ns, end_ns, ticks, cause
     notes: list[str]  # what was left out, and what is missing
 
@@ -195,7 +195,7 @@ class Recording:
         return self.between(begin, int(phases.loc[phases["begin_ns"] == begin, "end_ns"].max()))
 
     def histograms(self):
-        """The names of the histograms (docs/histograms.md), each of which has a column for each bucket."""
+        """The names of the histograms (docs/library.md), each of which has a column for each bucket."""
         return list(dict.fromkeys(bucket.group("metric") for bucket in map(_BUCKET.fullmatch, self.rows.columns) if bucket))
 
     def quantile(self, name, share, window=None):

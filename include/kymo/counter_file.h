@@ -15,7 +15,7 @@ struct CounterFileOptions {
 
 // Publishes the counters of this process in a mapped file at `path`. Everybody with read permission
 // can read the file while the process runs, stands still or is frozen (`kymo record -p PID`,
-// docs/counter-file.md).
+// docs/formats.md).
 //
 // Call it once, before any thread adds to a counter, because the cells of a thread never move. You
 // can register counters before and after the call. The file does not contain callbacks, because

@@ -24,7 +24,7 @@ struct FlightRecorderOptions {
   // is whole: of a storm shorter than `after`, the first snapshots are kept. There is no limit if
   // `directory` is empty.
   std::size_t max_snapshots = 32;
-  // Conditions that take a snapshot automatically (docs/flight-recorder.md). A rule sees a row when
+  // Conditions that take a snapshot automatically (docs/record.md). A rule sees a row when
   // the slot of the row is handed over, so up to ProfilerOptions::flush late. One on the value of a
   // gauge that is true in the first row fires at once.
   std::vector<std::string> rules{};

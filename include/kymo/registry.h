@@ -85,7 +85,7 @@ class KYMO_API Registry {
   // Registers a counter with fields.
   Result<CounterFamily> counter_family(Metric metric);
   // Registers a histogram, without fields. It has one column for each bucket, `_sum` (in the
-  // metric's unit) and `_count` (docs/histograms.md). The name of the metric selects all of them, and has at
+  // metric's unit) and `_count` (docs/library.md). The name of the metric selects all of them, and has at
   // most 58 characters, so that NAME_count has at most 64.
   Result<Histogram> histogram(Metric metric, const HistogramBuckets& buckets);
   // The same with buckets for its unit: buckets_in_ns(), buckets_in_us() or buckets_in_bytes(). For

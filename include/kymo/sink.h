@@ -208,7 +208,7 @@ struct TsvOptions {
 };
 
 // Makes a sink that writes plain TSV to PATH. It also writes two files beside PATH, with the
-// endings `.meta.json` and `.gaps.tsv` instead of `.tsv` (docs/tsv-format.md). `path` must not
+// endings `.meta.json` and `.gaps.tsv` instead of `.tsv` (docs/formats.md). `path` must not
 // exist yet; its folder must. If PATH ends in `.tsv.zst`, the rows are compressed, if this build
 // has zstd.
 // If somebody removes the file while it is recorded, or cuts it off, the recording goes on in the
@@ -216,7 +216,7 @@ struct TsvOptions {
 // If somebody moves the file, the rows follow it.
 KYMO_API std::shared_ptr<Sink> make_tsv_sink(std::string path, TsvOptions options = {});
 
-// The format of gVisor's profiling file, for its tools (docs/annotated-format.md).
+// The format of gVisor's profiling file, for its tools (docs/formats.md).
 enum class AnnotatedFormat : std::uint8_t {
   plain,  // one file that describes itself
   lossy,  // plain, with a prefix and a checksum on each line: for a log that may lose lines

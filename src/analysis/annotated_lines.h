@@ -12,7 +12,7 @@
 
 namespace kymo::analysis {
 
-// Classifies the lines of gVisor's profiling file (docs/annotated-format.md) and collects the
+// Classifies the lines of gVisor's profiling file (docs/formats.md) and collects the
 // metadata in them. In a log stream, it finds the recording's lines among other lines and verifies
 // the checksum of each.
 //

@@ -8,7 +8,7 @@
 
 namespace kymo::analysis {
 
-// Finds the parts of recordings that were rotated (docs/tsv-format.md) among `paths`. Parts that
+// Finds the parts of recordings that were rotated (docs/formats.md) among `paths`. Parts that
 // follow each other without a hole are one group, in the order of their rows. Any other recording is
 // a group of its own. The groups are in the order in which their first member is named.
 // Cost: reads the metadata of each recording, if there are several.

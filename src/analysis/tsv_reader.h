@@ -13,8 +13,8 @@
 
 namespace kymo::analysis {
 
-// Reads a recording block by block. It can be plain TSV (docs/tsv-format.md) or gVisor's profiling
-// file, also within a log (docs/annotated-format.md), and it can be compressed with zstd.
+// Reads a recording block by block. It can be plain TSV (docs/formats.md) or gVisor's profiling
+// file, also within a log (docs/formats.md), and it can be compressed with zstd.
 //
 // Threads: one at a time.
 // Errors:  open() refuses a file that is not a recording. After that, damaged lines are left out

@@ -18,7 +18,6 @@ constexpr std::size_t kMaxPhases = 400;
 constexpr std::size_t kMaxEvidence = 80;
 
 constexpr std::string_view kPreDumps = "pre-dump rounds";
-constexpr std::string_view kStart = "start CRIU";
 constexpr std::string_view kUnknown = "not in CRIU's log";
 constexpr std::string_view kAllWork = "memory, processes and files";
 constexpr std::string_view kOurClock = "kymod's clock: ";
@@ -197,10 +196,10 @@ std::vector<Cut> cuts_of(const RequestTimes& times, const criu::LogPhases& log) 
       {std::string(kPreparePhase), times.began_ns, 0, shown(kOurClock, "the request began")}};
   if (times.runtime_called_ns != 0) {
     const bool rounds = times.pre_dumps_ended_ns != 0;
-    cuts.push_back({std::string(rounds ? kPreDumps : kStart), times.runtime_called_ns, 0,
+    cuts.push_back({std::string(rounds ? kPreDumps : kStartPhase), times.runtime_called_ns, 0,
                     shown(kOurClock, times.container ? "the runtime was called" : "CRIU's start")});
     if (rounds) {
-      cuts.push_back({std::string(kStart), times.pre_dumps_ended_ns, 0,
+      cuts.push_back({std::string(kStartPhase), times.pre_dumps_ended_ns, 0,
                       shown(kOurClock, "the last round of pre-dump ended")});
     }
     add_criu(times, log, cuts);

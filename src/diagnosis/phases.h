@@ -69,6 +69,8 @@ inline constexpr std::string_view kAllButMemoryPhase = "collect, processes and f
 
 // In this phase kymod does what must be done before CRIU is started.
 inline constexpr std::string_view kPreparePhase = "prepare";
+// From there until CRIU begins, by kymod or the container runtime.
+inline constexpr std::string_view kStartPhase = "start CRIU";
 // After the last line of CRIU's log, until the runtime of a container has ended.
 inline constexpr std::string_view kRuntimePhase = "container runtime";
 

@@ -17,6 +17,8 @@ inline constexpr double kMiB = 1024.0 * 1024;
 inline constexpr double kGiB = 1024 * kMiB;
 inline constexpr std::uint64_t kNsPerMs = 1'000'000;
 inline constexpr std::uint64_t kNsPerUs = 1000;
+// How wrong a time of /proc/stat may be: the kernel counts it in steps of 10 ms, and it is read as often.
+inline constexpr std::uint64_t kTicksUncertainNs = 20 * kNsPerMs;
 // What a separate piece of memory adds to a dump, at least and at most: if the images are streamed, if CRIU writes them
 // into files, and if it also logs each piece, as container runtimes ask for. Measured with 128 MiB in one piece and in
 // single pages: 98 and 140 ms, 122 and 337 ms, 333 and 697 ms (bench/verdicts.py --only scattered).

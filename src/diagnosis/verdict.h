@@ -22,7 +22,7 @@ struct Window {
   [[nodiscard]] std::uint64_t length_ns() const { return end_ns - begin_ns; }
 };
 
-// What was measured inside the window of a request (docs/inside.md). A member without a value was not measured.
+// What was measured inside the window of a request (docs/phases.md). A member without a value was not measured.
 struct Signals {
   std::optional<std::uint64_t> cpu_ns;           // of CRIU; in a restore also of what is restored
   std::optional<std::uint64_t> cpu_wait_ns;      // they were ready to run and had no CPU
@@ -108,9 +108,11 @@ struct Facts {
   bool kernel_known = false;  // /run is a tmpfs, so CRIU keeps there what it learned of the kernel
   bool recorded = true;  // by kymod, which answered CRIU's notifications if it was a plain process
   std::optional<SleepingThread> sleeper;
-  std::string log{};                   // the path of CRIU's log; empty: not known
-  criu::LogPause longest_pause{};      // in that log, if it divides the dump
-  std::optional<WriteRates> earlier;   // nothing: too few dumps
+  std::string log{};                  // the path of CRIU's log; empty: not known
+  criu::LogPause longest_pause{};     // in that log, if it divides the dump
+  std::optional<WriteRates> earlier;  // nothing: too few dumps
+  // A runtime runs CRIU in the cgroup of the container that it restores.
+  std::int64_t container_pid = 0;      // of a restored container; 0: not known
   std::optional<Priority> priority{};  // nothing: not known
   Autogroup kymod_group{};             // of kymod, and of CRIU that it starts
   Autogroup target_group{};            // of a dump, before it

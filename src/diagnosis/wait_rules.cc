@@ -15,11 +15,10 @@ namespace {
 // The share of the machine's CPU time that programs certainly had that are no part of the request. 1 if it is
 // not known.
 double share_of_others(const Known& known) {
-  // The kernel counts it in steps of 10 ms, and it is read as often.
-  constexpr std::uint64_t kUncertainNs = 20 * kNsPerMs;
   const Signals& signals = known.facts.signals;
   if (!signals.machine_ns) return 1;
-  std::uint64_t own_ns = kUncertainNs + signals.cpu_ns.value_or(0) + signals.target_ns.value_or(0);
+  std::uint64_t own_ns =
+      kTicksUncertainNs + signals.cpu_ns.value_or(0) + signals.target_ns.value_or(0);
   if (const auto& stream = known.facts.streaming) {
     own_ns += stream->work_ns - std::min(stream->starved_ns, stream->work_ns);
   }
@@ -111,6 +110,12 @@ std::string higher_autogroup(const Facts& facts, double target, double kymod) {
 
 // How those that waited for a CPU get more of it than others. CRIU has the priority of the program that starts it.
 std::string higher_priority(const Facts& facts, double target, double kymod) {
+  if (facts.restore && facts.container) {
+    if (facts.priority != Priority::cgroup) return ".";
+    return ", or give the container more weight, because its runtime runs CRIU in its cgroup "
+           "(runc: linux.resources.cpu.shares in config.json; podman, containerd and Docker: "
+           "--cpu-shares when it is created). The cgroups above it need it, too.";
+  }
   std::string how = ", or give kymod, which starts CRIU, a higher priority";
   if (facts.priority == Priority::autogroup) {
     how = higher_autogroup(facts, target, kymod);
@@ -128,6 +133,17 @@ std::string higher_priority(const Facts& facts, double target, double kymod) {
   return how;
 }
 
+// The share of a restore in which kymod and the container runtime worked before and after CRIU.
+double share_around_criu(const Known& known) {
+  if (!known.facts.restore) return 0;
+  double share = 0;
+  for (const std::string_view phase :
+       {kPreparePhase, kStartPhase, kRuntimePhase, std::string_view(criu::kFinishPhase)}) {
+    share += known.share_of_phase(phase);
+  }
+  return share;
+}
+
 // The shares in which a limit of CPU time held up CRIU or kymod, and the target. The kernel adds up the times of all CPUs.
 std::pair<double, double> quota_shares(const Known& known) {
   const Signals& signals = known.facts.signals;
@@ -136,7 +152,8 @@ std::pair<double, double> quota_shares(const Known& known) {
   const double target = std::min(known.share(signals.target_quota_ns), without_cpu);
   // Other programs of that cgroup may have been held up.
   if (signals.socket_wait_ns) {
-    criu = std::min(criu, known.share(signals.cpu_wait_ns) + share_of_starved_kymod(known));
+    criu = std::min(criu, known.share(signals.cpu_wait_ns) + share_of_starved_kymod(known) +
+                              share_around_criu(known));
   }
   return {criu, target};
 }
@@ -156,7 +173,7 @@ std::optional<Finding> held_up_by_quota(const Known& known) {
   if (share < kMinShare) return {};
   const bool of_target = target > criu;
   const std::string who = of_target         ? "the target"
-                          : facts.restore   ? "CRIU or the processes that it restored"
+                          : facts.restore   ? "kymod, CRIU or the processes that it restored"
                           : facts.streaming ? "CRIU or kymod"
                                             : "CRIU";
   return Finding{"cpu-quota",
@@ -185,6 +202,9 @@ std::optional<Finding> waits_for_cpu(const Known& known) {
   if (const auto quota = held_up_by_quota(known); quota && quota->share > share / 2) return {};
   const std::string who =
       restore ? "CRIU or the processes that it restored" : starved_names(waited, target, kymod);
+  // Nobody measured how long kymod and the runtime waited around CRIU: at most as much of that time as CRIU did of its own.
+  const double most =
+      std::clamp(ratio(share, 1 - share_around_criu(known)), share, share_of_others(known));
   return Finding{"cpu-wait",
                  "waited for a CPU",
                  share,
@@ -194,7 +214,7 @@ std::optional<Finding> waits_for_cpu(const Known& known) {
                  std::string("Other programs used the CPUs: pause them during the ") +
                      (restore ? "restore" : "dump") +
                      higher_priority(known.facts, target, waited + kymod),
-                 without(known, share)};
+                 left_after(known, share / 2, most)};
 }
 
 // If they are streamed, kymod writes and reads the images, and CRIU does not. In a restore, each process reads its own memory from the
@@ -312,7 +332,9 @@ std::optional<Finding> waits_for_writeback(const Known& known) {
 
 std::optional<Finding> hypervisor(const Known& known) {
   constexpr double kMinShare = 0.10;
-  const double share = known.share(known.facts.signals.steal_ns) / known.facts.cpus;
+  const std::uint64_t steal_ns = known.facts.signals.steal_ns.value_or(0);
+  const double share =
+      known.share(steal_ns - std::min(steal_ns, kTicksUncertainNs)) / known.facts.cpus;
   if (share < kMinShare) return {};
   return Finding{"steal",
                  "hypervisor took CPU time",

@@ -334,11 +334,11 @@ std::optional<Finding> many_things(const Known& known) {
   const bool slow = each_ns >= kSlowForEachNs;
   // So few took that long because something held CRIU up, and another rule says what. The phases of
   // these two are no part of the share.
-  if (slow && largest_wait(known, {"hooks", "late-answers"}, false) >= share / 2) return {};
+  if (slow && largest_wait(known, {"hooks", "late-answers"}, false) >= share / 4) return {};
   const auto [saved, one] = counted_objects(shape);
   return Finding{
       "many-files",
-      "many files or processes",
+      slow ? "files or processes took long" : "many files or processes",
       share,
       "Saving " + saved + " took" + time + ", about " + human::duration(each_ns) + " for each " +
           one + ".",

@@ -11,7 +11,7 @@
 namespace kymo::inside {
 
 // Columns of CRIU and of the target by BPF: exact times by state and reason, and system calls by
-// class (docs/inside.md). Unlike the files of /proc, they also move within a long stretch.
+// class (docs/phases.md). Unlike the files of /proc, they also move within a long stretch.
 class BpfSource : public Source {
  public:
   // Without `criu` there are only columns of the target.

@@ -232,11 +232,28 @@ class CgroupSource : public Source {
   std::uint64_t memory_ = 0;
 };
 
+// How long the limits of a cgroup have held up its programs.
+class HeldUp {
+ public:
+  HeldUp() = default;  // by nothing
+  explicit HeldUp(pid_t pid) : limits_(pid), waited_ns_(limits_.waited_ns()) {}
+
+  // Since the last call.
+  [[nodiscard]] std::uint64_t more_ns() {
+    const std::uint64_t before = std::exchange(waited_ns_, limits_.waited_ns());
+    return waited_ns_ - std::min(before, waited_ns_);
+  }
+
+ private:
+  probe::CpuQuotas limits_;
+  std::uint64_t waited_ns_ = 0;
+};
+
 class QuotaSource : public Source {
  public:
   QuotaSource(pid_t target, std::shared_ptr<Subjects> subjects)
-      : subjects_(std::move(subjects)), criu_(::getpid()) {
-    if (target != 0) target_ = probe::CpuQuotas(target);
+      : subjects_(std::move(subjects)), kymod_(::getpid()) {
+    if (target != 0) target_ = HeldUp(target);
   }
 
   [[nodiscard]] const std::vector<Metric>& columns() const override { return columns_; }
@@ -245,31 +262,34 @@ class QuotaSource : public Source {
     constexpr unsigned kEvery = 10;
     if (reads_++ % kEvery == 0) {
       find();
-      last_ = {std::max(last_[0], criu_.waited_ns()), std::max(last_[1], target_.waited_ns())};
+      // Often both are in one cgroup.
+      waited_[0] += std::max(kymod_.more_ns(), criu_.more_ns());
+      waited_[1] += target_.more_ns();
     }
-    std::copy(last_.begin(), last_.end(), values.begin());
+    std::copy(waited_.begin(), waited_.end(), values.begin());
   }
 
  private:
-  // CRIU that another program starts is in a cgroup of that program.
+  // CRIU that another program starts is in a cgroup of that program, or of the container that it restores.
   void find() {
     const pid_t criu = found_ ? 0 : subjects_->criu();
     if (criu == 0) return;
-    criu_ = probe::CpuQuotas(criu);
+    criu_ = HeldUp(criu);
     found_ = true;
   }
 
   const std::vector<Metric> columns_ = {
       counter("criu_quota_wait_ns", Unit::nanoseconds,
-              "Time that a limit of CPU time held up programs of CRIU's cgroup"),
+              "Time that a limit of CPU time held up programs of CRIU's cgroup or of kymod's"),
       counter("target_quota_wait_ns", Unit::nanoseconds,
               "Time that a limit of CPU time held up programs of the target's cgroup")};
   const std::shared_ptr<Subjects> subjects_;
-  probe::CpuQuotas criu_;
-  probe::CpuQuotas target_;
+  HeldUp kymod_;
+  HeldUp criu_;
+  HeldUp target_;
   bool found_ = false;
   unsigned reads_ = 0;
-  std::array<std::uint64_t, 2> last_{};
+  std::array<std::uint64_t, 2> waited_{};
 };
 
 }  // namespace

@@ -22,7 +22,7 @@ struct Target {
 };
 
 // Sources that every user of the kernel's files may read. `proc` and `sys` replace /proc and /sys in
-// tests. docs/inside.md describes the columns, and the cost of each.
+// tests. docs/phases.md describes the columns, and the cost of each.
 
 // Columns criu_...: the programs of `subjects` with all their descendants. If another program starts
 // CRIU (containerd), CRIU is found as the tracer of the target of a dump, or below the program that
@@ -43,8 +43,9 @@ std::unique_ptr<Source> make_disk_source(const std::string& folder,
 // `subjects`, once it has left that of kymod.
 std::unique_ptr<Source> make_cgroup_source(pid_t pid, std::shared_ptr<Subjects> subjects = nullptr);
 
-// Columns criu_quota_wait_ns and target_quota_wait_ns: the limits of CPU time of kymod's cgroup, or of that of a CRIU that
-// `subjects` found, and of the target (0: it is not known), every tenth time. 0 while there is no limit.
+// Columns criu_quota_wait_ns and target_quota_wait_ns: how long the limits of CPU time of kymod's cgroup and of that of the
+// CRIU that `subjects` found, and those of the target (0: it is not known), have held up their programs since then, every
+// tenth time. 0 while there is no limit.
 std::unique_ptr<Source> make_quota_source(pid_t target, std::shared_ptr<Subjects> subjects);
 
 // All sources that have columns for this target.

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-// The layout of a counter file, which the program writes and others read (docs/counter-file.md):
+// The layout of a counter file, which the program writes and others read (docs/formats.md):
 //
 //   CounterFileHeader | directory: CounterEntry... | blocks x cells words
 //

@@ -110,7 +110,7 @@ struct History {
 };
 
 // Analyses the history of a job's dumps, or of its restores. `runs` are ordered oldest first.
-// docs/history.md describes the method.
+// docs/diff.md describes the method.
 History analyse_history(std::vector<HistoryRun> runs, const HistoryOptions& options);
 
 // Text for a person: chart, levels, changes, verdict, and at most `rows` of the newest runs.

@@ -11,7 +11,7 @@
 namespace kymo::report {
 
 // A column in the form that a page unpacks by itself, in blocks of kBlockRows rows.
-// docs/report-page.md describes the bytes. Each part is deflated (RFC 1950).
+// docs/web.md describes the bytes. Each part is deflated (RFC 1950).
 struct PackedColumn {
   // For each block: its first, lowest, highest and last value, its lowest and highest rate (thinning.h), and the number
   // of bytes of a difference.

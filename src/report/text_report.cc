@@ -391,7 +391,7 @@ std::string gap_lines(const Summary& summary) {
   return "\n" + table.str(0);
 }
 
-// What kymod could not see inside a dump or restore, with the reason (docs/inside.md). Anybody may have
+// What kymod could not see inside a dump or restore, with the reason (docs/phases.md). Anybody may have
 // written the metadata.
 std::vector<std::string> not_seen(const Summary& summary) {
   std::vector<std::string> lines;

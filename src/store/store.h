@@ -72,7 +72,7 @@ struct Checkpoint {
 struct Run {
   std::string id;  // unique
   RunKind kind = RunKind::dump;
-  std::string owner;          // of the history, such as "job:web" (docs/history.md)
+  std::string owner;          // of the history, such as "job:web" (docs/diff.md)
   std::string checkpoint_id;  // empty: the images were no checkpoint of kymod
   std::int64_t created_unix_ns = 0;
   std::string error;     // empty: it succeeded

@@ -1,4 +1,4 @@
-// Quantiles of the histograms of a recording (docs/histograms.md). The counts of buckets say little by themselves.
+// Quantiles of the histograms of a recording (docs/library.md). The counts of buckets say little by themselves.
 import { written } from "./format.js";
 import { Heat } from "./heat.js";
 

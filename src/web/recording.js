@@ -1,4 +1,4 @@
-// A recording in a page: unpacks the data that the C++ code packed (docs/report-page.md), or requests
+// A recording in a page: unpacks the data that the C++ code packed (docs/web.md), or requests
 // it from `kymo view`, and gives the lines of charts.
 import { byId } from "./dom.js";
 import { Lines, ratePerSecond, shortestWindow } from "./lines.js";

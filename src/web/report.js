@@ -1,4 +1,4 @@
-// The page of `kymo report --html`: draws the data that the C++ code packed (docs/report-page.md).
+// The page of `kymo report --html`: draws the data that the C++ code packed (docs/web.md).
 // All data from a recording is set as text, never as markup.
 import { Board } from "./board.js";
 import { moveBy } from "./charts.js";

@@ -87,7 +87,7 @@ export interface About {
   inside?: { missing?: unknown }; // reasons why something has no columns
 }
 
-// A recording, as `kymo report --json` describes it (docs/report-page.md).
+// A recording, as `kymo report --json` describes it (docs/web.md).
 export interface Described {
   path: string;
   rows: number;
@@ -246,7 +246,7 @@ export interface Samples {
   left_out: string[];
 }
 
-// A dump or restore of the event `requests` (docs/progress.md).
+// A dump or restore of the event `requests` (docs/jobs.md).
 export interface Request {
   request_id: string;
   kind: string;

@@ -121,7 +121,7 @@ TEST(ChangePointTest, NoiseAloneSeldomChanges) {
   for (std::uint64_t seed = 0; seed < 400; ++seed) {
     found += find_changes(noise(30, 1, seed)).empty() ? 0 : 1;
   }
-  EXPECT_EQ(found, 16) << "5 in 100 are allowed; docs/history.md says how many there are";
+  EXPECT_EQ(found, 16) << "5 in 100 are allowed; docs/diff.md says how many there are";
 }
 
 TEST(ChangePointTest, OneOutlierIsNoChange) {

@@ -1,4 +1,4 @@
-// Checks that the readers can read the worked example of docs/tsv-format.md.
+// Checks that the readers can read the worked example of docs/formats.md.
 
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@ namespace {
 
 // Returns the `n`th block of the document that is fenced as `language`.
 std::string block(const std::string& language, int n) {
-  std::ifstream file(KYMO_SOURCE_DIR "/docs/tsv-format.md");
+  std::ifstream file(KYMO_SOURCE_DIR "/docs/formats.md");
   const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   const std::string fence = "```" + language + "\n";
   std::size_t at = 0;

@@ -47,7 +47,7 @@ TEST(MetadataTest, FiguresThatAreNotKnownAreNotWritten) {
 
 TEST(MetadataTest, TheFormatsPageHasEveryFigureOfTheRecorder) {
   std::ostringstream page;
-  page << std::ifstream(std::string(KYMO_SOURCE_DIR) + "/docs/tsv-format.md").rdbuf();
+  page << std::ifstream(std::string(KYMO_SOURCE_DIR) + "/docs/formats.md").rdbuf();
   for (const StatsMember& figure : kStatsMembers) {
     const std::string name = std::string("`") + figure.name + "`";
     EXPECT_NE(page.str().find(name), std::string::npos) << name;

@@ -49,6 +49,53 @@ TEST(Causes, ALimitCountsOnlyWhileCriuOrKymodHadNoCpu) {
   EXPECT_EQ(first_rule(facts), "");
 }
 
+// podman needed 750 ms of a restore instead of 200, because the limit was that of kymod, which starts it. CRIU was in the cgroup
+// of the container.
+TEST(Causes, InARestoreTheLimitMayHoldUpWhatStartsCriu) {
+  Facts facts = healthy_restore();
+  facts.container = true;
+  facts.phases = {{"prepare", 0, 20 * kOneMs, 0, "", false},
+                  {"start CRIU", 20 * kOneMs, 700 * kOneMs, 0, "", false},
+                  {"memory: reading pages", 700 * kOneMs, 1000 * kOneMs, 0, "", false}};
+  facts.signals.cpu_ns = 200 * kOneMs;
+  facts.signals.socket_wait_ns = 0;
+  facts.signals.cpu_wait_ns = 10 * kOneMs;
+  facts.signals.criu_quota_ns = 500 * kOneMs;
+  EXPECT_EQ(first_rule(facts), "cpu-quota");
+}
+
+// podman and kymod took 70 % of a restore, and had as little of the CPUs as CRIU: the promise was a quarter of what came.
+TEST(Causes, TheRuntimeOfARestoreMayHaveWaitedForACpuLikeCriu) {
+  Facts facts = healthy_restore();
+  facts.container = true;
+  facts.phases = {{"prepare", 0, 50 * kOneMs, 0, "", false},
+                  {"start CRIU", 50 * kOneMs, 700 * kOneMs, 0, "", false},
+                  {"memory: reading pages", 700 * kOneMs, 1000 * kOneMs, 0, "", false}};
+  facts.signals.cpu_wait_ns = 240 * kOneMs;
+  facts.signals.cpu_ns = 100 * kOneMs;
+  facts.signals.machine_ns = 1900 * kOneMs;
+  const auto least = [&facts] {
+    return static_cast<double>(explain(facts).findings.at(0).estimate_ns.value().first) / kOneMs;
+  };
+  EXPECT_NEAR(least(), 200, 0.1) << "CRIU waited for 240 of its 300 ms";
+  facts.signals.machine_ns = 520 * kOneMs;  // others used 400 ms of it, and 20 ms are in doubt
+  EXPECT_NEAR(least(), 600, 0.1);
+}
+
+// With kymod's autogroup at -20, the restore of a container took as long: its runtime had moved CRIU into its cgroup.
+TEST(Causes, TheAdviceOnPriorityOfARestoredContainerIsThatOfItsCgroup) {
+  Facts facts = healthy_restore();
+  facts.container = true;
+  facts.signals.cpu_wait_ns = 600 * kOneMs;
+  facts.kymod_group = {41, "/autogroup-1", 0};
+  const auto advice = [&facts] { return explain(facts).findings.at(0).advice; };
+  facts.priority = Priority::autogroup;
+  EXPECT_EQ(advice(), "Other programs used the CPUs: pause them during the restore.");
+  facts.priority = Priority::cgroup;
+  EXPECT_NE(advice().find("during the restore, or give the container more weight, because"),
+            std::string::npos);
+}
+
 // Scattered memory takes CRIU more CPU time for each GiB. The host was named for it.
 TEST(Causes, PiecesOfMemoryAreNoFaultOfTheHost) {
   Facts facts = healthy_dump();

@@ -78,10 +78,10 @@ TEST(Verdict, SaysThatItWasNotTheMemory) {
 // Beside "for 51 % no CPU was free", the advice to look for a pause in CRIU's log was for nothing.
 TEST(Verdict, FewThingsAreNoCauseIfAWaitExplainsTheTime) {
   Facts facts = healthy_dump();
-  facts.phases[5].begin_ns = facts.phases[4].end_ns = 700 * kOneMs;
+  facts.phases[5].begin_ns = facts.phases[4].end_ns = 500 * kOneMs;
   facts.shape = {2, 30, 400, 65'536, 1, 1};
-  facts.signals.cpu_wait_ns = 210 * kOneMs;
-  ASSERT_EQ(explain(facts).findings.size(), 2U) << "that is less than half of the time";
+  facts.signals.cpu_wait_ns = 155 * kOneMs;
+  ASSERT_EQ(explain(facts).findings.size(), 2U) << "that is less than a quarter of it";
   facts.signals.cpu_wait_ns = 510 * kOneMs;
   const Verdict verdict = explain(facts);
   ASSERT_EQ(verdict.findings.size(), 1U);

@@ -15,26 +15,22 @@ HEAD = """# Why dumps and restores fail
 Read this page if a dump or restore failed. It lists the failures that Kymograph knows. Each has an **id**, which does
 not change from version to version.
 
+    kymo explain dump.log           # any log of CRIU 3.17 or later, also of runc, podman and containerd
+    kymo explain - < dump.log       # the same from standard input; --json for programs
+    kymo explain web                # the newest dump or restore of a job, or a checkpoint's directory or id
+
 Kymograph looks for the **root line** in CRIU's log: the first error that is not noise, not a test of a feature of the
-kernel, and not a step that failed because of an earlier error. If there is no such error, it takes the next of these:
-a message of a program that is not installed, the warning that CRIU could not attach to a process, the last test of the
-kernel that failed, and at last the step that failed. The first entry of this page that has a **message** in the root
-line explains the failure; `...` in it is any text. The id is `unknown` if there is none. Then read the root line and the
-log.
+kernel, and not a step that failed because of an earlier error. The first entry of this page that has a **message** in
+the root line explains the failure; `...` in it is any text. The id is `unknown` if there is none. Then read the root
+line and the log.
 
 Some remedies are options of CRIU. For a process, pass them to `kymo dump`. For a container, `kymo dump`
 takes only some of them ([table](runtimes.md#options-for-criu)). Write the others, without the dashes, into
 `/etc/criu/runc.conf`.
 
-    kymo explain dump.log           # any log of CRIU 3.17 or later, also of runc, podman and containerd
-    kymo explain - < dump.log       # the same from standard input; --json for programs
-    kymo explain web                # the newest dump or restore of a job, or a checkpoint's directory or id
-
-The ids also stand in error messages, in `failure` in `checkpoint.json`, in `failure` of `kymo dump --json` and
-`kymo restore --json`, in the trailer `failure-bin` of the API ([api.md](api.md#trailers)), and as the label `reason` of
-the metric `kymo_failures_total` ([metrics.md](metrics.md)).
-
-This page is made from `src/failures/catalogue.json` by `tests/docs/errors_page.py --write`.
+The ids also stand in error messages, in `failure` in `checkpoint.json` and of `--json`, in the trailer `failure-bin` of
+the API ([api.md](api.md#trailers)), and as the label `reason` of the metric `kymo_failures_total`
+([metrics.md](metrics.md)). This page is made from `src/failures/catalogue.json` by `tests/docs/errors_page.py --write`.
 """
 TITLES = {"dump": "Dumps", "restore": "Restores", "start": "Start of CRIU", "both": "Dumps and restores",
           "own": "Failures of Kymograph itself"}
@@ -62,7 +58,7 @@ reader's line for the root in {len(first) - first.count("other line")} of them, 
 because their message was not in the catalogue. Both were then mended: the root is right in all, the explanation in
 {len(logs) - missed}. The test `PublicLogs.*` repeats this. A log that Kymograph has not seen yet may be `unknown` as well.
 
-[ten-dumps.md](ten-dumps.md) shows what `criu`, `runc` and `podman` alone say of ten failures, and what `kymo` says.
+[Ten dumps that fail](../tests/failures/ten_dumps.md) show what `criu`, `runc` and `podman` alone say of ten failures, and what `kymo` says.
 """
 
 

@@ -10,6 +10,7 @@
 
 #include "loop_disk.h"
 #include "programs.h"
+#include "support/containers.h"
 #include "support/moody_disk.h"
 #include "support/real_criu.h"
 #include "support/slow_mount.h"
@@ -162,6 +163,29 @@ TEST_F(FailedVerdictTest, OfAJobThatWasRestoredTheRestoreIsExplained) {
   EXPECT_NE(told.find("The newest dump: kymo explain " + dumped + "\n"), std::string::npos) << told;
   static_cast<void>(kymod_.kymo_json({"dump", "process", "work", "--leave-running"}));
   EXPECT_EQ(kymod_.kymo({"explain", "work"}).out.find("The newest dump, "), 0U);
+}
+
+// CRIU itself writes the images of a container.
+TEST_F(FailedVerdictTest, ADumpOfAContainerThatIsCancelledOnASlowDiskSaysWhatItWaitedFor) {
+  KYMO_NEEDS_RUNC();
+  const MoodyDisk disk(folder_);
+  ASSERT_TRUE(disk.mounted()) << "FUSE does not work here";
+  const RuncFolder runc;
+  static_cast<void>(runc.start("kymo-web"));
+  Kymod kymod({"--runc-root", runc.path()});
+  kymod.start();
+  const std::string dir = disk.path() + "/one";
+  disk.be("stalls-at-pages");
+  Outcome dump;
+  std::thread client([&] { dump = kymod.kymo({"dump", "runc", "kymo-web", "--dir", dir}); });
+  EXPECT_TRUE(eventually([&] { return disk.holds_pages(); })) << kymod.log();
+  // So that this is most of the time.
+  std::this_thread::sleep_for(std::chrono::seconds(2));
+  const Outcome cancel = kymod.kymo({"cancel", "kymo-web"});
+  EXPECT_EQ(cancel.exit_code, 0) << cancel.err;
+  disk.be("well");
+  client.join();
+  expect_the_disk(dump.err, "CRIU", "Write the images to a faster disk or to a tmpfs.");
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ inline int moves_of(const nlohmann::json& metadata) {
   return std::min(20, metadata["about"]["inside"]["readings"].get<int>() / 20);
 }
 
-// Prints how many columns change 20 times or more, for docs/inside.md.
+// Prints how many columns change 20 times or more, for docs/phases.md.
 inline void tell_moving(const std::string& what, const std::string& recording,
                         const nlohmann::json& metadata) {
   std::cout << what << ": " << columns_that_move(recording, 20).size()

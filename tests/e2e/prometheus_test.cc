@@ -172,7 +172,7 @@ TEST(PrometheusTest, TheAlertsFireWhenTheyShouldAndAreAllTested) {
   EXPECT_EQ(tested.exit_code, 0) << tested.out << tested.err;
   const std::string alerts = read_file(docs + "alerts.yml");
   const std::string cases = read_file(tests);
-  const std::string page = read_file(docs + "monitoring.md");
+  const std::string page = read_file(docs + "metrics.md");
   static const std::regex kAlert(R"(- alert: (\w+))");
   int count = 0;
   for (std::sregex_iterator it(alerts.begin(), alerts.end(), kAlert), end; it != end; ++it) {
@@ -182,7 +182,7 @@ TEST(PrometheusTest, TheAlertsFireWhenTheyShouldAndAreAllTested) {
         << name << " has no test in which it fires";
     EXPECT_NE(cases.find("alertname: " + name + ", exp_alerts: []"), cases.npos)
         << name << " has no test in which it does not fire";
-    EXPECT_NE(page.find("`" + name + "`"), page.npos) << name << " is not in docs/monitoring.md";
+    EXPECT_NE(page.find("`" + name + "`"), page.npos) << name << " is not in docs/metrics.md";
   }
   EXPECT_GE(count, 8);
 }

@@ -103,10 +103,14 @@ TEST_F(TruthOnAStalledDisk, AJobWhoseImagesAreInMemoryIsNotSaidToRun) {
 }
 
 // Before the fix, the checkpoint was "started", without a note, as long as the disk did not answer. Here, the program
-// that serves the disk is stopped, so that the kernel can end the killed kymod.
+// that serves the disk is stopped.
 TEST_F(TruthOnAStalledDisk, AfterAKillOfKymodTheCheckpointSaysWhatIsKnown) {
   dump_onto_a_disk_that([this] { disk_.stop(); });
+  // The kernel ends a killed kymod only when the disk has answered the one call that it may have taken.
+  kill(kymod_->pid(), SIGKILL);
+  disk_.go_on();
   kymod_->stop(SIGKILL);
+  disk_.stop();
   client_.join();
   kymod_->start();
   const json seen = checkpoint();

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Makes ten dumps that fail, with CRIU, runc and podman alone and with kymo, and compares what they print: docs/ten-dumps.md.
+"""Makes ten dumps that fail, with CRIU, runc and podman alone and with kymo, and compares what they print: ten_dumps.md.
 
     tests/failures/ten_dumps.py            dumps plain processes with CRIU and kymo: kymo must name each cause and remedy
     tests/failures/ten_dumps.py --write    also dumps containers, and writes the page
@@ -23,7 +23,7 @@ import unittest
 from provoking import CRIU, PYTHON, run, until
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PAGE = ROOT / "docs/ten-dumps.md"
+PAGE = ROOT / "tests/failures/ten_dumps.md"
 STUBBORN = ROOT / "tests/e2e/stubborn.py"
 PODMAN = ["--cgroup-manager=cgroupfs", "--runtime", "runc"]
 NAME = "kymo-ten-dumps"
@@ -281,7 +281,7 @@ mapping, process that traces), and a **remedy**. The script judges this by words
     lengths = sorted(row["process"]["lines"] for _, row in rows)
     text += f"""
 If the text does not say it, one reads CRIU's log. With `-v4`, as runc and podman ask for it, it has {lengths[0]} to
-{lengths[-1]} lines here. `kymo explain LOG` reads it, too ([errors.md](errors.md)).
+{lengths[-1]} lines here. `kymo explain LOG` reads it, too ([errors.md](../../docs/errors.md)).
 
 ## What they say
 

@@ -36,8 +36,8 @@ if [ "$way" = data ]; then
   done
   # The paths must be those that the documents name.
   source=$(sed -n 's/^CMAKE_HOME_DIRECTORY:INTERNAL=//p' "$build/CMakeCache.txt")
-  grep -q 'PREFIX/share/kymo/alerts.yml' "$source/docs/monitoring.md"
-  grep -q 'PREFIX/share/kymo/scripts' "$source/docs/scripts.md"
+  grep -q 'PREFIX/share/kymo/alerts.yml' "$source/docs/metrics.md"
+  grep -q 'PREFIX/share/kymo/scripts' "$source/docs/export.md"
   exit 0
 fi
 

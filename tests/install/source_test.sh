@@ -62,7 +62,7 @@ sys.exit(importlib.util.find_spec("kymo_recording") is None)'
     # Loads the Python module from the folder that the documents name.
     run_or_show env PYTHONPATH="$scratch/prefix/share/kymo/scripts" python3 -c 'import importlib.util, sys
 sys.exit(importlib.util.find_spec("kymo_recording") is None)'
-    grep -q 'PYTHONPATH=PREFIX/share/kymo/scripts' "$source/docs/scripts.md" "$source/docs/library.md"
+    grep -q 'PYTHONPATH=PREFIX/share/kymo/scripts' "$source/docs/export.md" "$source/docs/library.md"
     ;;
   tools)
     # A kymo without gRPC must build without the packages that CRIU, gRPC and BPF need.

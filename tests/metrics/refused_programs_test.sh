@@ -50,7 +50,7 @@ mapfile -t good < <(callbacks '[] { return U64{5}; }' '[] { return 5U; }' '[] { 
   '[] { return g_queued.load(); }' 'std::function<U64()>()' '[n = U64{0}]() mutable { return ++n; }')
 
 refuses 'the function must return an unsigned integer, because a column has no sign and no fraction. For a fraction, return thousandths' "${bad[@]}"
-[ "$(grep -c 'Write, for example' "$scratch/said")" = 0 ] || fail "the message advises a conversion that docs/embedding.md forbids"
+[ "$(grep -c 'Write, for example' "$scratch/said")" = 0 ] || fail "the message advises a conversion that docs/library.md forbids"
 compile 'kymo::Registry::Callback([] { return 0.75; })' && fail "accepted: a public std::function that converts silently"
 refuses 'kymo::Counter::add: a counter counts whole numbers.' 'counter.add(0.75)'
 refuses 'kymo::ProfilingCounter::add: a counter counts whole numbers.' 'steps.add(0.75)'

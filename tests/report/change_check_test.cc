@@ -110,7 +110,8 @@ class Process {
   std::uniform_real_distribution<double> uniform_;
 };
 
-// Prints the table of docs/diff.md. The changes that are most often misjudged lie just beside the limit.
+// Prints the table of docs/diff.md, which has the rows of normal noise. The changes that are most
+// often misjudged lie just beside the limit.
 TEST(ChangeCheck, IsWrongInAtMostFiveOfAHundred) {
   constexpr int kDraws = KYMO_SANITIZER ? 500 : 2000;
   const AllowedChange limit(0.1, true);

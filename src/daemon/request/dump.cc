@@ -101,6 +101,9 @@ Result<void> find_process(DumpContext& c) {
   c.own_mounts_on_root =
       c.target.id.empty() && runtime::has_own_mounts_on_root(c.target.process.pid);
   c.progress.set_target(c.target.process.pid, c.job ? c.job->name : "");
+  if (c.target.kind != runtime::Kind::process) {
+    c.progress.set_container(c.target.id, c.target.name);
+  }
   return {};
 }
 

@@ -53,6 +53,7 @@ std::uint64_t image_bytes_of(const RestoreContext& c) {
 diagnosis::Facts facts_of(const RestoreContext& c, const Result<void>&) {
   diagnosis::Facts facts;
   facts.restored = c.outcome.stats;
+  if (!c.container.empty()) facts.container_pid = c.outcome.process.pid;
   return facts;
 }
 

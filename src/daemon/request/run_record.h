@@ -30,13 +30,13 @@ std::optional<diagnosis::WriteRates> write_rates_of(
 
 v1::Phase to_api(const diagnosis::Phase& phase);
 
-// Whether a dump or restore was cold, and why (docs/history.md): it was the daemon's first of its
+// Whether a dump or restore was cold, and why (docs/diff.md): it was the daemon's first of its
 // kind, or CRIU had too many major page faults, because its program had to be read from the disk.
 std::string warmth_of(bool first, std::optional<std::uint64_t> criu_major_faults);
 
 // The owner of the history to which a dump belongs, for store::Run::owner: the name of the job, which a
 // later job may get as well, or else the container, or else the program, identified by its whole command
-// line (docs/history.md).
+// line (docs/diff.md).
 std::string history_owner(const Target& target);
 std::string history_owner(const store::Job& job);
 

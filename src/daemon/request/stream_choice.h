@@ -33,7 +33,7 @@ int level_of(const criu::Encoding& encoding);
 std::string codec_of(const std::optional<criu::Encoding>& stream);
 
 // Whether the images pass through kymod although the request does not ask for that. Then CRIU never
-// waits for their disk, so it can be ended at any time (docs/streaming.md). CRIU cannot stream a dump
+// waits for their disk, so it can be ended at any time (docs/jobs.md). CRIU cannot stream a dump
 // that has parent images, and a container's runtime cannot tell CRIU to stream.
 bool streams_by_default(const v1::DumpRequest& request, runtime::Kind kind);
 

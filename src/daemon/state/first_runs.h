@@ -9,7 +9,7 @@
 namespace kymo::daemon {
 
 // Tells which dump and which restore is the first since kymod started. Those are cold
-// (docs/history.md).
+// (docs/diff.md).
 //
 // Threads: any.
 class FirstRuns {

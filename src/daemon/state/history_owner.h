@@ -9,7 +9,7 @@
 namespace kymo::daemon {
 
 // The owner of a history (store::Run::owner): a job, a container such as "runc:web", or a program that is not a job. A
-// program is identified by its whole command line (docs/history.md).
+// program is identified by its whole command line (docs/diff.md).
 inline constexpr std::string_view kJobOwner = "job:";
 inline constexpr std::string_view kProgramOwner = "program:";
 

@@ -10,7 +10,7 @@
 
 namespace kymo {
 
-// The lines of gVisor's profiling file (docs/annotated-format.md). Each ends with a newline.
+// The lines of gVisor's profiling file (docs/formats.md). Each ends with a newline.
 //
 // The lines before the rows: one META line for each metric, START_TIME, and the header.
 std::string annotated_header(const RecordingInfo& info, AnnotatedFormat format);

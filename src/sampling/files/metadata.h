@@ -15,7 +15,7 @@ inline constexpr int kRecordingFormatVersion = 1;
 std::string_view name_of(Kind kind);
 std::string_view name_of(MissCause cause);
 
-// The parts of NAME.meta.json (docs/tsv-format.md).
+// The parts of NAME.meta.json (docs/formats.md).
 nlohmann::json describe_columns(const std::vector<Column>& columns);
 nlohmann::json describe_stats(const ProfilerStats& stats);
 nlohmann::json describe_gap(const Gap& gap);

@@ -30,7 +30,7 @@ inline constexpr std::size_t kMaxLongestGaps = 100;
 // Errors: invalid_argument if `path` does not have the ending of a recording.
 Result<void> check_recording_name(const std::string& path);
 
-// The three files of a recording (docs/tsv-format.md): NAME.tsv or NAME.tsv.zst, NAME.gaps.tsv,
+// The three files of a recording (docs/formats.md): NAME.tsv or NAME.tsv.zst, NAME.gaps.tsv,
 // NAME.meta.json.
 //
 // Threads: one at a time.

@@ -13,7 +13,7 @@
 
 namespace kymo {
 
-// A condition on the rows of a recording (docs/flight-recorder.md):
+// A condition on the rows of a recording (docs/record.md):
 //
 //   rule     = operand comparison [ "+" ] number
 //   operand  = column | "rate(" column [ "," time ] ")"

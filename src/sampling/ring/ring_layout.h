@@ -7,7 +7,7 @@
 #include <string_view>
 
 // The memory of a ring. The recorder writes it. Recovery and live views read it, also from another
-// process and after the recorder was killed (docs/ring-format.md):
+// process and after the recorder was killed (docs/formats.md):
 //
 //   RingHeader | description (JSON) | padding | SlotHeader x slots | rows
 //

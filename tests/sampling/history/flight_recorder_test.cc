@@ -112,7 +112,7 @@ TEST_F(FlightRecorderTest, ARuleWritesWhatCameBeforeAndAfterAndRecordingGoesOn) 
   EXPECT_EQ(paths_.size(), 2U) << "armed again";
 }
 
-// docs/flight-recorder.md says so.
+// docs/record.md says so.
 TEST_F(FlightRecorderTest, ARuleThatIsTrueInTheFirstRowTakesASnapshotFromThereOn) {
   options_.rules = {"steps < 1"};
   FlightRecorder recorder(options_);

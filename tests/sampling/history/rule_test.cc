@@ -53,7 +53,7 @@ TEST(Rule, WhatACounterHadBeforeTheFirstRowIsNoGrowth) {
   EXPECT_EQ(fires("frozen_time_us > 5", 3, {1'000'000, 1'000'000}), At{});
 }
 
-// docs/flight-recorder.md says so: a rule on what is normally true takes a snapshot at each start.
+// docs/record.md says so: a rule on what is normally true takes a snapshot at each start.
 TEST(Rule, AConditionThatIsTrueInTheFirstRowFiresAtOnceUnlessItNeedsARowBefore) {
   EXPECT_EQ(fires("phase > 2", 2, {3, 3, 3, 3}), At{0});
   EXPECT_EQ(fires("phase < 1", 2, {0, 0, 1, 0}), (At{0, 3}));

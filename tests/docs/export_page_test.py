@@ -1,4 +1,4 @@
-"""Compares the functions in docs/scripts.md with the docstrings of scripts/kymo_recording.py. With --write, writes them.
+"""Compares the functions in docs/export.md with the docstrings of scripts/kymo_recording.py. With --write, writes them.
 
 It reads the text of the module, so it does not need pandas.
 """
@@ -11,7 +11,7 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 MODULE = ROOT / "scripts/kymo_recording.py"
-PAGE = ROOT / "docs/scripts.md"
+PAGE = ROOT / "docs/export.md"
 BEGIN = "<!-- generated: kymo_recording.py -->\n"
 END = "<!-- end -->\n"
 
@@ -21,8 +21,8 @@ def public(nodes):
 
 
 def meaning(node):
-    """Its docstring as one line."""
-    text = " ".join((ast.get_docstring(node) or "").split()).replace("|", "\\|")
+    """The first sentence of its docstring. help() shows all of it."""
+    text = re.split(r"(?<=\.) ", " ".join((ast.get_docstring(node) or "").split()))[0].replace("|", "\\|")
     return linked(text.replace("*", "\\*"))
 
 
@@ -62,7 +62,7 @@ def page(text):
     return "\n" + "\n\n".join(parts) + "\n\n"
 
 
-class ScriptsPageTest(unittest.TestCase):
+class ExportPageTest(unittest.TestCase):
     def test_each_public_function_has_a_docstring(self):
         for rows in tables(MODULE.read_text()):
             self.assertGreater(len(rows), 5)
@@ -76,7 +76,7 @@ class ScriptsPageTest(unittest.TestCase):
         if "--write" in sys.argv:
             PAGE.write_text(text[:begin] + made + text[end:])
             return
-        self.assertEqual(text[begin:end], made, "docs/scripts.md is stale: run tests/docs/scripts_page_test.py --write")
+        self.assertEqual(text[begin:end], made, "docs/export.md is stale: run tests/docs/export_page_test.py --write")
 
 
 if __name__ == "__main__":
