@@ -99,12 +99,6 @@ Result<void> copy_images(const fs::path& from, const fs::path& to, const std::st
   return {};
 }
 
-void remove_from_memory(const fs::path& memory) {
-  std::error_code error;
-  fs::remove(memory / kInventory, error);
-  fs::remove_all(memory.parent_path(), error);
-}
-
 }  // namespace
 
 Result<std::string> choose_memory_images(const std::string& name, std::uint64_t bytes,

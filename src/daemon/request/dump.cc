@@ -306,8 +306,8 @@ Result<void> prepare_directory(DumpContext& c) {
   if (!held) return held.error();
   c.held = *std::move(held);
   c.dir = dir;
-  c.ended = EndedDump{.dir = dir, .process = DumpEvidence::Process::runs, .failed = true};
-  c.ended->spec.held = c.held;
+  c.ended_dump = EndedDump{.dir = dir, .process = DumpEvidence::Process::runs, .failed = true};
+  c.ended_dump->spec.held = c.held;
   c.progress.set_directory(path);
   return {};
 }
@@ -420,7 +420,7 @@ void warn_of_restore(DumpContext& c) {
 // What the runtime says of the process. Returns why it has failed, if it has.
 std::optional<Error> take_outcome(DumpContext& c, Result<runtime::DumpOutcome> outcome) {
   using Process = DumpEvidence::Process;
-  EndedDump& dump = *c.ended;
+  EndedDump& dump = *c.ended_dump;
   dump.spec = spec_of(c);
   dump.text = c.target.id.empty() ? "the process" : "the container";
   dump.record = entry_of(c, "started");
@@ -444,11 +444,11 @@ std::optional<Error> take_outcome(DumpContext& c, Result<runtime::DumpOutcome> o
 // The error of a dump that is not complete. `cause`: why the runtime has failed, if it has.
 Error explain_fate(const DumpContext& c, const std::optional<Error>& cause) {
   const bool failed = c.settled.fate.state == store::CheckpointState::failed;
-  const bool runs = c.ended->process == DumpEvidence::Process::runs;
+  const bool runs = c.ended_dump->process == DumpEvidence::Process::runs;
   const auto& why = c.settled.why;
   Error error = cause.value_or(Error{why ? why->code : Code::internal, "dump " + c.target.text()});
   if (!cause || !runs) {  // the runtime has said that it runs on
-    error.message += (cause ? "; " : ": ") + told(*c.ended, c.settled);
+    error.message += (cause ? "; " : ": ") + told(*c.ended_dump, c.settled);
   }
   if (failed && c.settled.fate.images == DumpFate::OfImages::keep) error.code = Code::data_loss;
   if (!failed) return explain_deadline(c, std::move(error));
@@ -466,10 +466,10 @@ Result<void> settle_dump(DumpContext& c, Result<runtime::DumpOutcome> outcome) {
   } else {
     c.asked_disk.emplace(c.directory_claim, &c.progress.cancellation(), c.deadline_ns);
   }
-  c.settled = settle(*c.ended, c.parts.foreign, *c.asked_disk);
+  c.settled = settle(*c.ended_dump, c.parts.foreign, *c.asked_disk);
   const bool complete = c.settled.fate.state == store::CheckpointState::complete;
   if (cause && complete) {
-    c.warnings.push_back("every image was written and " + c.ended->text + " ended, but then " +
+    c.warnings.push_back("every image was written and " + c.ended_dump->text + " ended, but then " +
                          cause->message);
   }
   if (cause && c.settled.fate.state == store::CheckpointState::failed) c.outcome = {};

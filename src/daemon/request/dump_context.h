@@ -44,7 +44,7 @@ struct DumpContext : Request {
   std::string forecast;
   std::vector<preflight::Finding> seen_before;  // what may make the dump fail
   std::uint64_t streamed_bytes = 0;             // before compression
-  std::optional<EndedDump> ended;               // set with `dir`
+  std::optional<EndedDump> ended_dump;          // set with `dir`
   SettledDump settled;  // until the runtime is called: the dump has failed, and left nothing
   std::optional<AskedDisk> asked_disk;  // of the directory; set when the dump is settled
   std::uint64_t stood_still_ns = 0;     // until the outcome was known; 0: not known, or it did not

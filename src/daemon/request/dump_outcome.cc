@@ -72,7 +72,7 @@ void save(DumpContext& c, const Result<void>& result, std::uint64_t duration_ns)
   constexpr std::uint64_t kDiskAnswersNs = 3 * kNanosPerSecond;
   if (!c.asked_disk) c.asked_disk.emplace(c.directory_claim);
   c.asked_disk->wait_until(monotonic_ns() + kDiskAnswersNs);
-  c.warn_unless(carry_out(c.parts.store, *c.ended, c.settled, c.checkpoint,
+  c.warn_unless(carry_out(c.parts.store, *c.ended_dump, c.settled, c.checkpoint,
                           record_of(c, result, duration_ns), durable, run_of(c, result),
                           *c.asked_disk));
   c.warnings.insert(c.warnings.end(), c.settled.warnings.begin(), c.settled.warnings.end());
@@ -164,7 +164,7 @@ void conclude(DumpContext& c, const Result<void>& result) {
   }
   if (c.stood_still_ns != 0) about["stood_still_ns"] = c.stood_still_ns;
   c.end_recording(result, std::move(about));
-  c.ended.reset();
+  c.ended_dump.reset();
   c.asked_disk.reset();
   c.held.reset();  // so that the disk can be unmounted
 }
