@@ -15,7 +15,9 @@ and a first pair is left out. Prints a table for docs/phases.md, and how many ve
     wrong   a headline that names another cause
 
 A verdict counts as right, too, if the machine did not make the cause (the cure saves less than a fifth) and nothing is said, or if
-the hypervisor took a tenth of the CPU time, as this program itself reads in /proc/stat, and the headline says so. A promise is the time of the request minus the middle of the estimate, and is kept if the cure saves between half and twice of it.
+the hypervisor took a tenth of the CPU time, as this program itself reads in /proc/stat, and the headline says so. A promise is
+the time of the request minus the middle of the estimate, and is kept if the cure saves between half and twice of it.
+
 Ends with 1 if less than 95 of 100 verdicts are right, or one is wrong, or less than 90 of 100 promises are kept, or a request
 failed.
 
@@ -93,16 +95,16 @@ def causes(folder):
     # What CRIU does for the smallest dump or restore: the log has the time of each.
     usual = ("", "kernel-probed", "mounts", "network-lock", "slow-freeze")
     one = Setting
+    starved = one(churn(128), before=own, loops=loops)
     return [
         Cause("nothing", usual, one(churn(16)), one(churn(16))),
         Cause("disk-throttled", disk, one(churn(64), "throttled"), one(churn(64), "memory"), cold=True),
         Cause("disk-fuse", disk, one(churn(64), "fuse"), one(churn(64), "memory"), cold=True),
         Cause("disk-sync", disk, one(churn(64), "sync"), one(churn(64), "memory"), directions=("dump",)),
         Cause("dirty-pages", ("dirty-throttled", "disk-wait"), one(churn(64), "bounded"), one(churn(64), "memory"), directions=("dump",)),
-        Cause("cpu-busy", ("cpu-wait",), one(churn(128), before=own, loops=loops), one(churn(128), loops=loops, **higher), directions=("dump",)),
-        Cause("cpu-busy", ("cpu-wait",), one(churn(128), before=own, loops=loops), one(churn(128), loops=loops, **higher), ways=PLAIN,
-              directions=("restore",)),
-        Cause("cpu-busy", ("cpu-wait",), one(churn(128), loops=loops), one(churn(128), loops=loops, weight=1 << 18), ways=CONTAINERS,
+        Cause("cpu-busy", ("cpu-wait",), starved, one(churn(128), loops=loops, **higher), directions=("dump",)),
+        Cause("cpu-busy", ("cpu-wait",), starved, one(churn(128), loops=loops, **higher), ways=PLAIN, directions=("restore",)),
+        Cause("cpu-busy", ("cpu-wait",), starved, one(churn(128), before=own, loops=loops, weight=1 << 18), ways=CONTAINERS,
               directions=("restore",)),
         Cause("low-priority", ("cpu-wait",), one(churn(128), groups=least, loops=2 * os.cpu_count()), one(churn(128), loops=0)),
         Cause("cpu-quota", of_quota, one(churn(128), groups=quota), one(churn(128)), ways=(*PLAIN, "runc")),
@@ -209,6 +211,27 @@ def cgroups(settings, name):
             common.wait_until(lambda at=path: subprocess.run(["rmdir", at], capture_output=True).returncode == 0, "a cgroup stays in use")
 
 
+def weights_above(pid):
+    """The files with the weights of the cgroups above that of a process: a weight counts only beside those of the same parent."""
+    text = pathlib.Path(f"/proc/{pid}/cgroup").read_text()
+    paths = re.findall(r"^\d+:(?:[a-z,]*,)?cpu(?:,[a-z,]*)?:/(.*)$", text, re.MULTILINE)
+    root = CGROUPS / "cpu"
+    return [parent / "cpu.shares" for path in paths for parent in (root / path).parents if root in parent.parents]
+
+
+@contextlib.contextmanager
+def holding(files, value):
+    """The files have this value meanwhile."""
+    before = [(file, file.read_text()) for file in files]
+    for file in files:
+        file.write_text(str(value))
+    try:
+        yield
+    finally:
+        for file, text in before:
+            file.write_text(text)
+
+
 @contextlib.contextmanager
 def busy(count):
     loops = [subprocess.Popen(["sh", "-c", "while :; do :; done"], start_new_session=True) for _ in range(count)]
@@ -284,7 +307,7 @@ class Side:
 
     def __init__(self, arguments, world, way, setting, stack):
         Side.count += 1
-        self.arguments, self.world, self.way, self.setting, self.stack = arguments, world, way, setting, stack
+        self.arguments, self.world, self.way, self.setting = arguments, world, way, setting
         self.name = f"kymo-bench-{Side.count}"
         self.folder = world.folder / f"side-{Side.count}"
         self.folder.mkdir()
@@ -312,6 +335,7 @@ class Side:
                 (group / "cgroup.procs").write_text(pid)
         self.pid = 0
         self.child = None
+        self.above = []  # files with the weights of the cgroups above its own
         stack.callback(self.end)
         self.requests = 0
 
@@ -328,19 +352,10 @@ class Side:
         getattr(self, "start_" + ("process" if self.way in PLAIN else self.way))()
         common.wait_until(lambda: said.exists() and said.stat().st_size, f"{self.setting.program} does not start in {self.folder}")
         time.sleep(0.3)  # until it has its memory
+        self.above = weights_above(self.pid) if self.setting.weight else []
         for group in self.target_groups:
             for pid in [self.pid, *children_of(self.pid)]:
                 (group / "cgroup.procs").write_text(str(pid))
-        if self.setting.weight:
-            self.raise_parents()
-
-    def raise_parents(self):
-        """The weight of a cgroup counts only beside those that have the same parent."""
-        path = re.search(r"^\d+:(?:[a-z,]*,)?cpu(?:,[a-z,]*)?:/(.*)$", pathlib.Path(f"/proc/{self.pid}/cgroup").read_text(), re.MULTILINE)[1]
-        for parent in list((CGROUPS / "cpu" / path).parents)[:-len((CGROUPS / "cpu").parts)]:
-            shares = parent / "cpu.shares"
-            self.stack.callback(shares.write_text, shares.read_text())
-            shares.write_text(str(self.setting.weight))
 
     def command(self, files, disk):
         return ["/bin/sh", "-c", f'exec "$@" </dev/null >{files}/said 2>&1', "sh", *self.words(files, disk)]
@@ -452,7 +467,7 @@ class Side:
             if cold:
                 os.sync()
                 pathlib.Path("/proc/sys/vm/drop_caches").write_text("3")
-            with busy(self.setting.loops):
+            with busy(self.setting.loops), holding(self.above, self.setting.weight):
                 about = self.ask("restore", images)
             about["time_ns"] = about["duration_ns"]
             for group in self.target_groups:

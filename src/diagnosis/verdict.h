@@ -108,15 +108,13 @@ struct Facts {
   bool kernel_known = false;  // /run is a tmpfs, so CRIU keeps there what it learned of the kernel
   bool recorded = true;  // by kymod, which answered CRIU's notifications if it was a plain process
   std::optional<SleepingThread> sleeper;
-  std::string log{};                  // the path of CRIU's log; empty: not known
-  criu::LogPause longest_pause{};     // in that log, if it divides the dump
-  std::optional<WriteRates> earlier;  // nothing: too few dumps
-  // A runtime runs CRIU in the cgroup of the container that it restores.
-  std::int64_t container_pid = 0;      // of a restored container; 0: not known
-  std::optional<Priority> priority{};  // nothing: not known
+  std::string log{};                   // the path of CRIU's log; empty: not known
+  criu::LogPause longest_pause{};      // in that log, if it divides the dump
+  std::optional<WriteRates> earlier;   // nothing: too few dumps
+  std::optional<Priority> priority{};  // of CRIU; nothing: not known
   Autogroup kymod_group{};             // of kymod, and of CRIU that it starts
   Autogroup target_group{};            // of a dump, before it
-  Quota kymod_quota{};                 // of kymod, and of CRIU that it starts
+  Quota kymod_quota{};                 // of kymod or CRIU: the tightest
   Quota target_quota{};                // of a dump, before it
   std::uint64_t image_bytes = 0;       // of a dump, as they are stored; 0: not known
   std::string

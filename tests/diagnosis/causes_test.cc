@@ -49,14 +49,20 @@ TEST(Causes, ALimitCountsOnlyWhileCriuOrKymodHadNoCpu) {
   EXPECT_EQ(first_rule(facts), "");
 }
 
+// Before CRIU, its runtime needs 650 ms.
+Facts restored_container() {
+  Facts facts = healthy_restore();
+  facts.container = true;
+  facts.phases = {{"prepare", 0, 50 * kOneMs, 0, "", false},
+                  {"start CRIU", 50 * kOneMs, 700 * kOneMs, 0, "", false},
+                  {"memory: reading pages", 700 * kOneMs, 1000 * kOneMs, 0, "", false}};
+  return facts;
+}
+
 // podman needed 750 ms of a restore instead of 200, because the limit was that of kymod, which starts it. CRIU was in the cgroup
 // of the container.
 TEST(Causes, InARestoreTheLimitMayHoldUpWhatStartsCriu) {
-  Facts facts = healthy_restore();
-  facts.container = true;
-  facts.phases = {{"prepare", 0, 20 * kOneMs, 0, "", false},
-                  {"start CRIU", 20 * kOneMs, 700 * kOneMs, 0, "", false},
-                  {"memory: reading pages", 700 * kOneMs, 1000 * kOneMs, 0, "", false}};
+  Facts facts = restored_container();
   facts.signals.cpu_ns = 200 * kOneMs;
   facts.signals.socket_wait_ns = 0;
   facts.signals.cpu_wait_ns = 10 * kOneMs;
@@ -66,11 +72,7 @@ TEST(Causes, InARestoreTheLimitMayHoldUpWhatStartsCriu) {
 
 // podman and kymod took 70 % of a restore, and had as little of the CPUs as CRIU: the promise was a quarter of what came.
 TEST(Causes, TheRuntimeOfARestoreMayHaveWaitedForACpuLikeCriu) {
-  Facts facts = healthy_restore();
-  facts.container = true;
-  facts.phases = {{"prepare", 0, 50 * kOneMs, 0, "", false},
-                  {"start CRIU", 50 * kOneMs, 700 * kOneMs, 0, "", false},
-                  {"memory: reading pages", 700 * kOneMs, 1000 * kOneMs, 0, "", false}};
+  Facts facts = restored_container();
   facts.signals.cpu_wait_ns = 240 * kOneMs;
   facts.signals.cpu_ns = 100 * kOneMs;
   facts.signals.machine_ns = 1900 * kOneMs;
@@ -84,8 +86,7 @@ TEST(Causes, TheRuntimeOfARestoreMayHaveWaitedForACpuLikeCriu) {
 
 // With kymod's autogroup at -20, the restore of a container took as long: its runtime had moved CRIU into its cgroup.
 TEST(Causes, TheAdviceOnPriorityOfARestoredContainerIsThatOfItsCgroup) {
-  Facts facts = healthy_restore();
-  facts.container = true;
+  Facts facts = restored_container();
   facts.signals.cpu_wait_ns = 600 * kOneMs;
   facts.kymod_group = {41, "/autogroup-1", 0};
   const auto advice = [&facts] { return explain(facts).findings.at(0).advice; };

@@ -6,7 +6,9 @@
 #include <cstdint>
 #include <optional>
 #include <regex>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "loop_disk.h"
 #include "programs.h"
@@ -65,6 +67,26 @@ class FailedVerdictTest : public ::testing::Test {
     expect_the_disk(kymod_.log(), "kymod", advice);
   }
 
+  // Dumps to a disk that takes no pages, and cancels the dump after a while. Returns what it says.
+  [[nodiscard]] std::string dump_and_cancel(const Kymod& kymod,
+                                            const std::vector<std::string>& target) const {
+    const MoodyDisk disk(folder_);
+    EXPECT_TRUE(disk.mounted()) << "FUSE does not work here";
+    disk.be("stalls-at-pages");
+    const std::vector<std::string> words{"dump", target[0], target[1], "--dir",
+                                         disk.path() + "/one"};
+    Outcome dump;
+    std::thread client([&] { dump = kymod.kymo(words); });
+    EXPECT_TRUE(eventually([&] { return disk.holds_pages(); })) << kymod.log();
+    // So that this is most of the time.
+    std::this_thread::sleep_for(std::chrono::seconds(2));
+    const Outcome cancel = kymod.kymo({"cancel", target[1]});
+    EXPECT_EQ(cancel.exit_code, 0) << cancel.err;
+    client.join();
+    disk.be("well");
+    return dump.err;
+  }
+
   TemporaryDirectory folder_;
   Kymod kymod_;
   std::optional<LoopDisk> disk_;
@@ -92,21 +114,9 @@ TEST_F(FailedVerdictTest, ADumpThatRanOutOfTimeOnADiskThatStallsSaysSo) {
 }
 
 TEST_F(FailedVerdictTest, ADumpThatIsCancelledOnASlowDiskSaysWhatItWaitedFor) {
-  const MoodyDisk disk(folder_);
-  ASSERT_TRUE(disk.mounted()) << "FUSE does not work here";
-  const std::string dir = disk.path() + "/one";
-  disk.be("stalls-at-pages");
-  Outcome dump;
-  std::thread client([&] { dump = kymod_.kymo({"dump", "process", "work", "--dir", dir}); });
-  EXPECT_TRUE(eventually([&] { return disk.holds_pages(); })) << kymod_.log();
-  // So that this is most of the time.
-  std::this_thread::sleep_for(std::chrono::seconds(2));
-  EXPECT_EQ(kymod_.kymo({"cancel", "work"}).exit_code, 0);
-  client.join();
-  disk.be("well");
-  expect_the_disk(dump.err, "kymod", "Write the images to a faster disk or to a tmpfs.");
-  EXPECT_NE(dump.err.find("the request was cancelled; the process runs on"), std::string::npos)
-      << dump.err;
+  const std::string said = dump_and_cancel(kymod_, {"process", "work"});
+  expect_the_disk(said, "kymod", "Write the images to a faster disk or to a tmpfs.");
+  EXPECT_NE(said.find("the request was cancelled; the process runs on"), std::string::npos) << said;
 }
 
 TEST_F(FailedVerdictTest, ADumpWithoutAStreamThatRanOutOfTimeSaysThatCriuWaited) {
@@ -168,24 +178,12 @@ TEST_F(FailedVerdictTest, OfAJobThatWasRestoredTheRestoreIsExplained) {
 // CRIU itself writes the images of a container.
 TEST_F(FailedVerdictTest, ADumpOfAContainerThatIsCancelledOnASlowDiskSaysWhatItWaitedFor) {
   KYMO_NEEDS_RUNC();
-  const MoodyDisk disk(folder_);
-  ASSERT_TRUE(disk.mounted()) << "FUSE does not work here";
   const RuncFolder runc;
   static_cast<void>(runc.start("kymo-web"));
   Kymod kymod({"--runc-root", runc.path()});
   kymod.start();
-  const std::string dir = disk.path() + "/one";
-  disk.be("stalls-at-pages");
-  Outcome dump;
-  std::thread client([&] { dump = kymod.kymo({"dump", "runc", "kymo-web", "--dir", dir}); });
-  EXPECT_TRUE(eventually([&] { return disk.holds_pages(); })) << kymod.log();
-  // So that this is most of the time.
-  std::this_thread::sleep_for(std::chrono::seconds(2));
-  const Outcome cancel = kymod.kymo({"cancel", "kymo-web"});
-  EXPECT_EQ(cancel.exit_code, 0) << cancel.err;
-  disk.be("well");
-  client.join();
-  expect_the_disk(dump.err, "CRIU", "Write the images to a faster disk or to a tmpfs.");
+  expect_the_disk(dump_and_cancel(kymod, {"runc", "kymo-web"}), "CRIU",
+                  "Write the images to a faster disk or to a tmpfs.");
 }
 
 }  // namespace

@@ -264,15 +264,10 @@ void Request::explain(Result<void>& result, diagnosis::Facts facts, const std::s
   struct statfs run {};
   facts.kernel_known = ::statfs("/run", &run) == 0 && run.f_type == TMPFS_MAGIC;
   if (!facts.restore) facts.earlier = write_rates_of(parts.store.checkpoints());
-  const pid_t beside_criu =
-      facts.restore && facts.container ? static_cast<pid_t>(facts.container_pid) : ::getpid();
-  facts.kymod_quota = quota_of(::getpid());
-  if (beside_criu > 0) {
-    facts.priority = priority_of(beside_criu);
-    const diagnosis::Quota quota = quota_of(beside_criu);
-    const bool tighter = facts.kymod_quota.folder.empty() || quota.cpus < facts.kymod_quota.cpus;
-    if (tighter && !quota.folder.empty()) facts.kymod_quota = quota;
-  }
+  if (!facts.restore || !facts.container) facts.priority = priority_of(::getpid());
+  const diagnosis::Quota own = quota_of(::getpid());
+  const bool tighter = facts.kymod_quota.folder.empty() || own.cpus < facts.kymod_quota.cpus;
+  if (tighter && !own.folder.empty()) facts.kymod_quota = own;
   facts.kymod_group = autogroup_of(::getpid());
   facts.target_group = target_group;
   facts.target_quota = target_quota;

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "daemon/request/cpu_priority.h"
 #include "daemon/request/refusal.h"
 #include "daemon/request/restored_job.h"
 #include "daemon/request/run_record.h"
@@ -53,7 +54,11 @@ std::uint64_t image_bytes_of(const RestoreContext& c) {
 diagnosis::Facts facts_of(const RestoreContext& c, const Result<void>&) {
   diagnosis::Facts facts;
   facts.restored = c.outcome.stats;
-  if (!c.container.empty()) facts.container_pid = c.outcome.process.pid;
+  // A runtime runs CRIU in the cgroup of the container that it restores.
+  if (const pid_t pid = c.outcome.process.pid; !c.container.empty() && pid > 0) {
+    facts.priority = priority_of(pid);
+    facts.kymod_quota = quota_of(pid);
+  }
   return facts;
 }
 
