@@ -442,7 +442,7 @@ class Side:
         reply = json.loads(done.stdout)
         meta = pathlib.Path(reply["recording"].removesuffix(".tsv") + ".meta.json")
         common.wait_until(lambda: has_ended(meta), "a recording does not end")
-        return {"duration_ns": reply["duration_ns"], "stolen": stolen / reply["duration_ns"] / os.cpu_count(), **json.loads(meta.read_text())["about"]}
+        return {"duration_ns": reply["duration_ns"], "pid": reply.get("pid"), "stolen": stolen / reply["duration_ns"] / os.cpu_count(), **json.loads(meta.read_text())["about"]}
 
     def dump(self, *words):
         self.requests += 1
@@ -455,6 +455,7 @@ class Side:
         """Makes one, and returns what is known of it, with its time as `time_ns`."""
         if not self.pid:
             self.start()
+        self.signal(signal.SIGCONT)
         if direction == "dump":
             with busy(self.setting.loops):
                 images, about = self.dump("--leave-running")
@@ -469,11 +470,18 @@ class Side:
                 pathlib.Path("/proc/sys/vm/drop_caches").write_text("3")
             with busy(self.setting.loops), holding(self.above, self.setting.weight):
                 about = self.ask("restore", images)
+            self.pid = about["pid"]
             about["time_ns"] = about["duration_ns"]
             for group in self.target_groups:
                 (group / "cgroup.procs").write_text(str(self.pid))
+        if self.setting.weight:  # else it would starve the other side
+            self.signal(signal.SIGSTOP)
         run(*self.kymod.kymo, "delete", images)
         return about
+
+    def signal(self, number):
+        for pid in [self.pid, *children_of(self.pid)]:
+            os.kill(pid, number)
 
 
 def stolen_ns():
