@@ -72,9 +72,10 @@ void save(DumpContext& c, const Result<void>& result, std::uint64_t duration_ns)
   constexpr std::uint64_t kDiskAnswersNs = 3 * kNanosPerSecond;
   if (!c.asked_disk) c.asked_disk.emplace(c.directory_claim);
   c.asked_disk->wait_until(monotonic_ns() + kDiskAnswersNs);
-  c.warn_unless(carry_out(c.parts.store, *c.ended_dump, c.settled, c.checkpoint,
-                          record_of(c, result, duration_ns), durable, run_of(c, result),
-                          *c.asked_disk));
+  c.warn_unless(carry_out(
+      c.parts.store, *c.ended_dump, c.settled, c.checkpoint,
+      [&] { return record_of(c, result, duration_ns); }, durable, run_of(c, result),
+      *c.asked_disk));
   c.warnings.insert(c.warnings.end(), c.settled.warnings.begin(), c.settled.warnings.end());
   if (std::string warning = unstored_warning(c.parts.store); !warning.empty()) {
     c.warnings.push_back(std::move(warning));

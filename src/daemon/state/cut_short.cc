@@ -310,7 +310,6 @@ Result<bool> store_fate(store::Store& store, CutShortDump& lost, SettledDump& se
   if (open && checkpoint.state == state) return false;
   const bool was_lost = is_lost(checkpoint);
   const bool failed = state == store::CheckpointState::failed;
-  json record;
   if (state == store::CheckpointState::complete) {
     if (!settled.images.is_null()) lost.dump.record[report::kImages] = settled.images;
     if (Result<void> added = add_figures(lost, lost.dump.record); !added) return added.error();
@@ -321,11 +320,11 @@ Result<bool> store_fate(store::Store& store, CutShortDump& lost, SettledDump& se
     checkpoint.error = why_open(checkpoint, kCutShort) + told(lost.dump, settled);
   }
   spdlog::warn("dump of {}: {}", lost.dump.text, checkpoint.error);
-  if (!open) record = record_of(lost, failed);
+  const json record = open ? json() : record_of(lost, failed);
   checkpoint.cut_short = was_lost;
-  const Result<void> stored =
-      carry_out(store, lost.dump, settled, checkpoint, std::move(record), false,
-                was_lost && !open ? run_of(lost, failed) : std::nullopt, disk);
+  const Result<void> stored = carry_out(
+      store, lost.dump, settled, checkpoint, [&] { return record; }, false,
+      was_lost && !open ? run_of(lost, failed) : std::nullopt, disk);
   for (const std::string& warning : settled.warnings) spdlog::warn("{}", warning);
   return stored ? Result<bool>(!open) : stored.error();
 }

@@ -264,12 +264,12 @@ std::optional<store::Job> job_after(store::Store& store, const EndedDump& dump,
   return job;
 }
 
-void write_files(const EndedDump& dump, SettledDump& settled, json record, bool durable,
-                 AskedDisk& disk) {
+void write_files(const EndedDump& dump, SettledDump& settled, const MakeRecord& make_record,
+                 bool durable, AskedDisk& disk) {
   const Scope scope("write record", {.category = "files"});
   const auto work = [dir = dump.dir, held = dump.spec.held, memory = dump.spec.memory_images,
                      discard = settled.fate.images == DumpFate::OfImages::discard, durable,
-                     record = std::move(record)]() -> Result<void> {
+                     record = make_record()]() -> Result<void> {
     runtime::drop_memory_images(memory);
     if (discard && !discard_images(dir, held.get())) {
       spdlog::warn("{}: it is not the folder that kymod made, so nothing was removed there",
@@ -334,11 +334,11 @@ std::string told(const EndedDump& dump, const SettledDump& settled) {
 }
 
 Result<void> carry_out(store::Store& store, const EndedDump& dump, SettledDump& settled,
-                       store::Checkpoint& checkpoint, json record, bool durable,
+                       store::Checkpoint& checkpoint, const MakeRecord& make_record, bool durable,
                        const std::optional<store::Run>& run, AskedDisk& disk) {
   checkpoint.state = settled.fate.state;
   if (checkpoint.state != store::CheckpointState::unconfirmed) {
-    write_files(dump, settled, std::move(record), durable, disk);
+    write_files(dump, settled, make_record, durable, disk);
   }
   const Scope scope("update store", {.category = "store"});
   const std::optional<store::Job> job = job_after(store, dump, settled.fate.job, checkpoint);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -60,13 +61,14 @@ SettledDump settle(const EndedDump& dump, const ForeignFiles& foreign, AskedDisk
 // checkpoint.
 std::string told(const EndedDump& dump, const SettledDump& settled);
 
-// Removes the images if they are worth nothing, and writes `record`, unless the outcome is not
+// Removes the images if they are worth nothing, and writes the record, unless the outcome is not
 // known yet. Then stores the checkpoint, whose other members are set, the state of its job, and the
 // run of the history, if there is one. If the disk of a dump that failed does not answer, the files
 // follow when it does. `durable`: so is the record.
 // Errors: those of the store. Those of the files become warnings.
+using MakeRecord = std::function<nlohmann::json()>;
 Result<void> carry_out(store::Store& store, const EndedDump& dump, SettledDump& settled,
-                       store::Checkpoint& checkpoint, nlohmann::json record, bool durable,
+                       store::Checkpoint& checkpoint, const MakeRecord& make_record, bool durable,
                        const std::optional<store::Run>& run, AskedDisk& disk);
 
 }  // namespace kymo::daemon

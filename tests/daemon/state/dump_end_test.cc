@@ -66,8 +66,12 @@ class DumpEnd : public ::testing::Test {
   // Returns the state that the store has then.
   store::CheckpointState carry_it_out(SettledDump settled) {
     AskedDisk disk(nullptr);
-    EXPECT_TRUE(carry_out(*store_, dump_, settled, checkpoint_, {{"state", "as it is"}}, false,
-                          std::nullopt, disk)
+    EXPECT_TRUE(carry_out(
+                    *store_, dump_, settled, checkpoint_,
+                    [] {
+                      return nlohmann::json{{"state", "as it is"}};
+                    },
+                    false, std::nullopt, disk)
                     .ok());
     return store_->checkpoint("c1")->state;
   }

@@ -259,8 +259,7 @@ TEST_F(RestoreNoteTest, ARestoreThatItsRuntimeMayGoOnWithIsLookedAtAgain) {
   // Before the fix, the images could be deleted while the runtime restored them.
   EXPECT_FALSE(may(DirectoryClaim::Use::deletion));
   EXPECT_TRUE(may(DirectoryClaim::Use::request));
-  EXPECT_NE(jobs.list().at(0).pending().find("something may still restore it"),
-            std::string::npos);
+  EXPECT_NE(jobs.list().at(0).pending().find("something may still restore it"), std::string::npos);
   container = runtime::ProcessId{7, ~std::uint64_t{0}};
   EXPECT_EQ(left_by_a_look(), 0);
   EXPECT_TRUE(open.empty());
