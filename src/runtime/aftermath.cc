@@ -1,22 +1,15 @@
 #include "runtime/aftermath.h"
 
 #include <signal.h>
-#include <sys/stat.h>
 
-#include <cerrno>
 #include <filesystem>
-#include <memory>
 #include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "base/beneath.h"
-#include "base/busy_paths.h"
 #include "base/patience.h"
-#include "criu/held_images.h"
-#include "criu/image_streamer.h"
-#include "criu/images.h"
 #include "criu/parasite.h"
 #include "criu/stats.h"
 #include "kymo/scope.h"
@@ -28,55 +21,6 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
-
-// The folder that was made for the images, also if another one has its path by now.
-std::string folder_of(const std::string& images_dir,
-                      const std::shared_ptr<criu::HeldImages>& held) {
-  return held ? held->own_path() : images_dir;
-}
-
-// Removes the images of a failed dump, so that they do not fill the disk and nobody takes them for
-// a checkpoint.
-void remove_images(const std::string& written_by, const std::string& images_dir) {
-  criu::wait_for_streamer(written_by);
-  std::error_code error;
-  std::vector<std::filesystem::path> images;
-  for (std::filesystem::directory_iterator entry(images_dir, error), end; !error && entry != end;
-       entry.increment(error)) {
-    const std::string name = entry->path().filename().native();
-    if (name.find(".img") != std::string::npos || name.starts_with("pre-") || name == "parent") {
-      images.push_back(entry->path());
-    }
-  }
-  // Remove inventory.img first: without it no reader takes the other files for a checkpoint.
-  std::filesystem::remove(criu::stored_path(images_dir + "/inventory.img"), error);
-  for (const std::filesystem::path& image : images) {
-    std::filesystem::remove_all(image, error);  // removes a link itself, not its target
-  }
-}
-
-// The directories whose images are being removed.
-BusyPaths& removals() {
-  static auto* const kAll = new BusyPaths;
-  return *kAll;
-}
-
-// Waits at most kDiskPatience. If the disk stalls, the removal goes on in the background.
-void remove_images_soon(const DumpSpec& spec) {
-  const std::string& images_dir = spec.images_dir;
-  auto work = std::make_unique<BusyPaths::Work>(removals(), images_dir);
-  try {
-    std::thread([images_dir, held = spec.held, work = std::move(work)] {
-      try {
-        remove_images(images_dir, folder_of(images_dir, held));
-      } catch (const std::exception&) {  // no memory: some images stay
-      }
-    }).detach();
-  } catch (const std::system_error&) {  // no thread could be started
-    remove_images(images_dir, folder_of(images_dir, spec.held));
-  }
-  removals().wait(images_dir, kDiskPatience);
-}
 
 template <class Stats>
 Result<Stats> read_within(const std::string& path, Result<Stats> (*read)(const std::string&)) {
@@ -100,29 +44,7 @@ void forget(const std::string& path) {
   std::filesystem::remove(path, ignored);
 }
 
-Images wait_for_images_in(const std::string& images_dir) {
-  // If the directory itself is missing, its disk may have been unmounted.
-  std::error_code error;
-  const bool seen = std::filesystem::is_directory(images_dir, error);
-  if (!seen || error) return Images::unknown;
-  for (const std::string& name : criu::stored_names(images_dir + "/inventory.img")) {
-    struct stat info {};
-    if (::stat(name.c_str(), &info) == 0) return Images::whole;
-    if (errno != ENOENT) return Images::unknown;
-  }
-  return Images::not_whole;
-}
-
 namespace {
-
-// Ends the processes that a CRIU that died had not ended yet. They are in the images, too.
-void end_leftover_processes(const DumpTarget& before) {
-  for (const ProcessId& member : before.tree) {
-    if (probe::life_of(member.pid, member.start_ticks) == probe::Life::runs) {
-      kill(member.pid, SIGKILL);
-    }
-  }
-}
 
 // Returns a clause for an error message that names the processes which ended during the dump. Empty
 // if there are none. Most are short commands of a script, which ended by themselves, so this is no alarm:
@@ -145,14 +67,6 @@ std::string ended_meanwhile(const DumpTarget& before) {
 
 }  // namespace
 
-void wait_until_cleared(const std::string& images_dir) {
-  removals().wait(images_dir);
-}
-
-bool is_being_cleared(const std::string& images_dir) {
-  return removals().busy(images_dir);
-}
-
 Result<void> unmap_criu(const std::vector<pid_t>& tree) {
   const Scope scope("unmap CRIU's code", {.category = "runtime"});
   Result<void> all;
@@ -165,52 +79,11 @@ Result<void> unmap_criu(const std::vector<pid_t>& tree) {
 
 namespace {
 
-std::string kind_of_target(const DumpSpec& spec) {
-  return spec.container.empty() ? "process" : "container";
-}
-
-// Marks the outcome as unconfirmed: what is left of the process can only be found out later.
-void leave_unconfirmed(Error error, const std::string& why, const DumpSpec& spec,
-                       DumpOutcome& outcome) {
-  error.message += why + ": its images are kept in " + spec.images_dir;
-  outcome.unconfirmed = std::move(error);
-}
-
-Images images_of(const DumpSpec& spec) {
-  return within(kDiskPatience,
-                [images_dir = spec.images_dir, held = spec.held] {
-                  return wait_for_images_in(folder_of(images_dir, held));
-                })
-      .value_or(Images::unknown);
-}
-
-// For a process that has ended.
-Result<void> conclude_ended(const DumpSpec& spec, const DumpTarget& before, Error error,
-                            DumpOutcome& outcome) {
-  const std::string process = "process " + std::to_string(before.process.pid);
-  Images images = images_of(spec);
-  // If another program removed inventory.img, all the others are still there.
-  if (images == Images::not_whole && spec.held && !spec.held->check()) images = Images::whole;
-  switch (images) {
-    case Images::whole:
-      end_leftover_processes(before);
-      outcome.after_failure = true;
-      outcome.warnings.push_back("every image was written and the " + kind_of_target(spec) +
-                                 " ended, but then " + error.message);
-      return {};
-    case Images::not_whole:
-      remove_images_soon(spec);
-      error.message += "; and " + process + " is gone";
-      return error;
-    case Images::unknown:
-      break;
-  }
-  leave_unconfirmed(
-      std::move(error),
-      "; and " + process +
-          " has ended, but the disk of its images does not answer, so it is not known "
-          "yet whether they are whole",
-      spec, outcome);
+// `why_unsure` empty: the process has ended.
+Result<void> leave_to_decide(Error error, std::string why_unsure, const DumpTarget& before,
+                             DumpOutcome& outcome) {
+  const bool ended = why_unsure.empty();
+  outcome.failure = {std::move(error), ended, std::move(why_unsure), before.tree};
   return {};
 }
 
@@ -257,33 +130,28 @@ Result<void> conclude_failed_dump(const DumpSpec& spec, const DumpTarget& before
                                   DumpOutcome& outcome) {
   const Scope scope("let it run on", {.category = "runtime"});
   const ProcessId process{before.process.pid, before.process.start_ticks};
+  const std::string name = "process " + std::to_string(process.pid);
   const auto life = [&] { return probe::life_of(process.pid, process.start_ticks); };
   if (const pid_t tracer = living_tracer(living_of(before));
       tracer != 0 && !may_have_attached(spec)) {
-    remove_images_soon(spec);
-    error.message += "; process " + std::to_string(process.pid) + " is traced by process " +
-                     std::to_string(tracer) +
+    error.message += "; " + name + " is traced by process " + std::to_string(tracer) +
                      ", perhaps another dump of it or a debugger, so nothing was changed in it";
     return error;
   }
-  if (life() == probe::Life::ended) return conclude_ended(spec, before, std::move(error), outcome);
+  if (life() == probe::Life::ended) return leave_to_decide(std::move(error), "", before, outcome);
   std::vector<Error> trouble;
   const Result<void> running = undo_dump(spec, before, trouble);
   const probe::Life now = life();
-  if (now == probe::Life::ended) return conclude_ended(spec, before, std::move(error), outcome);
+  if (now == probe::Life::ended) return leave_to_decide(std::move(error), "", before, outcome);
   if (now == probe::Life::unknown) {
-    leave_unconfirmed(
-        std::move(error),
-        "; and it cannot be seen whether process " + std::to_string(process.pid) + " runs", spec,
-        outcome);
-    return {};
+    return leave_to_decide(std::move(error), "it cannot be seen whether " + name + " runs", before,
+                           outcome);
   }
   if (!running) {
-    leave_unconfirmed(std::move(error), "; and " + running.error().message, spec, outcome);
-    return {};
+    return leave_to_decide(std::move(error), running.error().message, before, outcome);
   }
-  remove_images_soon(spec);
-  error.message += "; the " + kind_of_target(spec) + " runs on" + ended_meanwhile(before);
+  error.message += std::string("; the ") + (spec.container.empty() ? "process" : "container") +
+                   " runs on" + ended_meanwhile(before);
   for (const Error& one : trouble) error.message += "; but " + one.message;
   return error;
 }

@@ -271,9 +271,9 @@ Result<DumpOutcome> dump_container(const DumpSpec& spec, ContainerCall call,
       add_dump_phases(call.log_path, {}, clock, observer);
       return whole.error();
     }
-    if (outcome.unconfirmed) return outcome;
+    if (!outcome.failure->ended) return outcome;
   }
-  if (!spec.leave_running) conclude_ended_dump(spec, *before, outcome);
+  if (!spec.leave_running || outcome.failure) conclude_ended_dump(spec, *before, outcome);
   take_statistics(call.stats_path, outcome);
   outcome.criu_time_ns = add_dump_phases(call.log_path, outcome.stats, clock, observer);
   return outcome;

@@ -6,14 +6,9 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <condition_variable>
-#include <exception>
 #include <filesystem>
-#include <map>
-#include <mutex>
 #include <optional>
 #include <system_error>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -37,28 +32,6 @@ constexpr char kInventory[] = "inventory.img";
 std::string path_in(const std::string& base, const std::string& name) {
   return base + "/" + std::string(kImagesPrefix) + name + "/images";
 }
-
-// The copies that go on, and those whose results nobody has asked for yet, by their directory in memory.
-// Never destroyed, because a copy may go on while the program ends.
-struct Copies {
-  struct Copy {
-    bool ended = false;
-    Result<void> result;
-  };
-  std::mutex mutex;
-  std::condition_variable changed;
-  std::map<std::string, Copy> all;  // guarded by mutex
-
-  static Copies& get() {
-    static auto* const kAll = new Copies;
-    return *kAll;
-  }
-  // Call it with the mutex locked.
-  [[nodiscard]] bool is_copying(const std::string& memory) const {
-    const auto found = all.find(memory);
-    return found != all.end() && !found->second.ended;
-  }
-};
 
 // Bytes that this user can still write to the file system. Nothing if it does not say: some network
 // file systems do not know their size.
@@ -126,41 +99,6 @@ Result<void> copy_images(const fs::path& from, const fs::path& to, const std::st
   return {};
 }
 
-void remove_from_memory(const fs::path& memory) {
-  std::error_code error;
-  fs::remove(memory / kInventory, error);
-  fs::remove_all(memory.parent_path(), error);
-}
-
-// Does nothing if they have been copied already.
-Result<void> copy_unless_copied(const std::string& memory, const std::string& images_dir,
-                                bool durable, const std::shared_ptr<criu::HeldImages>& given) try {
-  if (!whole_in_memory(memory)) return {};
-  std::shared_ptr<criu::HeldImages> held = given;
-  if (!held) {
-    Result<std::shared_ptr<criu::HeldImages>> found = criu::HeldImages::hold(images_dir);
-    if (!found) return found.error();
-    held = *std::move(found);
-  }
-  Result<void> done = copy_images(memory, held->own_path(), images_dir);
-  if (done && durable) done = criu::sync_images(images_dir);
-  if (done) done = remember(memory, *held);
-  if (done) done = held->check();
-  if (done) remove_from_memory(memory);
-  return done;
-} catch (const std::exception& error) {  // no memory
-  return Error{Code::resource_exhausted, std::string("copy the images: ") + error.what()};
-}
-
-void copy_and_report(const std::string& memory, const std::string& images_dir, bool durable,
-                     const std::shared_ptr<criu::HeldImages>& held) {
-  Result<void> result = copy_unless_copied(memory, images_dir, durable, held);
-  Copies& copies = Copies::get();
-  const std::lock_guard lock(copies.mutex);
-  copies.all[memory] = {true, std::move(result)};
-  copies.changed.notify_all();
-}
-
 }  // namespace
 
 Result<std::string> choose_memory_images(const std::string& name, std::uint64_t bytes,
@@ -205,40 +143,27 @@ bool whole_in_memory(const std::string& memory) {
   return !memory.empty() && fs::exists(fs::path(memory) / kInventory, error);
 }
 
-Result<bool> bring_images(const std::string& memory, const std::string& images_dir, bool durable,
-                          std::chrono::milliseconds patience,
+Result<void> bring_images(const std::string& memory, const std::string& images_dir, bool durable,
                           std::shared_ptr<criu::HeldImages> held) {
-  Copies& copies = Copies::get();
-  std::unique_lock lock(copies.mutex);
-  if (copies.all.try_emplace(memory).second) {
-    try {
-      std::thread(copy_and_report, memory, images_dir, durable, std::move(held)).detach();
-    } catch (const std::system_error& error) {
-      copies.all.erase(memory);
-      return system_error("start a thread", error.code().value());
-    }
+  if (!whole_in_memory(memory)) return {};
+  if (!held) {
+    Result<std::shared_ptr<criu::HeldImages>> found = criu::HeldImages::hold(images_dir);
+    if (!found) return found.error();
+    held = *std::move(found);
   }
-  if (!copies.changed.wait_for(lock, patience, [&] { return !copies.is_copying(memory); })) {
-    return false;
-  }
-  const auto done = copies.all.extract(memory);
-  if (done.empty() || done.mapped().result) return true;
-  return done.mapped().result.error();
-}
-
-bool is_being_brought(const std::string& memory) {
-  const std::lock_guard lock(Copies::get().mutex);
-  return Copies::get().is_copying(memory);
+  Result<void> done = copy_images(memory, held->own_path(), images_dir);
+  if (done && durable) done = criu::sync_images(images_dir);
+  if (done) done = remember(memory, *held);
+  if (done) done = held->check();
+  if (done) drop_memory_images(memory);
+  return done;
 }
 
 void drop_memory_images(const std::string& memory) {
   if (memory.empty()) return;
-  Copies& copies = Copies::get();
-  std::unique_lock lock(copies.mutex);
-  copies.changed.wait(lock, [&] { return !copies.is_copying(memory); });
-  copies.all.erase(memory);
-  lock.unlock();
-  remove_from_memory(memory);
+  std::error_code error;
+  fs::remove(fs::path(memory) / kInventory, error);
+  fs::remove_all(fs::path(memory).parent_path(), error);
 }
 
 }  // namespace kymo::runtime

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -37,21 +36,16 @@ Result<void> make_memory_images(const std::string& memory);
 // Whether the images there are whole.
 bool whole_in_memory(const std::string& memory);
 
-// Copies whole images from memory to `images_dir`, which must exist and whose images are replaced, and
-// then removes them from memory, if they are all there (HeldImages::check()). `held`: the folder `images_dir`, which
-// remembers them; may be null. Returns false if the disk has not taken them within `patience`: then the
-// copying goes on in the background, and the next call waits for it.
-// `durable`: first makes them durable on their disk (criu/sync_images.h). A disk that fails only when it really
-// writes them would otherwise lose all that is left of a process.
-// Errors: what the disk says. The images stay in memory.
-Result<bool> bring_images(const std::string& memory, const std::string& images_dir, bool durable,
-                          std::chrono::milliseconds patience,
+// Copies whole images from memory to `images_dir`, which must exist and whose images are replaced,
+// and then removes them from memory, if they are all there (HeldImages::check()). `held`: the folder
+// `images_dir`, which remembers them; may be null. Does nothing if no whole images are in memory.
+// `durable`: first makes them durable on their disk (criu/sync_images.h). A disk that fails only
+// when it really writes them would otherwise lose all that is left of a process.
+// Errors: what the disk says. The images stay in memory. Waits until the disk answers.
+Result<void> bring_images(const std::string& memory, const std::string& images_dir, bool durable,
                           std::shared_ptr<criu::HeldImages> held = nullptr);
 
-// Whether they are being copied at this instant.
-bool is_being_brought(const std::string& memory);
-
-// Removes images from memory. Waits while they are being copied, however long that takes.
+// Removes images from memory.
 void drop_memory_images(const std::string& memory);
 
 }  // namespace kymo::runtime

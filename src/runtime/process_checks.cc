@@ -20,7 +20,6 @@
 #include "kymo/scope.h"
 #include "probe/id_uses.h"
 #include "probe/terminals.h"
-#include "runtime/aftermath.h"
 #include "runtime/companions.h"
 #include "runtime/descriptors.h"
 #include "runtime/freezer.h"
@@ -265,11 +264,6 @@ Result<DumpTarget> check_dump(const DumpSpec& spec) {
   Result<probe::Process> process = check_target(spec);
   if (!process) {
     return process.error();
-  }
-  if (is_being_cleared(spec.images_dir)) {
-    return Error{Code::already_exists,
-                 tried + ": the images of a failed dump are still being removed from " +
-                     spec.images_dir + ", whose disk does not answer; name another directory"};
   }
   if (Result<void> ok = check_directory(tried, "the images directory", spec.images_dir); !ok) {
     return ok.error();

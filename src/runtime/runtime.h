@@ -181,15 +181,16 @@ struct DumpOutcome : Outcome<criu::DumpStats> {
   std::uint64_t image_bytes = 0;
   // The rounds of pre-dump. Their times are not included in the times above.
   std::vector<PreDumpRound> pre_dumps;
-  // Set if CRIU failed, the process was not seen to run afterwards, and it is not known whether the
-  // images are whole, for example because their disk does not answer. The images are kept. Says what
-  // failed and what is known.
-  std::optional<Error> unconfirmed;
-  // Only with `unconfirmed`: the process has ended, and its images are whole; they, or podman's
-  // archive of /dev/shm, are in memory.
-  bool whole_in_memory = false;
-  // CRIU failed after it had written every image and ended the process.
-  bool after_failure = false;
+  // The runtime has failed, and the process was not seen to run afterwards. What its images are worth is not known.
+  struct Failure {
+    Error error;
+    bool ended = false;             // the process has; otherwise it is held, or it cannot be seen
+    std::string why_unsure;         // "process 12 is held by ..."; empty: it has ended
+    std::vector<ProcessId> left{};  // what may be left of its processes
+  };
+  std::optional<Failure> failure;
+  // Why the files of a container's /dev/shm are in no archive. Not set: they are, or the container has none of its own.
+  std::optional<Error> lost_part;
 };
 
 struct RestoreSpec {
@@ -269,6 +270,7 @@ class Runtime {
   //         fails, the cause is the system and not the request.
   virtual Result<void> may_dump(const DumpSpec& spec) = 0;
   virtual Result<void> may_restore(const RestoreSpec& spec) = 0;
+  // Errors: the process runs on, and the images that were written are worth nothing. They stay.
   virtual Result<DumpOutcome> dump(const DumpSpec& spec, const Observer& observer) = 0;
   // Cleans up after a dump with this spec whose caller was killed. It ends the programs of the dump
   // that still run, or waits for them if the dump can no longer be undone. It unfreezes what the

@@ -7,18 +7,11 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <exception>
 #include <filesystem>
-#include <memory>
 #include <set>
 #include <system_error>
-#include <thread>
 #include <utility>
 
-#include "base/busy_paths.h"
-#include "base/disk_wait.h"
-#include "kymo/scope.h"
-#include "runtime/aftermath.h"
 #include "runtime/memory_images.h"
 
 namespace kymo::runtime {
@@ -50,61 +43,11 @@ void move_all(const fs::path& from, const fs::path& to) {
   fs::remove(from, error);  // stays if a file stays
 }
 
-// The scratch directories whose files are being moved. One thread at a time moves those of each.
-BusyPaths& moves() {
-  static auto* const kAll = new BusyPaths;
-  return *kAll;
-}
-
-constexpr std::chrono::milliseconds kAskAgainEvery{20};
-
-// A part of the checkpoint is waited for like the images.
-void wait_for_part(const DumpSpec& spec) {
-  const DiskWait wait(spec.cancel, spec.deadline_ns);
-  while (moves().busy(spec.scratch_dir) && is_part_in_scratch(spec) && !wait.is_over()) {
-    moves().wait(spec.scratch_dir, kAskAgainEvery);
-  }
-}
-
 void replace_all(std::string& text, const std::string& from, const std::string& to) {
   if (from.empty()) return;
   for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size()) {
     text.replace(at, from.size(), to);
   }
-}
-
-// Copies the images of a dump that has succeeded to their disk.
-Result<void> take_images(const DumpSpec& spec, DumpOutcome& outcome) {
-  const Scope scope("copy the images from memory", {.category = "files"});
-  const DiskWait wait(spec.cancel, spec.deadline_ns);
-  Result<bool> brought = false;
-  do {
-    brought = bring_images(spec.memory_images, spec.images_dir, !spec.leave_running, kAskAgainEvery,
-                           spec.held);
-  } while (brought && !*brought && !wait.is_over());
-  if (brought && *brought) return {};
-  Error error =
-      brought ? Error{wait.code(), spec.images_dir + ": its disk has not taken the images yet"}
-              : brought.error();
-  const std::string subject = spec.container.empty() ? "process" : "container";
-  if (spec.leave_running) {
-    error.message += "; the " + subject + " runs on";
-    return error;
-  }
-  error.message += "; the " + subject + " has ended, and its whole images are in memory, in " +
-                   spec.memory_images + ": kymod copies them to the disk as soon as it takes them";
-  outcome.unconfirmed = std::move(error);
-  outcome.whole_in_memory = true;
-  return {};
-}
-
-void leave_part_in_scratch(const DumpSpec& spec, DumpOutcome& outcome) {
-  outcome.unconfirmed = Error{
-      Code::resource_exhausted,
-      "the images are whole, but the files of the container's /dev/shm are only in memory, in " +
-          spec.scratch_dir + kSharedMemory + ": kymod moves them to " + spec.work_dir +
-          " as soon as its disk takes them"};
-  outcome.whole_in_memory = !spec.leave_running;
 }
 
 // Makes the directories in memory and returns the spec of a dump that uses them. Adds to `trouble` what
@@ -131,9 +74,9 @@ DumpSpec make_places(const DumpSpec& spec, std::vector<std::string>& trouble) {
 }
 
 // Files that are in memory now are named by their later paths.
-void name_later_paths(const DumpSpec& spec, bool images_moved, std::string& text) {
+void name_later_paths(const DumpSpec& spec, std::string& text) {
   replace_all(text, spec.scratch_dir, spec.work_dir);
-  if (images_moved) replace_all(text, spec.memory_images, spec.images_dir);
+  replace_all(text, spec.memory_images, spec.images_dir);
 }
 
 }  // namespace
@@ -184,38 +127,14 @@ std::vector<std::string> scratch_names() {
 Result<DumpOutcome> in_scratch(const DumpSpec& spec,
                                const std::function<Result<DumpOutcome>(const DumpSpec&)>& dump) {
   std::vector<std::string> trouble;
-  const DumpSpec there = make_places(spec, trouble);
-  Result<DumpOutcome> outcome = dump(there);
-  if (there.images_dir != spec.images_dir) {
-    if (!outcome) {
-      drop_memory_images(spec.memory_images);
-    } else if (!outcome->unconfirmed) {
-      if (Result<void> taken = take_images(spec, *outcome); !taken) outcome = taken.error();
-    }
-  }
-  const bool silent = is_being_cleared(spec.images_dir) || (outcome && outcome->unconfirmed);
-  if (there.work_dir != spec.work_dir) {
-    keep_scratch(spec, silent ? std::chrono::milliseconds(0) : kDiskPatience);
-    if (!silent) wait_for_part(spec);
-  }
+  Result<DumpOutcome> outcome = dump(make_places(spec, trouble));
   if (!outcome) {
     Error error = outcome.error();
-    name_later_paths(spec, true, error.message);
+    name_later_paths(spec, error.message);
     return error;
   }
-  const bool moved = !outcome->unconfirmed;
-  if (!moved) name_later_paths(spec, false, outcome->unconfirmed->message);
-  for (std::string& warning : outcome->warnings) name_later_paths(spec, moved, warning);
-  std::error_code error;
-  if (moved && is_part_in_scratch(spec)) {
-    leave_part_in_scratch(spec, *outcome);
-  } else if (moved && there.work_dir != spec.work_dir && fs::exists(spec.scratch_dir, error)) {
-    trouble.push_back(
-        "CRIU's log and its other work files are still in memory, in " + spec.scratch_dir +
-        ", because the disk of " + spec.work_dir +
-        " has not taken them yet: if they remain in memory, make room on the disk and "
-        "restart kymod, which then moves them");
-  }
+  if (outcome->failure) name_later_paths(spec, outcome->failure->error.message);
+  for (std::string& warning : outcome->warnings) name_later_paths(spec, warning);
   outcome->warnings.insert(outcome->warnings.end(), trouble.begin(), trouble.end());
   return outcome;
 }
@@ -239,28 +158,13 @@ bool is_part_in_scratch(const DumpSpec& spec) {
   return !spec.scratch_dir.empty() && fs::exists(spec.scratch_dir + kSharedMemory, error);
 }
 
-void keep_scratch(const DumpSpec& spec, std::chrono::milliseconds patience) {
-  if (spec.scratch_dir.empty() || spec.work_dir.empty()) return;
-  if (!moves().busy(spec.scratch_dir)) {
-    auto work = std::make_unique<BusyPaths::Work>(moves(), spec.scratch_dir);
-    try {
-      std::thread([from = spec.scratch_dir, to = spec.work_dir, work = std::move(work)] {
-        try {
-          move_all(from, to);
-        } catch (const std::exception&) {  // no memory: the next call tries again
-        }
-      }).detach();
-    } catch (const std::system_error&) {  // no thread could be started
-    }
-  }
-  moves().wait(spec.scratch_dir, patience);
+void keep_scratch(const std::string& scratch_dir, const std::string& work_dir) {
+  move_all(scratch_dir, work_dir);
 }
 
-void drop_scratch(const std::string& name, std::chrono::milliseconds patience) {
+void drop_scratch(const std::string& name) {
   const std::string path = scratch_path(name);
   if (name.empty() || path.empty()) return;
-  moves().wait(path, patience);
-  if (moves().busy(path)) return;  // what it cannot move is left to the next start of kymod
   std::error_code error;
   fs::remove_all(path, error);
 }

@@ -40,19 +40,15 @@ std::string scratch_path(const std::string& name);
 // The names of all scratch directories and images in memory of this user.
 std::vector<std::string> scratch_names();
 
-// Makes spec.scratch_dir, calls `dump` with that directory as its work directory, and moves the files
-// to spec.work_dir, which the texts of the outcome then name. If the disk there does not answer, the
-// move goes on in the background. If there is no scratch directory, `dump` works in spec.work_dir. If a part of
-// the checkpoint stays there, the outcome is unconfirmed.
-//
-// Does the same with spec.memory_images, and copies the images to spec.images_dir. If they are not there
-// at the deadline, or the disk has no room, they stay in memory and the outcome is unconfirmed. If
-// the process runs on, as it does with spec.leave_running, it is an error.
-// Errors: those of `dump`; deadline_exceeded; those of bring_images().
+// Makes spec.scratch_dir and spec.memory_images, and calls `dump` with them as its work directory and its directory of
+// images. What cannot be made is a warning, and `dump` works on the disk. In the texts of the outcome, files have the
+// paths that they get later. Whoever concludes the dump moves the files (keep_scratch()) and the images
+// (bring_images() or drop_memory_images()).
+// Errors: those of `dump`.
 Result<DumpOutcome> in_scratch(const DumpSpec& spec,
                                const std::function<Result<DumpOutcome>(const DumpSpec&)>& dump);
 
-// The spec with which in_scratch() has called `dump`. If nothing was made in memory, it is `spec`.
+// The spec with which the images of a dump were written: it has the directory in memory, if there is one.
 DumpSpec as_dumped(const DumpSpec& spec);
 
 // The paths at which a dump may have a file with this name: in its scratch and its work directory.
@@ -61,12 +57,12 @@ std::vector<std::string> in_work_dirs(const DumpSpec& spec, const std::string& n
 // Whether a part of the checkpoint is still in the scratch directory, because the disk has not taken it.
 bool is_part_in_scratch(const DumpSpec& spec);
 
-// Moves what a kymod that was killed has left in spec.scratch_dir to spec.work_dir, or removes it if that
-// is gone. Moves nothing if one of the two is empty. Waits at most `patience`, and then goes on in the background.
-void keep_scratch(const DumpSpec& spec, std::chrono::milliseconds patience);
+// Moves what a dump has left in its scratch directory to its work directory, or removes it if that
+// is gone. Waits until the disk answers.
+void keep_scratch(const std::string& scratch_dir, const std::string& work_dir);
 
-// Removes the scratch directory with this name, of a checkpoint that is deleted: a disk that is full has not taken its
-// files. Waits while they are being moved, for at most `patience`, and then leaves them.
-void drop_scratch(const std::string& name, std::chrono::milliseconds patience);
+// Removes the scratch directory with this name, of a checkpoint that is deleted: a disk that is full
+// has not taken its files.
+void drop_scratch(const std::string& name);
 
 }  // namespace kymo::runtime

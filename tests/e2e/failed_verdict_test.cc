@@ -80,8 +80,7 @@ class FailedVerdictTest : public ::testing::Test {
     EXPECT_TRUE(eventually([&] { return disk.holds_pages(); })) << kymod.log();
     // So that this is most of the time.
     std::this_thread::sleep_for(std::chrono::seconds(2));
-    const json checkpoint = kymod.kymo_json({"checkpoints"}).at(0);
-    const Outcome cancel = kymod.kymo({"cancel", checkpoint["pid"].dump()});
+    const Outcome cancel = kymod.kymo({"cancel", target[1]});
     EXPECT_EQ(cancel.exit_code, 0) << cancel.err;
     client.join();
     disk.be("well");

@@ -131,7 +131,7 @@ TEST(HistoryTest, ARestoreCutShortByAKillIsListedAndCounted) {
 // podman restores the job without kymod. Before the fix, the images could be deleted meanwhile.
 void expect_that_images_are_in_use(const CountedJob& job) {
   EXPECT_NE(job.kymod->job(job.counting->name())["pending"].get<std::string>().find(
-                "its runtime may still restore it"),
+                "something may still restore it"),
             std::string::npos);
   for (const std::vector<std::string>& words :
        {std::vector<std::string>{"delete", job.dir()},

@@ -67,9 +67,8 @@ TEST_F(MemoryImagesTest, AreFoundByTheNameOfTheDumpAndPrivate) {
 
 TEST_F(MemoryImagesTest, AreBroughtToTheirDiskWithTheirRounds) {
   dump_to_memory();
-  const Result<bool> brought = bring_images(memory_, disk_, true, kWatchdog);
+  const Result<void> brought = bring_images(memory_, disk_, true);
   ASSERT_TRUE(brought.ok()) << brought.error().message;
-  EXPECT_TRUE(*brought);
   expect_whole_on_disk(disk_);
 }
 
@@ -78,29 +77,9 @@ TEST_F(MemoryImagesTest, ReplaceWhatIsThere) {
   dump_to_memory();
   std::ofstream(disk_ + "/pages-9.img") << "of an attempt that failed";
   fs::create_symlink("nowhere", disk_ + "/parent");
-  ASSERT_TRUE(bring_images(memory_, disk_, true, kWatchdog).ok());
+  ASSERT_TRUE(bring_images(memory_, disk_, true).ok());
   expect_whole_on_disk(disk_);
   EXPECT_FALSE(fs::exists(disk_ + "/pages-9.img"));
-}
-
-TEST_F(MemoryImagesTest, GoOnToADiskThatStalls) {
-  const test::MoodyDisk disk(folder_);
-  ASSERT_TRUE(disk.mounted()) << "FUSE does not work here";
-  const std::string images = disk.path() + "/images";
-  fs::create_directory(images);
-  dump_to_memory();
-  disk.be("stalls-at-pages");
-  const Result<bool> brought = bring_images(memory_, images, true, milliseconds(0));
-  ASSERT_TRUE(brought.ok());
-  EXPECT_FALSE(*brought);
-  EXPECT_TRUE(whole_in_memory(memory_));
-  EXPECT_TRUE(is_being_brought(memory_));
-  EXPECT_FALSE(fs::exists(images + "/inventory.img"));
-  disk.be("well");
-  const Result<bool> later = bring_images(memory_, images, true, kWatchdog);
-  ASSERT_TRUE(later.ok()) << later.error().message;
-  EXPECT_TRUE(*later);
-  expect_whole_on_disk(images);
 }
 
 // Before the fix, the images were removed from memory as soon as they were in the page cache of
@@ -112,10 +91,10 @@ TEST_F(MemoryImagesTest, StayInMemoryUntilTheirDiskHasReallyWrittenThem) {
   fs::create_directory(images);
   dump_to_memory();
   disk.be("forgets");
-  EXPECT_FALSE(bring_images(memory_, images, true, kWatchdog).ok());
+  EXPECT_FALSE(bring_images(memory_, images, true).ok());
   EXPECT_TRUE(whole_in_memory(memory_));
   disk.be("well");
-  ASSERT_TRUE(bring_images(memory_, images, true, kWatchdog).ok());
+  ASSERT_TRUE(bring_images(memory_, images, true).ok());
   expect_whole_on_disk(images);
   EXPECT_NE(disk.synced().find("/images/inventory.img"), std::string::npos) << disk.synced();
 }
@@ -124,7 +103,7 @@ TEST_F(MemoryImagesTest, StayInMemoryWhileTheirDiskIsFull) {
   const std::string full = folder_.folder("full");
   ASSERT_EQ(::mount("kymo", full.c_str(), "tmpfs", 0, "size=64k"), 0);
   dump_to_memory(std::string(100'000, 'p'));
-  const Result<bool> brought = bring_images(memory_, full, true, kWatchdog);
+  const Result<void> brought = bring_images(memory_, full, true);
   EXPECT_EQ(::umount(full.c_str()), 0);
   ASSERT_FALSE(brought.ok());
   EXPECT_EQ(brought.error().code, Code::resource_exhausted);

@@ -98,7 +98,12 @@ class ProcessRuntimeTest : public testing::Test {
     return log ? log->substr(log->size() - std::min<std::size_t>(log->size(), 1500)) : "(none)";
   }
 
-  void expect_no_images() { EXPECT_TRUE(std::filesystem::is_empty(folder_.path() + "/images")); }
+  // Those of a dump that failed are left to its caller.
+  void remove_images() {
+    for (const auto& image : std::filesystem::directory_iterator(folder_.path() + "/images")) {
+      std::filesystem::remove_all(image.path());
+    }
+  }
 
   test::TemporaryDirectory folder_;
   std::mutex mutex_;
@@ -270,7 +275,6 @@ TEST_F(ProcessRuntimeTest, AFullDiskFailsTheDumpAndNotTheProcess) {
   ASSERT_EQ(mount("none", images.c_str(), "tmpfs", 0, "size=8m"), 0);
   Told told;
   const Result<DumpOutcome> dump = runtime_->dump(dump_spec(churn.id()), told.observer());
-  expect_no_images();
   EXPECT_EQ(umount(images.c_str()), 0);
   ASSERT_FALSE(dump.ok());
   EXPECT_NE(dump.error().message.find("the process runs on"), std::string::npos)
@@ -312,7 +316,7 @@ TEST_F(ProcessRuntimeTest, ADumpCutShortWhileTheProcessIsFrozenLeavesItRunning) 
         << dump.error().message;
     EXPECT_TRUE(probe::stopped_threads(churn.id().pid).empty());
     EXPECT_EQ(probe::read_process(churn.id().pid)->tracer, 0);
-    expect_no_images();
+    remove_images();
     EXPECT_TRUE(churn.goes_on());
     if (was_frozen) break;
   }
@@ -332,7 +336,7 @@ TEST_F(ProcessRuntimeTest, CriuKilledInAnyStepLeavesTheProcessRunning) {
     EXPECT_NE(dump.error().message.find("was ended by signal 9 (SIGKILL)"), std::string::npos)
         << dump.error().message;
     EXPECT_TRUE(probe::stopped_threads(churn.id().pid).empty());
-    expect_no_images();
+    remove_images();
     ASSERT_TRUE(churn.goes_on()) << churn.errors() << how_it_ended(churn.id().pid)
                                  << "\nCRIU's log: " << log_end();
     EXPECT_FALSE(test::has_criu_code(churn.id().pid));
@@ -353,9 +357,7 @@ TEST_F(ProcessRuntimeTest, ImagesAreKeptWhenCriuDiesAfterItHasEndedTheProcess) {
   ASSERT_TRUE(dump.ok()) << dump.error().message;
   EXPECT_TRUE(std::filesystem::exists(inventory));
   EXPECT_FALSE(dump->stats.has_value());
-  ASSERT_EQ(dump->warnings.size(), 2U);
-  EXPECT_NE(dump->warnings[0].find("every image was written and the process ended"),
-            std::string::npos);
+  EXPECT_TRUE(dump->failure && dump->failure->ended);
 }
 
 TEST_F(ProcessRuntimeTest, ACrashedCriuIsNamedWithItsSignal) {
@@ -417,7 +419,7 @@ TEST_F(ProcessRuntimeTest, InWhateverStepADumpIsCancelledTheProcessRunsOn) {
         EXPECT_NE(error.message.find("the request was cancelled; the process runs on"),
                   std::string::npos)
             << error.message;
-        expect_no_images();
+        remove_images();
         ASSERT_TRUE(churn.goes_on()) << how_it_ended(churn.id().pid);
         EXPECT_FALSE(test::has_criu_code(churn.id().pid));
       }));

@@ -44,10 +44,11 @@ void add_cancel(CLI::App& app, Context& context) {
       "cancel", "Cancel a running dump or restore; a process that was being dumped runs on");
   auto target = std::make_shared<std::string>();
   verb->fallthrough();
-  verb->add_option("target", *target,
-                   "Name or id of a job, a PID, or id of a request (see kymo progress --json)")
+  verb->add_option(
+          "target", *target,
+          "Name or id of a job or container, a PID, or id of a request (see kymo progress --json)")
       ->required()
-      ->option_text("REQUEST|JOB|PID");
+      ->option_text("JOB|CONTAINER|PID|REQUEST");
   verb->add_flag("--json", context.json, "Print JSON");
   add_quiet_option(*verb, context);
   verb->callback([&context, target] { cancel(context, *target); });

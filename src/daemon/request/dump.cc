@@ -19,7 +19,6 @@
 #include "daemon/request/dump_outcome.h"
 #include "daemon/request/dump_record.h"
 #include "daemon/request/forecast.h"
-#include "daemon/request/publish.h"
 #include "daemon/request/rehearsal.h"
 #include "daemon/request/request.h"
 #include "daemon/request/room.h"
@@ -102,6 +101,9 @@ Result<void> find_process(DumpContext& c) {
   c.own_mounts_on_root =
       c.target.id.empty() && runtime::has_own_mounts_on_root(c.target.process.pid);
   c.progress.set_target(c.target.process.pid, c.job ? c.job->name : "");
+  if (c.target.kind != runtime::Kind::process) {
+    c.progress.set_container(c.target.id, c.target.name);
+  }
   return {};
 }
 
@@ -304,6 +306,8 @@ Result<void> prepare_directory(DumpContext& c) {
   if (!held) return held.error();
   c.held = *std::move(held);
   c.dir = dir;
+  c.ended_dump = EndedDump{.dir = dir, .process = DumpEvidence::Process::runs, .failed = true};
+  c.ended_dump->spec.held = c.held;
   c.progress.set_directory(path);
   return {};
 }
@@ -338,19 +342,6 @@ Result<void> list_checkpoint(DumpContext& c) {
   Result<void> added = c.parts.store.add_checkpoint(c.checkpoint);
   c.listed = added.ok();
   return added;
-}
-
-// CRIU failed after it had written the images, which are all that is left of the process. So they are
-// the checkpoint, but only if they are what their pagemaps say.
-void verify_after_failure(DumpContext& c) {
-  if (!c.held->check()) return;  // publish() says what was changed, and keeps the rest
-  const std::string images = c.dir->partial_images();
-  const Result<ImagesSeen> seen = c.parts.foreign.look_at_images(images, nullptr);
-  if (seen && seen->faults.empty()) return;
-  c.outcome.unconfirmed = Error{
-      Code::data_loss,
-      "dump " + c.target.text() + ": it has ended, and its images could not be verified: " +
-          (seen ? seen->faults.front() : seen.error().message) + ": they are kept in " + images};
 }
 
 // If CRIU writes the images itself, looks from now on what happens to them.
@@ -415,10 +406,88 @@ Result<void> prove(DumpContext& c, const std::string& images_dir, std::chrono::m
   return rehearsed ? rehearsed : failed(rehearsed.error());
 }
 
+// What was seen before the dump of things that a restore lacks: whether that matters is not known at its end either.
+void warn_of_restore(DumpContext& c) {
+  for (const preflight::Finding& finding : c.seen_before) {
+    const bool of_restore = failures::entry_of(finding.failure).phase == "restore" ||
+                            finding.failure == preflight::kNotRestored;
+    if (!of_restore) continue;
+    c.warnings.push_back(
+        report::printable(finding.what + " (" + places_of(finding) + "). " + finding.remedy));
+  }
+}
+
+// What the runtime says of the process. Returns why it has failed, if it has.
+std::optional<Error> take_outcome(DumpContext& c, Result<runtime::DumpOutcome> outcome) {
+  using Process = DumpEvidence::Process;
+  EndedDump& dump = *c.ended_dump;
+  dump.spec = spec_of(c);
+  dump.text = c.target.id.empty() ? "the process" : "the container";
+  dump.record = entry_of(c, "started");
+  dump.sums = c.asked.checksums() ? criu::Sums::all : criu::Sums::small;
+  if (!outcome) return outcome.error();  // it runs on
+  c.outcome = std::move(outcome).value();
+  dump.lost_part = c.outcome.lost_part;
+  if (const auto& failure = c.outcome.failure) {
+    dump.process = failure->ended ? Process::ended : Process::unsure;
+    dump.why_unsure = failure->why_unsure;
+    dump.left = failure->left;
+    return failure->error;
+  }
+  dump.process = c.asked.leave_running() ? Process::runs : Process::ended;
+  dump.failed = false;
+  dump.succeeded = true;
+  if (c.outcome.stats) c.seen.add(*c.outcome.stats);
+  return std::nullopt;
+}
+
+// The error of a dump that is not complete. `cause`: why the runtime has failed, if it has.
+Error explain_fate(const DumpContext& c, const std::optional<Error>& cause) {
+  const bool failed = c.settled.fate.state == store::CheckpointState::failed;
+  const bool runs = c.ended_dump->process == DumpEvidence::Process::runs;
+  const auto& why = c.settled.why;
+  Error error = cause.value_or(Error{why ? why->code : Code::internal, "dump " + c.target.text()});
+  if (!cause || !runs) {  // the runtime has said that it runs on
+    error.message += (cause ? "; " : ": ") + told(*c.ended_dump, c.settled);
+  }
+  if (failed && c.settled.fate.images == DumpFate::OfImages::keep) error.code = Code::data_loss;
+  if (!failed) return explain_deadline(c, std::move(error));
+  error = explain_full_disk(c, explain_deadline(c, explain_criu(c, std::move(error))));
+  return runs ? add_standstill(c, std::move(error)) : error;
+}
+
+// Decides what becomes of the dump, and gives whole images their name.
+Result<void> settle_dump(DumpContext& c, Result<runtime::DumpOutcome> outcome) {
+  const Scope scope("settle", {.category = "files"});
+  const std::optional<Error> cause = take_outcome(c, std::move(outcome));
+  // Nobody waits long for the disk of a dump that has failed.
+  if (cause) {
+    c.asked_disk.emplace(c.directory_claim);
+  } else {
+    c.asked_disk.emplace(c.directory_claim, &c.progress.cancellation(), c.deadline_ns);
+  }
+  c.settled = settle(*c.ended_dump, c.parts.foreign, *c.asked_disk);
+  const bool complete = c.settled.fate.state == store::CheckpointState::complete;
+  if (cause && complete) {
+    c.warnings.push_back("every image was written and " + c.ended_dump->text + " ended, but then " +
+                         cause->message);
+  }
+  if (cause && c.settled.fate.state == store::CheckpointState::failed) c.outcome = {};
+  for (const auto* const warnings : {&c.outcome.warnings, &c.settled.warnings}) {
+    c.warnings.insert(c.warnings.end(), warnings->begin(), warnings->end());
+  }
+  c.settled.warnings.clear();
+  if (!complete) return explain_fate(c, cause);
+  warn_of_restore(c);
+  return {};
+}
+
 Result<void> call_runtime(DumpContext& c) {
   c.times.container = !c.target.id.empty();
   Result<runtime::Observer> called = c.runtime_called();
   if (!called) return called.error();
+  // Until it is known, whatever happens.
+  c.settled.fate = {store::CheckpointState::unconfirmed, DumpFate::OfImages::keep};
   runtime::Observer observer = *std::move(called);
   std::uint64_t counted = 0;
   observer.image_bytes = [&](std::uint64_t total) {
@@ -440,117 +509,10 @@ Result<void> call_runtime(DumpContext& c) {
         return c.parts.runtimes.of(c.target.kind).dump(spec, observer);
       });
   c.progress.finishing();
-  if (!outcome) {
-    return add_standstill(
-        c, explain_full_disk(c, explain_deadline(c, explain_criu(c, outcome.error()))));
-  }
-  c.outcome = std::move(outcome).value();
-  for (const std::string& warning : c.outcome.warnings) c.warnings.push_back(warning);
-  if (c.outcome.after_failure && !c.outcome.unconfirmed) verify_after_failure(c);
-  if (c.outcome.unconfirmed) {
-    c.unconfirmed = true;
-    return explain_deadline(c, *c.outcome.unconfirmed);
-  }
-  c.dumped = true;
-  for (const preflight::Finding& finding : c.seen_before) {
-    // Whether a restore would fail, or lacks something, is not known at the end of the dump either.
-    const bool of_restore = failures::entry_of(finding.failure).phase == "restore" ||
-                            finding.failure == preflight::kNotRestored;
-    if (!of_restore) continue;
-    c.warnings.push_back(
-        report::printable(finding.what + " (" + places_of(finding) + "). " + finding.remedy));
-  }
-  return {};
+  return settle_dump(c, std::move(outcome));
 }
 
-Result<void> count_statistics(DumpContext& c) {
-  if (c.outcome.stats) c.seen.add(*c.outcome.stats);
-  return {};
-}
-
-// The disk did not answer until the deadline or a cancellation. work_until() goes on with the images as soon as it
-// does, and UnconfirmedDumps sees to the rest.
-Error images_come_later(DumpContext& c, const DiskWait& wait) {
-  c.unconfirmed = true;
-  return explain_deadline(
-      c, Error{wait.code(),
-               "the images are written, but their disk does not answer: kymod lists the checkpoint "
-               "as complete when it does"});
-}
-
-// CRIU writes it in each dump, at the end.
-bool has_inventory(const criu::ImageList& images) {
-  return std::any_of(images.begin(), images.end(),
-                     [](const auto& image) { return image.name.starts_with("inventory.img"); });
-}
-
-// Writes the list of the images into the record, before the images get the name that makes them a checkpoint. They are
-// complete by now, so a missing list is only a warning.
-Result<void> list_images(DumpContext& c) {
-  const DiskWait wait(&c.progress.cancellation(), c.deadline_ns);
-  const auto listed = std::make_shared<json>();
-  const auto list = [dir = *c.dir, held = c.held, listed, entry = entry_of(c, "started"),
-                     sums = c.asked.checksums() ? criu::Sums::all
-                                                : criu::Sums::small]() -> Result<void> {
-    const Result<criu::ImageList> images = criu::list_images(held->own_path(), sums);
-    if (!images) return images.error();
-    if (!has_inventory(*images) && held->check()) {  // else publish() says who has changed them
-      return Error{Code::data_loss, "there is no inventory.img"};
-    }
-    *listed = report::json_of(*images);
-    json record = entry;
-    record[report::kImages] = *listed;
-    return write_record(dir, std::move(record));
-  };
-  const auto done = work_until(list, c.directory_claim, wait);
-  if (!done) return images_come_later(c, wait);
-  c.images = std::move(*listed);
-  if (!*done && done->error().code == Code::data_loss) {
-    c.unconfirmed = true;
-    return Error{Code::data_loss,
-                 "dump " + c.target.text() + ": its runtime reported success, but " +
-                     c.dir->partial_images() + " has no images: " + done->error().message};
-  }
-  if (!*done)
-    c.warnings.push_back("the list of the images was not written: " + done->error().message);
-  return {};
-}
-
-// Another program has changed the images since CRIU was done. If the process has ended, nothing of them is removed.
-Error images_changed(DumpContext& c, Error changed) {
-  const std::string kind = c.target.id.empty() ? "process" : "container";
-  c.dumped = !c.asked.leave_running();
-  if (c.dumped) {
-    changed.code = Code::data_loss;
-    changed.message += "; the " + kind +
-                       " has ended, and kymod has removed nothing: look for its images in " +
-                       c.dir->partial_images();
-  } else {
-    changed.message += std::string(criu::kDumpAgain) + "; the " + kind + " runs on";
-  }
-  changed.message = "dump " + c.target.text() + ": " + changed.message;
-  return changed;
-}
-
-// If the disk fails, UnconfirmedDumps tries again: the images may be all that is left of the process.
-Result<void> publish(DumpContext& c) {
-  const DiskWait wait(&c.progress.cancellation(), c.deadline_ns);
-  const auto rename = [dir = *c.dir, held = c.held] {
-    Result<void> same = held->check();
-    return same ? publish_images(dir, *held) : same;
-  };
-  const auto done = work_until(rename, c.directory_claim, wait);
-  if (!done) return images_come_later(c, wait);
-  if (*done) return {};
-  if (done->error().code == Code::aborted) return images_changed(c, done->error());
-  c.unconfirmed = true;
-  if (done->error().code == Code::already_exists) return done->error();
-  Error failed = done->error();
-  failed.message += "; kymod lists the checkpoint as complete when the disk takes them";
-  return failed;
-}
-
-constexpr std::array<Step<DumpContext>, 16> kDumpSteps{{
+constexpr std::array<Step<DumpContext>, 13> kDumpSteps{{
     {"validate", validate},
     {"find process", find_process},
     {"claim process", claim_process},
@@ -564,9 +526,6 @@ constexpr std::array<Step<DumpContext>, 16> kDumpSteps{{
     {"write entry", write_entry, "files"},
     {"choose place", choose_place, "files"},
     {"dump", call_runtime, "runtime"},
-    {"count statistics", count_statistics},
-    {"list images", list_images, "files"},
-    {"publish images", publish, "files"},
 }};
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include "daemon/request/target.h"
 #include "daemon/state/checkpoint_dir.h"
 #include "daemon/state/directory_claim.h"
+#include "daemon/state/dump_end.h"
 
 namespace kymo::daemon {
 
@@ -43,11 +44,11 @@ struct DumpContext : Request {
   std::string forecast;
   std::vector<preflight::Finding> seen_before;  // what may make the dump fail
   std::uint64_t streamed_bytes = 0;             // before compression
-  nlohmann::json images;  // the list of the images (report::kImages); null: there is none yet
-  bool dumped = false;
-  bool unconfirmed = false;  // DumpOutcome::unconfirmed, or its images could not be verified
-  std::uint64_t stood_still_ns = 0;  // until the outcome was known; 0: not known, or it did not
-  std::string disk;                  // of the directory (disk_of())
+  std::optional<EndedDump> ended_dump;          // set with `dir`
+  SettledDump settled;  // until the runtime is called: the dump has failed, and left nothing
+  std::optional<AskedDisk> asked_disk;  // of the directory; set when the dump is settled
+  std::uint64_t stood_still_ns = 0;     // until the outcome was known; 0: not known, or it did not
+  std::string disk;                     // of the directory (disk_of())
   runtime::DumpOutcome outcome;
 };
 

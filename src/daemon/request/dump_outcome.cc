@@ -1,9 +1,5 @@
 #include "daemon/request/dump_outcome.h"
 
-#include <spdlog/spdlog.h>
-
-#include <algorithm>
-#include <chrono>
 #include <cstdint>
 #include <optional>
 
@@ -14,12 +10,9 @@
 #include "daemon/request/room.h"
 #include "daemon/request/run_record.h"
 #include "daemon/request/stream_choice.h"
-#include "daemon/state/jobs.h"
 #include "failures/explain.h"
 #include "preflight/host_names.h"
 #include "report/checkpoint_record.h"
-#include "runtime/aftermath.h"
-#include "runtime/memory_images.h"
 
 namespace kymo::daemon {
 namespace {
@@ -37,10 +30,10 @@ json record_of(const DumpContext& c, const Result<void>& result, std::uint64_t d
     record["error"] = result.error().message;
     record["failure"] = failures::to_json(failures::of_error(result.error()));
   }
-  if (c.dumped) {
+  if (c.settled.fate.images != DumpFate::OfImages::discard) {
     if (c.outcome.stats) record["stats"] = to_json(*c.outcome.stats);
     record["image_bytes"] = c.outcome.image_bytes;
-    if (!c.images.is_null()) record[report::kImages] = c.images;
+    if (!c.settled.images.is_null()) record[report::kImages] = c.settled.images;
     if (c.stream) {
       record["stream"] = {{"compression", criu::name_of(c.stream->compression)},
                           {"streamed_bytes", c.streamed_bytes}};
@@ -67,61 +60,25 @@ store::Run run_of(const DumpContext& c, const Result<void>& result) {
   return run;
 }
 
-void update_store(DumpContext& c, const Result<void>& result, std::uint64_t duration_ns) {
-  const Scope scope("update store", {.category = "store"});
-  c.checkpoint.state = result          ? store::CheckpointState::complete
-                       : c.unconfirmed ? store::CheckpointState::unconfirmed
-                                       : store::CheckpointState::failed;
+// The directory of a failed dump may be on a disk that does not answer. The client does not wait
+// for it for long.
+void save(DumpContext& c, const Result<void>& result, std::uint64_t duration_ns) {
   c.checkpoint.error = result ? "" : result.error().message;
   c.checkpoint.image_bytes = c.outcome.image_bytes;
   c.checkpoint.duration_ns = duration_ns;
   c.checkpoint.stood_still_ns = c.stood_still_ns;
   if (c.outcome.stats) c.checkpoint.stats_json = json_text(to_json(*c.outcome.stats));
-  const bool gone = (c.dumped || c.outcome.whole_in_memory) && !c.asked.leave_running();
-  std::optional<store::Job> job;
-  if (c.job && gone) job = job_with(c.parts.store, c.job->id, {c.job->pid, c.job->start_ticks});
-  const bool restorable = result.ok() || c.unconfirmed;
-  if (job) job->state = restorable ? store::JobState::dumped : store::JobState::exited;
-  const store::Run run = run_of(c, result);
-  c.warn_unless(c.parts.store.update_checkpoint(c.checkpoint, job ? &*job : nullptr, &run));
+  const bool durable = result && c.asked.sync();
+  constexpr std::uint64_t kDiskAnswersNs = 3 * kNanosPerSecond;
+  if (!c.asked_disk) c.asked_disk.emplace(c.directory_claim);
+  c.asked_disk->wait_until(monotonic_ns() + kDiskAnswersNs);
+  c.warn_unless(carry_out(
+      c.parts.store, *c.ended_dump, c.settled, c.checkpoint,
+      [&] { return record_of(c, result, duration_ns); }, durable, run_of(c, result),
+      *c.asked_disk));
+  c.warnings.insert(c.warnings.end(), c.settled.warnings.begin(), c.settled.warnings.end());
   if (std::string warning = unstored_warning(c.parts.store); !warning.empty()) {
     c.warnings.push_back(std::move(warning));
-  }
-}
-
-// Writes into the directory how the dump ended. The directory of a failed dump may be on a disk
-// that does not answer. In that case, do not let the client wait for the disk. If the outcome is not
-// known, UnconfirmedDumps writes it later.
-void write_outcome(DumpContext& c, const Result<void>& result, std::uint64_t duration_ns) {
-  if (c.unconfirmed) return;
-  constexpr std::chrono::milliseconds kDiskAnswers{3000};
-  const Scope writing("write record", {.category = "files"});
-  // Images that CRIU has finished may be all that is left of the process: never remove them.
-  const auto write = [dir = *c.dir, held = c.held, discard = !c.dumped, memory = c.memory_images,
-                      durable = c.dumped && c.asked.sync(),
-                      record = record_of(c, result, duration_ns)] {
-    if (discard) {
-      runtime::wait_until_cleared(dir.partial_images());
-      runtime::drop_memory_images(memory);
-      if (held->is_in_place()) {
-        discard_images(dir);
-      } else {
-        spdlog::warn("{}: it is not the folder that kymod made, so nothing was removed there",
-                     dir.partial_images());
-      }
-    }
-    Result<void> written = write_record(dir, record);
-    return written && durable ? sync_record(dir) : written;
-  };
-  const bool silent = runtime::is_being_cleared(c.dir->partial_images()) ||
-                      runtime::is_being_brought(c.memory_images);
-  const std::optional<Result<void>> written =
-      result ? write() : within(silent ? std::chrono::milliseconds(0) : kDiskAnswers, write);
-  if (written) {
-    c.warn_unless(*written);
-  } else {
-    spdlog::warn("{}: its disk does not answer, so the files of the failed dump may remain there",
-                 c.dir->path());
   }
 }
 
@@ -194,18 +151,22 @@ void conclude(DumpContext& c, const Result<void>& result) {
   if (c.concluded.empty()) c.concluded = c.phases();
   const std::uint64_t duration_ns =
       c.concluded.empty() ? c.duration_ns() : c.concluded.back().end_ns;
-  if (c.begun && !c.unconfirmed) {
+  const bool unconfirmed = c.settled.fate.state == store::CheckpointState::unconfirmed;
+  if (c.begun && !unconfirmed) {
     c.stood_still_ns = diagnosis::stood_still_ns(c.outcome.stats, c.concluded);
   }
   if (c.stood_still_ns != 0) c.parts.metrics.standstills()->add(c.stood_still_ns);
-  write_outcome(c, result, duration_ns);
-  if (c.listed) update_store(c, result, duration_ns);
-  if (c.unconfirmed) c.parts.unconfirmed.watch(c.checkpoint.id);
+  save(c, result, duration_ns);
+  if (unconfirmed) c.parts.unconfirmed.watch(c.checkpoint.id);
   json about = json::object();
   if (c.outcome.stats) about["stats"] = to_json(*c.outcome.stats);
-  if (c.dumped) about["image_bytes"] = c.outcome.image_bytes;
+  if (c.settled.fate.images != DumpFate::OfImages::discard) {
+    about["image_bytes"] = c.outcome.image_bytes;
+  }
   if (c.stood_still_ns != 0) about["stood_still_ns"] = c.stood_still_ns;
   c.end_recording(result, std::move(about));
+  c.ended_dump.reset();
+  c.asked_disk.reset();
   c.held.reset();  // so that the disk can be unmounted
 }
 

@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -42,6 +41,19 @@ void RequestProgress::set_target(std::int32_t pid, std::string_view job) {
   const std::lock_guard lock(mutex_);
   facts_.set_pid(pid);
   facts_.set_job(std::string(job));
+}
+
+void RequestProgress::set_container(std::string id, std::string name) {
+  const std::lock_guard lock(mutex_);
+  container_id_ = std::move(id);
+  container_name_ = std::move(name);
+}
+
+bool RequestProgress::is_of(const std::string& target) const {
+  if (target.empty()) return false;
+  const std::lock_guard lock(mutex_);
+  return target == facts_.job() || target == container_id_ || target == container_name_ ||
+         (facts_.pid() != 0 && target == std::to_string(facts_.pid()));
 }
 
 void RequestProgress::set_directory(std::string_view directory) {
@@ -272,16 +284,11 @@ std::uint64_t ProgressBoard::ended() const {
 
 std::vector<std::shared_ptr<RequestProgress>> ProgressBoard::running_of(
     const std::string& target) const {
-  std::int32_t pid = 0;
-  const char* const end = target.data() + target.size();
-  const auto parsed = std::from_chars(target.data(), end, pid);
-  const bool is_pid = parsed.ec == std::errc() && parsed.ptr == end;
   const std::lock_guard lock(mutex_);
   std::vector<std::shared_ptr<RequestProgress>> found;
   for (const auto& one : running_) {
     if (one->id() == target) return {one};
-    const v1::Progress view = one->view();
-    if (is_pid ? view.pid() == pid : view.job() == target) found.push_back(one);
+    if (one->is_of(target)) found.push_back(one);
   }
   return found;
 }

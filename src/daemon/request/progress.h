@@ -34,6 +34,8 @@ class RequestProgress {
   // Writes the bytes and pages into these columns of the request's recording as well.
   void count_into(std::shared_ptr<OwnColumns> own);
   void set_target(std::int32_t pid, std::string_view job);
+  // The id and the name of the container, by which it can be found. Empty: there is none.
+  void set_container(std::string id, std::string name);
   void set_directory(std::string_view directory);
   void set_forecast(std::string_view text);
   // CRIU sent this notification.
@@ -67,6 +69,8 @@ class RequestProgress {
   [[nodiscard]] v1::Progress view(std::uint64_t now_ns = monotonic_ns()) const;
   [[nodiscard]] bool ended() const;
   [[nodiscard]] bool matches(const v1::WatchRequest& request) const;
+  // Whether it is of this job, pid or container.
+  [[nodiscard]] bool is_of(const std::string& target) const;
 
  private:
   [[nodiscard]] std::string_view phase() const;
@@ -85,6 +89,8 @@ class RequestProgress {
 
   mutable std::mutex mutex_;
   v1::Progress facts_;  // what callers have set; view() computes the rest
+  std::string container_id_;
+  std::string container_name_;
   std::uint64_t page_bytes_ = 0;
   std::uint64_t ended_ns_ = 0;
   bool finishing_ = false;
@@ -117,8 +123,8 @@ class ProgressBoard {
   void end(const std::shared_ptr<RequestProgress>& request, const Result<void>& outcome);
   // How many requests have ended so far.
   [[nodiscard]] std::uint64_t ended() const;
-  // The running request with this request_id. If there is none, those of the job with this name or
-  // of the process with this pid.
+  // The running request with this request_id. If there is none, those of this target
+  // (RequestProgress::is_of).
   [[nodiscard]] std::vector<std::shared_ptr<RequestProgress>> running_of(
       const std::string& target) const;
   // The requests that match, oldest first: those that ended after the first `ended_before` ones (as

@@ -200,6 +200,7 @@ Result<void> find_runtime(RestoreContext& c) {
   c.container = c.asked.container().empty() ? text_of(made, "id") : c.asked.container();
   // A container of another id gets another name as well.
   if (c.asked.container().empty()) c.container_name = text_of(made, "name");
+  c.progress.set_container(c.container, c.container_name);
   c.bundle = c.asked.bundle().empty() ? text_of(made, "bundle") : c.asked.bundle();
   const bool bundles = runtime::row_of(c.runtime_kind).has_bundles;
   const bool bare_container = bare && c.runtime_kind != runtime::Kind::process;

@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <vector>
 
 #include "base/beneath.h"
 #include "base/file.h"
@@ -19,8 +20,9 @@
 #include "base/patience.h"
 #include "base/recording_name.h"
 #include "base/sync.h"
+#include "criu/image_streamer.h"
+#include "criu/images.h"
 #include "report/checkpoint_record.h"
-#include "runtime/aftermath.h"
 
 namespace kymo::daemon {
 namespace {
@@ -81,12 +83,6 @@ bool has_part_of_recording(const std::string& path) {
   });
 }
 
-std::string is_taken(const CheckpointDir& dir) {
-  return dir.images() +
-         " exists, which another program made: rename or remove it, and kymod lists the "
-         "checkpoint as complete";
-}
-
 // Renames a folder, unless something has the new name, even an empty folder. Returns 0 or errno.
 int rename_to_free(const std::string& from, const std::string& to) {
   struct stat there {};
@@ -95,6 +91,23 @@ int rename_to_free(const std::string& from, const std::string& to) {
   if (errno != EINVAL && errno != ENOSYS) return errno;
   // The file system does not know the flag.
   return rename(from.c_str(), to.c_str()) == 0 ? 0 : errno;
+}
+
+// Removes the images in a folder, and leaves what else is there.
+void remove_images_in(const std::string& folder) {
+  std::error_code error;
+  std::vector<fs::path> images;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    const std::string name = entry->path().filename().native();
+    if (name.find(".img") != std::string::npos || name.starts_with("pre-") || name == "parent") {
+      images.push_back(entry->path());
+    }
+  }
+  // Remove inventory.img first: without it no reader takes the other files for a checkpoint.
+  fs::remove(criu::stored_path(folder + "/inventory.img"), error);
+  for (const fs::path& image : images)
+    fs::remove_all(image, error);  // a link itself, not its target
 }
 
 // Shortens a command, the only entry of a record that can have any length.
@@ -174,43 +187,25 @@ Result<void> check_no_linked_folders(const CheckpointDir& dir) {
   return {};
 }
 
-Result<void> publish_images(const CheckpointDir& dir) {
+std::string is_taken(const CheckpointDir& dir) {
+  return dir.images() +
+         " exists, which another program made: rename or remove it, and kymod lists the "
+         "checkpoint as complete";
+}
+
+Result<void> publish_images(const CheckpointDir& dir, const criu::HeldImages* held) {
   for (const std::string& folder : {dir.partial_images(), dir.work()}) {
     take_rights_of_others(folder);
   }
   const int failed = rename_to_free(dir.partial_images(), dir.images());
-  if (failed == 0) return {};
   const std::string complete = "; they are complete in " + dir.partial_images();
   if (failed == EEXIST) {
     return Error{Code::already_exists, "publish the images" + complete + ", but " + is_taken(dir)};
   }
-  return system_error("publish the images as " + dir.images() + complete, failed);
-}
-
-Result<void> publish_images(const CheckpointDir& dir, const criu::HeldImages& held) {
-  Result<void> published = publish_images(dir);
-  if (!published || held.is_at(dir.images())) return published;
+  if (failed != 0) return system_error("publish the images as " + dir.images() + complete, failed);
+  if (held == nullptr || held->is_at(dir.images())) return {};
   return Error{Code::aborted, "another program changed the images: " + dir.partial_images() +
                                   " was replaced just before it was renamed to " + dir.images()};
-}
-
-bool is_published(const CheckpointDir& dir) {
-  std::error_code error;
-  if (!fs::exists(dir.images(), error)) return false;
-  if (!fs::exists(fs::symlink_status(dir.partial_images(), error))) return true;
-  return runtime::wait_for_images_in(dir.partial_images()) == runtime::Images::not_whole &&
-         runtime::wait_for_images_in(dir.images()) == runtime::Images::whole;
-}
-
-std::string obstacle_to_images(const CheckpointDir& dir) {
-  if (criu::is_mounted_over(dir.partial_images())) {
-    return "a file system is mounted over " + dir.partial_images() +
-           ": unmount it, and kymod looks at the images again";
-  }
-  std::error_code error;
-  const bool taken = fs::exists(fs::symlink_status(dir.images(), error)) &&
-                     runtime::wait_for_images_in(dir.partial_images()) == runtime::Images::whole;
-  return taken ? is_taken(dir) : "";
 }
 
 Result<void> check_own_images(const std::string& images) {
@@ -227,10 +222,16 @@ Result<void> check_own_images(const std::string& images) {
                    " parent images, or the links to its parent images form a loop"};
 }
 
-void discard_images(const CheckpointDir& dir) {
-  if (criu::is_mounted_over(dir.partial_images())) return;
+bool discard_images(const CheckpointDir& dir, const criu::HeldImages* held) {
+  criu::wait_for_streamer(dir.partial_images());
+  if (held != nullptr) {
+    remove_images_in(held->own_path());
+    if (!held->is_in_place()) return false;
+  }
+  if (criu::is_mounted_over(dir.partial_images())) return true;
   std::error_code ignored;
   fs::remove_all(dir.partial_images(), ignored);
+  return true;
 }
 
 void clear_unused(const CheckpointDir& dir) {

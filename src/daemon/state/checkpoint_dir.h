@@ -54,18 +54,16 @@ Result<void> check_no_linked_folders(const CheckpointDir& dir);
 //         many parents; the system's.
 Result<void> check_own_images(const std::string& images);
 // Gives the files of the images and of the work folder mode 0600, and renames complete images from
-// images.partial to images.
-// Errors: already_exists: something is there already, even an empty folder; the system's.
-Result<void> publish_images(const CheckpointDir& dir);
-// The same with the images that this request has written.
-// Errors: also aborted: afterwards `images` is another folder.
-Result<void> publish_images(const CheckpointDir& dir, const criu::HeldImages& held);
-// Whether the images have their final name. Another program may have made something of that name.
-bool is_published(const CheckpointDir& dir);
-// Why complete images cannot get their final name before somebody undoes what another program did. Empty: they can.
-std::string obstacle_to_images(const CheckpointDir& dir);
-// Removes the images of a failed dump. Removes nothing if a file system is mounted over them.
-void discard_images(const CheckpointDir& dir);
+// images.partial to images. `held`: the images that this request has written.
+// Errors: already_exists: something is there already, even an empty folder; aborted: afterwards
+//         `images` is another folder than `held`; the system's.
+Result<void> publish_images(const CheckpointDir& dir, const criu::HeldImages* held = nullptr);
+// A clause for a message: another program has made something of the name `images`.
+std::string is_taken(const CheckpointDir& dir);
+// Removes the images of a failed dump. Removes nothing if a file system is mounted over them. `held`: the folder that was
+// made for them, if its request is still here. Then only images in this one are removed, wherever it is by now; returns
+// false if it is not in its place.
+bool discard_images(const CheckpointDir& dir, const criu::HeldImages* held = nullptr);
 // Removes the empty folders that create_checkpoint_dir() has made, of a dump that was refused before it began. So a
 // retry can use the same directory. What is in the folders stays.
 void clear_unused(const CheckpointDir& dir);

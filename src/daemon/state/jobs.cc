@@ -411,7 +411,7 @@ void Jobs::show_pending(const store::Job& job, const store::Checkpoint* open, v1
   const std::optional<Doing> doing = doing_with(job.id);
   if (doing == Doing::restore) out.set_pending("it is being restored");
   if (doing == Doing::cut_short_restore) {
-    out.set_pending("kymod stopped while it was restored, and its runtime may still restore it");
+    out.set_pending("kymod stopped while it was restored, and something may still restore it");
   }
   const bool ended = job.pid > 0 && life_of(job) == probe::Life::ended;
   const bool in_memory = ended && open != nullptr && open->pid == job.pid &&

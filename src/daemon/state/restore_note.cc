@@ -21,6 +21,7 @@
 #include "criu/leftovers.h"
 #include "daemon/state/history_owner.h"
 #include "daemon/state/kinds.h"
+#include "daemon/state/restore_fate.h"
 #include "failures/explain.h"
 #include "probe/boot.h"
 #include "probe/process.h"
@@ -94,35 +95,30 @@ std::int64_t began_unix_ns(const json& note) {
   return unix_ns() - ago * tick_ns;
 }
 
-// What became of a restore that was cut short. `job`: whose history it belongs to; nothing if it belongs to none.
-struct SettledRestore {
-  bool runs = false;
-  std::optional<store::Job> job{};
-};
-
 std::optional<store::Job> job_of(store::Store& store, const json& note) {
   const Result<store::Job> job = store.job(note.value("job_id", ""));
   return job ? std::optional(*job) : std::nullopt;
 }
 
+constexpr char kRestoreLog[] = "/restore.log";
 constexpr char kCutShortRestore[] =
     "kymod stopped during the restore; the checkpoint can be restored again";
 
-// Adds the restore to the history of its job, and counts it, unless its request has done both: a request leaves its
-// note if the store has kept its result only in memory. The duration is not known.
-void count_restore(store::Store& store, Metrics& metrics, const json& note,
-                   const SettledRestore& settled) {
+// Adds the restore to the history of its job, if there is one, and counts it, unless its request has done both: a request
+// leaves its note if the store has kept its result only in memory. The duration is not known.
+void count_restore(store::Store& store, Metrics& metrics, const json& note, bool runs,
+                   const std::optional<store::Job>& job) {
   store::Run run;
-  if (!settled.runs) {
+  if (!runs) {
     run.error = kCutShortRestore;
     run.failure = failures::of_error({Code::unavailable, run.error}).id;
   }
-  if (settled.job) {
+  if (job) {
     run.kind = store::RunKind::restore;
     run.created_unix_ns = note.value("created_unix_ns", std::int64_t{0});
     if (run.created_unix_ns == 0) run.created_unix_ns = began_unix_ns(note);  // an earlier version
-    run.id = RestoreNote::run_id(run.created_unix_ns, settled.job->id);
-    run.owner = owner_of_job(settled.job->name);
+    run.id = RestoreNote::run_id(run.created_unix_ns, job->id);
+    run.owner = owner_of_job(job->name);
     run.checkpoint_id = note.value("checkpoint_id", "");
     run.image_bytes = note.value("image_bytes", std::uint64_t{0});
     run.conditions = "kymod stopped";  // so that no other restore is compared with it
@@ -132,89 +128,62 @@ void count_restore(store::Store& store, Metrics& metrics, const json& note,
     const Result<void> added = all ? store.add_run(run) : all.error();
     if (!added) spdlog::error("the history has no restore: {}", added.error().message);
   }
-  metrics.restore_ended(settled.runs ? RequestResult::ok : RequestResult::error);
-  if (settled.runs) return;
+  metrics.restore_ended(runs ? RequestResult::ok : RequestResult::error);
+  if (runs) return;
   metrics.outcomes()->failed("restore", run.failure);
 }
 
-// Whether the container's runtime may make the restore go on. `settled`: nothing restores the container now.
-bool may_go_on(runtime::Kind kind, bool settled, OpenRestore& open) {
-  if (runtime::row_of(kind).has_bundles) return false;
-  open.quiet_looks = settled ? open.quiet_looks + 1 : 0;
-  return open.quiet_looks < kQuietLooks;
-}
+struct SeenRestore {
+  RestoreEvidence seen;
+  runtime::ProcessId
+      process{};      // the restored one, if it runs and the restore was not that of a container
+  std::string why{};  // something is not known
+};
 
-// This and the next function return nothing if the outcome of the restore cannot be determined now.
-std::optional<SettledRestore> settle_container_restore(store::Store& store, Jobs& jobs,
-                                                       const json& note,
-                                                       const SettleRestore& settle_it,
-                                                       OpenRestore& open) {
-  const std::string directory = note.value("directory", "");
+// Ends what is left of the restore of a container, and finds out what became of it.
+SeenRestore look_at_container(Jobs& jobs, const json& note, const SettleRestore& settle_it,
+                              OpenRestore& open) {
+  using Programs = RestoreEvidence::Programs;
+  using Process = RestoreEvidence::Process;
   const Result<runtime::Kind> kind = kind_named(note.value("runtime", ""));
-  SettledRestore out{false, job_of(store, note)};
-  if (!kind || !of_this_boot(note)) return out;  // after a boot nothing is left of it
+  if (!kind || !of_this_boot(note)) return {{Programs::ended, Process::none}};
   runtime::RestoreSpec spec;
   spec.images_dir = note.value("images", "");
   spec.work_dir = note.value("work", "");
   spec.container = note.value("container", "");
   spec.bundle = note.value("bundle", "");
-  Result<bool> settled = settle_it(*kind, spec, began_unix_ns(note));
-  if (settled && *settled) {
-    const auto process = jobs.containers().process_of(ContainerOf{*kind, spec.container});
-    if (!process) settled = process.error();
-    // An older process is that of a container which the restore did not make.
-    out.runs = process && *process &&
-               (*process)->start_ticks >= note.value("began_ticks", std::uint64_t{0});
+  const Result<bool> settled = settle_it(*kind, spec, began_unix_ns(note));
+  if (!settled) return {.seen = {}, .why = settled.error().message};
+  if (!*settled) {
+    open.quiet_looks = 0;
+    return {.seen = {Programs::go_on}, .why = "the restore is still going on"};
   }
-  if (settled && !out.runs && may_go_on(*kind, *settled, open)) {
-    open.said.clear();
-    return std::nullopt;
-  }
-  if (settled && *settled) {
-    spdlog::warn("restore {}: kymod stopped during it; {}", directory,
-                 out.runs ? "the restored container runs"
-                          : "nothing of it is left, and the checkpoint can be restored again");
-    return out;
-  }
-  const std::string why = settled ? "the restore is still going on" : settled.error().message;
-  if (std::exchange(open.said, why) != why) {  // kymod looks once a second
-    spdlog::error("restore {}: kymod stopped during it, and checks it again {}: {}", directory,
-                  runtime::row_of(*kind).has_bundles ? "at its next start" : "every second", why);
-  }
-  return std::nullopt;
+  const auto process = jobs.containers().process_of(ContainerOf{*kind, spec.container});
+  if (!process) return {.seen = {}, .why = process.error().message};
+  // An older process is that of a container which the restore did not make.
+  const bool runs =
+      *process && (*process)->start_ticks >= note.value("began_ticks", std::uint64_t{0});
+  const bool may_go_on = !runtime::row_of(*kind).has_bundles;
+  if (!runs) ++open.quiet_looks;
+  return {{may_go_on ? Programs::quiet : Programs::ended, runs ? Process::runs : Process::none,
+           open.quiet_looks}};
 }
 
-std::optional<SettledRestore> settle_process_restore(store::Store& store, Jobs& jobs,
-                                                     const json& note,
-                                                     const EndRestore& end_restore) {
-  const std::string directory = note.value("directory", "");
+// The same of a process.
+SeenRestore look_at_process(const json& note, const EndRestore& end_restore) {
+  using Programs = RestoreEvidence::Programs;
+  using Process = RestoreEvidence::Process;
   const auto tree = note.value("tree", std::vector<pid_t>());
-  const std::string log = note.value("work", "") + "/restore.log";
-  const Result<void> ended = end_restore(log, tree);
-  if (!ended) {
-    spdlog::error("restore {}: kymod stopped during it, and checks it again at its next start: {}",
-                  directory, ended.error().message);
-    return std::nullopt;
+  const std::string work = note.value("work", "");
+  if (const Result<void> ended = end_restore(work + kRestoreLog, tree); !ended) {
+    return {.seen = {}, .why = ended.error().message};
   }
-  criu::remove_leftover_mounts(note.value("work", ""));
+  criu::remove_leftover_mounts(work);
   const Result<runtime::ProcessId> process = restored(tree, note);
-  if (!process && process.error().code != Code::not_found) {
-    spdlog::error(
-        "restore {}: kymod stopped during it, and it is not known whether its process runs; kymod "
-        "checks it again at its next start: {}",
-        directory, process.error().message);
-    return std::nullopt;
-  }
-  if (process) {
-    spdlog::warn(
-        "restore {}: kymod stopped before the result was saved; the restored process {} runs",
-        directory, process->pid);
-    return SettledRestore{true, register_restored(store, jobs, *process, note.value("job_id", ""))};
-  }
-  if (of_this_boot(note)) criu::remove_leftover_ghosts(log, began_unix_ns(note));
-  spdlog::warn("restore {}: kymod stopped during it; the checkpoint can be restored again",
-               directory);
-  return SettledRestore{false, job_of(store, note)};
+  if (process) return {{Programs::ended, Process::runs}, *process};
+  if (process.error().code == Code::not_found) return {{Programs::ended, Process::none}};
+  return {.seen = {Programs::ended, Process::unknown},
+          .why = "it is not known whether its process runs: " + process.error().message};
 }
 
 std::set<std::string> places_of_images(const json& note) {
@@ -225,9 +194,9 @@ std::set<std::string> places_of_images(const json& note) {
   return paths;
 }
 
-// Takes back the rights to the images that the restore has given to others. Returns false, and logs why, if they stay.
-bool take_rights_back(const json& note) {
-  if (!note.value("gives_rights", false)) return true;
+// Takes back the rights to the images that the restore has given to others. Errors: they stay.
+Result<void> take_rights_back(const json& note) {
+  if (!note.value("gives_rights", false)) return {};
   Result<FileDescriptor> alone =
       runtime::lock_images(real_directories(places_of_images(note)), runtime::ImageUse::change);
   Result<void> taken = alone ? Result<void>() : alone.error();
@@ -236,12 +205,29 @@ bool take_rights_back(const json& note) {
               return runtime::ReadableImages::take_back(images);
             }).value_or(Error{Code::unavailable, "their disk does not answer"});
   }
-  if (taken) return true;
-  spdlog::error(
-      "restore {}: kymod stopped during it, and other users may still read its images; kymod tries "
-      "again at its next start: {}",
-      note.value("directory", ""), taken.error().message);
-  return false;
+  if (taken) return taken;
+  return Error{taken.error().code,
+               "other users may still read its images: " + taken.error().message};
+}
+
+// Stores the fate of a restore that is known.
+void store_outcome(store::Store& store, Jobs& jobs, Metrics& metrics, const json& note,
+                   RestoreFate fate, const runtime::ProcessId& process) {
+  const bool runs = fate == RestoreFate::restored;
+  const bool container = note.contains("container");
+  const std::string what = container ? "container" : "process " + std::to_string(process.pid);
+  spdlog::warn("restore {}: kymod stopped during it; {}", note.value("directory", ""),
+               runs ? "the restored " + what + " runs" : "the checkpoint can be restored again");
+  std::optional<store::Job> job;
+  if (runs && !container) {
+    job = register_restored(store, jobs, process, note.value("job_id", ""));
+  } else {
+    job = job_of(store, note);
+  }
+  if (!runs && !container && of_this_boot(note)) {
+    criu::remove_leftover_ghosts(note.value("work", "") + kRestoreLog, began_unix_ns(note));
+  }
+  count_restore(store, metrics, note, runs, job);
 }
 
 // Returns whether to look again at the restore of this note.
@@ -258,16 +244,25 @@ bool settle_note(store::Store& store, Jobs& jobs, Metrics& metrics, OpenRestore&
   const json note = parse_json(*text);
   try {
     if (note.is_object()) {
-      const bool container = note.contains("container");
-      const std::optional<SettledRestore> outcome =
-          container ? settle_container_restore(store, jobs, note, settle_container, open)
-                    : settle_process_restore(store, jobs, note, end_restore);
-      // Without an outcome, the note stays for the next start.
-      if (!outcome) {
-        return container && !runtime::row_of(*kind_named(note.value("runtime", ""))).has_bundles;
+      SeenRestore found = note.contains("container")
+                              ? look_at_container(jobs, note, settle_container, open)
+                              : look_at_process(note, end_restore);
+      RestoreFate fate = decide(found.seen);
+      if (fate != RestoreFate::open) open.lock = FileDescriptor();
+      if (const Result<void> rights =
+              fate == RestoreFate::open ? Result<void>() : take_rights_back(note);
+          !rights) {
+        fate = RestoreFate::open;
+        found.why = rights.error().message;
       }
-      if (!take_rights_back(note)) return false;
-      count_restore(store, metrics, note, *outcome);
+      if (fate == RestoreFate::open) {
+        const bool said = std::exchange(open.said, found.why) == found.why;
+        if (said || found.why.empty()) return true;  // kymod looks once a second
+        spdlog::error("restore {}: kymod stopped during it, and checks it again every second: {}",
+                      note.value("directory", ""), found.why);
+        return true;
+      }
+      store_outcome(store, jobs, metrics, note, fate, found.process);
     }
   } catch (const json::exception& damaged) {
     spdlog::error("the file about an unfinished restore, {}, is damaged: {}", open.note,
@@ -356,9 +351,10 @@ std::vector<OpenRestore> settle_cut_short_restores(store::Store& store, Jobs& jo
 }
 
 void settle_open_restores(store::Store& store, Jobs& jobs, Metrics& metrics,
-                          std::vector<OpenRestore>& open, const SettleRestore& settle_container) {
+                          std::vector<OpenRestore>& open, const SettleRestore& settle_container,
+                          const EndRestore& end_restore) {
   std::erase_if(open, [&](OpenRestore& one) {
-    return !settle_note(store, jobs, metrics, one, settle_container, {});
+    return !settle_note(store, jobs, metrics, one, settle_container, end_restore);
   });
 }
 

@@ -13,6 +13,7 @@
 #include "daemon/recorder/metrics.h"
 #include "daemon/state/directory_claim.h"
 #include "daemon/state/jobs.h"
+#include "daemon/state/restore_fate.h"
 #include "kymo/result.h"
 #include "runtimes/table.h"
 #include "store/store.h"
@@ -77,8 +78,8 @@ using EndRestore =
 using SettleRestore = std::function<Result<bool>(
     runtime::Kind kind, const runtime::RestoreSpec& spec, std::int64_t began_unix_ns)>;
 
-// A restore of a container by podman, containerd or Docker that was cut short and has not made the container run yet.
-// Its programs may go on without kymod, and for a moment none of them need be there to see.
+// A restore that was cut short, and whose outcome is not known yet. The programs of podman, containerd and Docker may go
+// on without kymod, and for a moment none of them need be there to see.
 struct OpenRestore {
   std::string note;     // the path of its file
   int quiet_looks = 0;  // at which nothing restored the container
@@ -88,14 +89,10 @@ struct OpenRestore {
   FileDescriptor lock{};  // the same for other kymods
   Jobs::Hold job{};
 };
-// After so many of them the restore has failed. kymod looks once a second.
-inline constexpr int kQuietLooks = 5;
-
 // Cleans up at the daemon's start after restores during which an earlier kymod ended. If the
 // restored process runs, it becomes a running job. Otherwise the rest of the restore is removed,
-// and the images can be restored again. The log says which. If the state is unknown, the note stays
-// and the next start looks again. What its request could not do is done, too: the restore is added to
-// the history of its job, and counted. Returns the restores to look at again.
+// and the images can be restored again. The log says which. What its request could not do is done, too: the restore is
+// added to the history of its job, and counted. restore_fate.h has the rule. Returns the restores to look at again.
 // Threads: one, before any request.
 std::vector<OpenRestore> settle_cut_short_restores(
     store::Store& store, Jobs& jobs, Metrics& metrics, Claims<std::string>& claims,
@@ -105,6 +102,7 @@ std::vector<OpenRestore> settle_cut_short_restores(
 // Looks at these restores again, and leaves those in `open` whose outcome is still not known.
 // Threads: one at a time. Waits for the disk of the state directory.
 void settle_open_restores(store::Store& store, Jobs& jobs, Metrics& metrics,
-                          std::vector<OpenRestore>& open, const SettleRestore& settle_container);
+                          std::vector<OpenRestore>& open, const SettleRestore& settle_container,
+                          const EndRestore& end_restore = criu::end_leftover_restore);
 
 }  // namespace kymo::daemon

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <memory>
 #include <set>
 #include <system_error>
 #include <thread>
@@ -19,7 +20,6 @@ namespace kymo::daemon {
 namespace {
 
 constexpr std::chrono::seconds kLookEvery{1};
-constexpr std::chrono::milliseconds kNotedEvery{20};
 
 }  // namespace
 
@@ -49,27 +49,14 @@ void UnconfirmedDumps::watch(const std::string& checkpoint_id) {
 }
 
 void UnconfirmedDumps::watch_all(std::chrono::milliseconds patience) {
-  std::set<std::string> started;
   for (const store::Checkpoint& checkpoint : store_.checkpoints()) {
-    if (!is_open(checkpoint)) continue;
-    watch(checkpoint.id);
-    if (checkpoint.state == store::CheckpointState::started) started.insert(checkpoint.id);
+    if (is_open(checkpoint)) watch(checkpoint.id);
   }
-  // A look that waits for a disk has said so: the store has the checkpoint as unconfirmed.
-  const auto is_noted = [&](const std::string& id) {
-    const Result<store::Checkpoint> now = store_.checkpoint(id);
-    return started.contains(id) && now && now->state != store::CheckpointState::started;
-  };
   std::unique_lock lock(mutex_);
-  const auto all_seen = [&] {
-    return std::all_of(watched_.begin(), watched_.end(), [&](const auto& one) {
-      return one.second.looks != 0 || is_noted(one.first);
-    });
-  };
-  const auto until = std::chrono::steady_clock::now() + patience;
-  while (!all_seen() && std::chrono::steady_clock::now() < until) {
-    changed_.wait_for(lock, kNotedEvery);
-  }
+  changed_.wait_for(lock, patience, [&] {
+    return std::all_of(watched_.begin(), watched_.end(),
+                       [](const auto& one) { return one.second.looks != 0; });
+  });
 }
 
 bool UnconfirmedDumps::look_now(const std::string& checkpoint_id,
@@ -133,13 +120,18 @@ bool UnconfirmedDumps::look(const std::string& checkpoint_id, std::string& said)
   // A restore of the bare images claims only their own path. If the disk is silent, the look goes on: it also ends what
   // holds the process.
   const CheckpointDir dir(checkpoint->directory);
-  const DirectoryClaim claim(claims_, {dir.path(), dir.partial_images()},
-                             DirectoryClaim::SilentDisk::leave);
-  if (!claim) return false;  // a request uses it: the dump itself, a deletion or a restore
-  const Result<FileDescriptor> lock = runtime::lock_images(
-      real_directories({dir.path(), dir.partial_images()}), runtime::ImageUse::change);
-  if (!lock) return false;  // another kymod restores them
-  const Result<bool> known = close_cut_short_dump(store_, foreign_, *checkpoint, settle_);
+  struct Use {
+    DirectoryClaim claim;
+    Result<FileDescriptor> lock = FileDescriptor();
+  };
+  const std::set<std::string> paths{dir.path(), dir.partial_images()};
+  auto use = std::make_shared<Use>();
+  use->claim = DirectoryClaim(claims_, paths, DirectoryClaim::SilentDisk::leave);
+  if (!use->claim) return false;  // a request uses it: the dump itself, a deletion or a restore
+  use->lock = runtime::lock_images(real_directories(paths), runtime::ImageUse::change);
+  if (!use->lock) return false;  // another kymod restores them
+  const Result<bool> known =
+      close_cut_short_dump(store_, foreign_, *checkpoint, settle_, std::move(use));
   if (!known && std::exchange(said, known.error().message) != known.error().message) {
     spdlog::error("dump of pid {}, whose outcome is not known yet: {}", checkpoint->pid,
                   known.error().message);

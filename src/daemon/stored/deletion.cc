@@ -176,14 +176,6 @@ DeletionClaim claim_directory(Claims<std::string>& claims, const store::Checkpoi
   return claim_directories(claims, {checkpoint});
 }
 
-// Images that are only in memory cannot be removed while they are copied.
-Error still_copied_error(const store::Checkpoint& checkpoint, const std::string& memory) {
-  return Error{Code::unavailable, "delete checkpoint " + checkpoint.id +
-                                      ": its images are being copied from " + memory +
-                                      " to the disk of " + checkpoint.directory +
-                                      ", which has not taken them yet: try again when it has"};
-}
-
 // A dump whose outcome is not known may have left something in its process, such as a frozen container, which only its
 // checkpoint tells. So kymod looks before a deletion begins, and forgets no process that is still held.
 // Errors: unavailable: a CRIU that cannot end holds the process.
@@ -211,7 +203,6 @@ Result<void> settle_open(const Parts& parts, const std::vector<store::Checkpoint
 Result<bool> delete_claimed(const DeletionParts& parts, const store::Checkpoint& checkpoint,
                             std::vector<std::string>& warnings) {
   const std::string memory = runtime::find_memory_images(checkpoint.id);
-  if (runtime::is_being_brought(memory)) return still_copied_error(checkpoint, memory);
   const CheckpointDir dir(checkpoint.directory);
   Result<bool> there = to_be_deleted(parts, dir, checkpoint, warnings);
   if (!there) return not_deleted(dir, checkpoint, there.error());
@@ -230,7 +221,7 @@ Result<bool> delete_claimed(const DeletionParts& parts, const store::Checkpoint&
     remove_parts(dir, warnings);
   }
   runtime::drop_memory_images(memory);
-  runtime::drop_scratch(checkpoint.id, kDiskPatience);
+  runtime::drop_scratch(checkpoint.id);
   if (Result<void> said = parts.store.remove_checkpoint(checkpoint.id); !said) {
     return Error{said.error().code, "delete checkpoint " + checkpoint.id +
                                         ": its files are gone, but its entry is not removed: " +

@@ -179,11 +179,10 @@ void SharedMemoryArchive::conclude(DumpOutcome& outcome) {
   }
   if (probe::process_lives(spec_.process.pid, spec_.process.start_ticks)) return;
   const Result<void> whole = memory_.ensure_archive(*place_);
-  if (whole || outcome.unconfirmed) return;
-  outcome.unconfirmed =
+  if (whole) return;
+  outcome.lost_part =
       Error{Code::data_loss,
-            "the images are whole, but the files of the container's /dev/shm could not be saved: " +
-                whole.error().message};
+            "the files of the container's /dev/shm could not be saved: " + whole.error().message};
 }
 
 void SharedMemoryArchive::rescue(const std::string& userdata, const DumpSpec& spec) {

@@ -63,7 +63,7 @@ class SharedMemoryArchive {
   SharedMemoryArchive& operator=(const SharedMemoryArchive&) = delete;
 
   [[nodiscard]] Result<void> made() const;
-  // Call it after a dump that has not failed. If the archive cannot be made whole, the outcome is unconfirmed.
+  // Call it after a dump that has not failed. If the archive cannot be made whole, the outcome says so.
   void conclude(DumpOutcome& outcome);
 
   // Do the same after a kymod was killed. The container has ended, if rescue() is called.

@@ -323,10 +323,10 @@ Result<DumpOutcome> ProcessRuntime::dump(const DumpSpec& spec, const Observer& o
              !whole) {
     add_dump_phases(log_path, {}, clock, observer);
     return whole.error();
-  } else if (outcome.unconfirmed) {
+  } else if (!outcome.failure->ended) {
     return outcome;
   }
-  if (!spec.leave_running) {
+  if (!spec.leave_running || outcome.failure) {
     conclude_ended_dump(spec, *before, outcome);
     (*reaper_)->wait_reaped(before->process.pid, kGoneWithin);
   }

@@ -36,6 +36,21 @@ class ProgressTest : public testing::Test {
   ProgressBoard board_{sums_};
 };
 
+// `kymo cancel web` of a container said that no dump of it is running.
+TEST_F(ProgressTest, ARequestIsFoundByEachNameOfItsTarget) {
+  const auto dump = board_.begin(v1::Progress::DUMP, "first").value();
+  const auto other = board_.begin(v1::Progress::RESTORE, "").value();
+  dump->set_target(7, "");
+  dump->set_container("0123abcd", "web");
+  for (const char* target : {"first", "7", "0123abcd", "web"}) {
+    EXPECT_EQ(board_.running_of(target), (std::vector{dump})) << target;
+  }
+  EXPECT_TRUE(board_.running_of("").empty());
+  EXPECT_TRUE(board_.running_of("0").empty());
+  board_.end(dump, {});
+  EXPECT_TRUE(board_.running_of("web").empty());
+}
+
 TEST_F(ProgressTest, TheEndIsUnknownUntilATenthIsDone) {
   const auto dump = board_.begin(v1::Progress::DUMP, "").value();
   EXPECT_FALSE(dump->view().has_bytes_total());

@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <string>
 
-#include "base/clock.h"
 #include "cut_short_fixture.h"
 #include "daemon/state/cut_short.h"
 #include "probe/process.h"
@@ -62,19 +61,6 @@ TEST_F(CutShort, AProcessOfAnEarlierBootIsGoneWhateverHasItsPidAndItsStartTime) 
   EXPECT_EQ(close().state, store::CheckpointState::complete);
   EXPECT_TRUE(fs::exists(dir_.images() + "/inventory.img"));
   EXPECT_EQ(settled_.second.process.pid, 0) << "it is another process";
-}
-
-// The clock of a machine without a battery began anew in 1970, so its last boot seemed to be before the dump.
-TEST_F(CutShort, ImagesOfAnEarlierBootAreVerifiedWhateverTheClockSays) {
-  start_job(true);
-  begun_.created_unix_ns = unix_ns() + std::int64_t{1'000'000'000} * 86'400 * 365;
-  begun_.boot_id = "of an earlier boot";
-  begin_dump({"inventory.img"});
-  read_images_by(find_a_fault);
-  end_process();
-  const store::Checkpoint damaged = close();
-  EXPECT_EQ(damaged.state, store::CheckpointState::failed);
-  EXPECT_NE(damaged.error.find("pages-1.img is too short"), std::string::npos) << damaged.error;
 }
 
 // The disk had kept the new name of the images, and had lost their pages.
