@@ -70,6 +70,7 @@ void test_blocks(const DiffValues& values, std::uint64_t block_ns, double margin
   }
   if (values.values_a_block != 0 && std::min(before.size(), after.size()) < kMinBlocks) {
     diff.verdict = diff.before == diff.after ? DiffVerdict::the_same : DiffVerdict::not_told;
+    diff.tells_nothing = diff.verdict == DiffVerdict::the_same;
     diff.reason = "too few values: " + std::to_string(before.size()) + " and " +
                   std::to_string(after.size()) + " of " + std::to_string(kMinBlocks) +
                   " blocks of " + std::to_string(values.values_a_block) + " values";
@@ -118,12 +119,13 @@ void test_blocks(const DiffValues& values, std::uint64_t block_ns, double margin
 
 void test_runs(const std::vector<double>& before, const std::vector<double>& after, double margin,
                MetricDiff& diff) {
-  if (all_equal(before, after)) {
-    diff.verdict = DiffVerdict::the_same;
-  } else if (std::min(before.size(), after.size()) < kMinRuns) {
+  const bool same = all_equal(before, after);
+  if (same) diff.verdict = DiffVerdict::the_same;
+  if (std::min(before.size(), after.size()) < kMinRuns) {
+    diff.tells_nothing = same;
     diff.reason = "too few runs: " + std::to_string(before.size()) + " and " +
                   std::to_string(after.size()) + " of " + std::to_string(kMinRuns);
-  } else {
+  } else if (!same) {
     test(before, after, margin, diff);
     diff.runs = {before, after};
   }

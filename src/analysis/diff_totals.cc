@@ -75,24 +75,28 @@ bool totals_are_needed(const MetricDiff& length, const RecordingDiff& diff) {
   return false;
 }
 
-std::optional<MetricDiff> compare_totals(const std::string& counter, const DiffValues& values,
-                                         const RecordingDiff& diff) {
+MetricDiff compare_totals(const std::string& counter, const DiffValues& values,
+                          const RecordingDiff& diff) {
   const auto& [before, after] = values.growths;
-  if (before.empty() || after.empty()) return {};
   MetricDiff total;
   total.name = total_name(counter);
   total.total = true;
   total.kind = Kind::counter;
   total.unit = values.unit;
-  total.before = median(before);
-  total.after = median(after);
-  if (*total.before == 0 && *total.after == 0) return {};
-  if (diff.by_runs) {
-    test_runs(before, after, diff.margin, total);
+  if (!before.empty()) total.before = median(before);
+  if (!after.empty()) total.after = median(after);
+  if (!total.before || !total.after) {
+    total.verdict = MetricDiff::Verdict::one_sided;
+    total.tells_nothing = true;
     return total;
   }
-  total.reason = kOneRunEach;
-  if (!differ_by_more(total, diff.margin)) return {};
+  if (diff.by_runs) {
+    test_runs(before, after, diff.margin, total);
+  } else {
+    total.reason = kOneRunEach;
+    total.tells_nothing = !differ_by_more(total, diff.margin);
+  }
+  if (*total.before == 0 && *total.after == 0) total.tells_nothing = true;
   return total;
 }
 

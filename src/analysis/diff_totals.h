@@ -1,6 +1,5 @@
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,9 +24,9 @@ bool totals_are_needed(const MetricDiff& length, const RecordingDiff& diff);
 // Whether other programs change this column: those that run in the same cgroup, or on the same CPUs and disk.
 bool counts_others(const std::string& column);
 
-// Compares how much a counter grew. Returns nothing if only one side has it, if it never grew, or if the
-// two totals do not differ by more than the margin and cannot be tested. p is not corrected.
-std::optional<MetricDiff> compare_totals(const std::string& counter, const DiffValues& values,
-                                         const RecordingDiff& diff);
+// Compares how much a counter grew. It tells nothing (`tells_nothing`) if only one side has it, if it never grew,
+// or if the two totals do not differ by more than the margin and cannot be tested. p is not corrected.
+MetricDiff compare_totals(const std::string& counter, const DiffValues& values,
+                          const RecordingDiff& diff);
 
 }  // namespace kymo::analysis

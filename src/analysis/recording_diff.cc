@@ -184,6 +184,10 @@ Result<void> add_run(const DiffRun& run, std::size_t side, std::uint64_t block_n
     diff.broken.push_back(recording.path + ": " + part);
     notes.push_back(recording.path + ": " + part + "; it is compared as a run of its own");
   }
+  if (!recording.metadata) {
+    diff.broken.push_back(recording.path +
+                          ": it has no metadata, which say whether it is whole and what it counts");
+  }
   for (const std::string& what : what_is_missing(run.summary, options.metrics)) {
     diff.broken.push_back(recording.path + ": " + what);
   }
@@ -265,7 +269,9 @@ MetricDiff compare_one(const std::string& name, DiffValues& values, std::uint64_
   if (!values.means[0].empty()) metric.before = median(values.means[0]);
   if (!values.means[1].empty()) metric.after = median(values.means[1]);
   describe_buckets(values, metric);
-  if (!metric.before || !metric.after) {
+  if (!metric.before && !metric.after) {
+    metric.reason = "no recording has a value of it";
+  } else if (!metric.before || !metric.after) {
     metric.verdict = DiffVerdict::one_sided;
   } else if (values.not_known_yet) {
     metric.not_known_yet = true;
@@ -289,7 +295,8 @@ void add_totals(const AllValues& all, RecordingDiff& diff) {
         values.not_known_yet) {
       continue;
     }
-    if (auto total = compare_totals(key.second, values, diff)) totals.push_back(*std::move(total));
+    MetricDiff total = compare_totals(key.second, values, diff);
+    if (!total.tells_nothing) totals.push_back(std::move(total));
   }
   diff.tested_totals = correct(totals, diff.by_runs);
   diff.metrics.insert(diff.metrics.end(), totals.begin(), totals.end());
@@ -319,13 +326,10 @@ void sort_metrics(std::vector<MetricDiff>& metrics) {
 void compare_all(AllValues& all, std::uint64_t block_ns, const DiffOptions& options,
                  RecordingDiff& diff) {
   for (auto& [key, values] : all) {
-    // A histogram without a value has no quantile.
-    if (values.means[0].empty() && values.means[1].empty()) continue;
-    if (values.total_named) {
-      if (auto total = compare_totals(key.second, values, diff)) {
-        diff.metrics.push_back(*std::move(total));
-      }
-    }
+    // A histogram without a value has no quantile. Who asked for it by name is told.
+    const bool no_value = values.means[0].empty() && values.means[1].empty();
+    if (no_value && !is_named(options, key.second)) continue;
+    if (values.total_named) diff.metrics.push_back(compare_totals(key.second, values, diff));
     if (!values.only_total) {
       diff.metrics.push_back(compare_one(key.second, values, block_ns, diff));
     }
@@ -419,7 +423,7 @@ std::optional<double> MetricDiff::share() const {
 }
 
 std::optional<MetricDiff::Interval> MetricDiff::interval_of(const Shift& shift_of_it) const {
-  if (verdict == DiffVerdict::the_same) return Interval{};
+  if (verdict == DiffVerdict::the_same && reason.empty()) return Interval{};
   if (samples_before == 0 || unbounded || !before || !after) return {};
   if (*before != 0) {
     return Interval{shift_of_it.low / *before - between_runs,

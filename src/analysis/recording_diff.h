@@ -46,7 +46,7 @@ struct MetricDiff {
     not_told,   // no test is possible: `reason` says why
     one_sided,  // only one side has it
     none,       // no change beyond noise
-    the_same    // one constant value in all runs
+    the_same    // one constant value in all runs. `reason`: why that is too little to tell
   };
 
   std::string name;
@@ -95,7 +95,8 @@ struct MetricDiff {
   // shift. Nothing if a side is missing, if `before` is 0 and the change is not, or if `unbounded`.
   [[nodiscard]] std::optional<double> share() const;
 
-  // The changes, as shares of `before`, that the values do not rule out. Nothing if there was no test, or if
+  // The changes, as shares of `before`, that the values do not rule out. Nothing if there was no test (0 to 0 if
+  // nothing moved in enough values), or if
   // `before` is 0 and `after` may be, too.
   struct Interval {
     double low = 0;

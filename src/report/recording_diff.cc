@@ -402,6 +402,10 @@ std::string allowed_lines(const RecordingDiff& diff, const AllowedChange& allowe
                          share, names_of(check.changed)) +
              load_lines(check);
     case ChangeCheck::Outcome::cannot_tell:
+      if (check.undecided.empty()) {
+        return table + "\nCANNOT TELL: there is no metric whose change could be compared with " +
+               share + "\n" + load_lines(check);
+      }
       return table +
              fmt::format("\nCANNOT TELL whether {} changed beyond noise and beyond {}: {}\n",
                          check.undecided.size() == 1

@@ -38,8 +38,8 @@ struct AllowedChange {
 };
 
 // Checks whether a metric changed beyond noise and by more than a share, so that a build can fail. The
-// whole interval of a change decides: `no_change` if all are within the share, `changed` if one is
-// beyond it, even if others are across it. With a broken recording nothing is decided. A metric that
+// whole interval of a change decides: `no_change` if there are some and all are within the share, `changed` if one
+// is beyond it, even if others are across it. With a broken recording nothing is decided. A metric that
 // other programs change, too (MetricDiff::others), does not count.
 struct ChangeCheck {
   enum class Outcome : std::uint8_t { no_change, changed, cannot_tell };
@@ -54,10 +54,9 @@ struct ChangeCheck {
   bool broken = false;  // a recording is broken
 
   [[nodiscard]] Outcome outcome() const {
-    return broken               ? Outcome::cannot_tell
-           : !changed.empty()   ? Outcome::changed
-           : !undecided.empty() ? Outcome::cannot_tell
-                                : Outcome::no_change;
+    if (broken) return Outcome::cannot_tell;
+    if (!changed.empty()) return Outcome::changed;
+    return undecided.empty() && !within.empty() ? Outcome::no_change : Outcome::cannot_tell;
   }
 };
 

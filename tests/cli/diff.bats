@@ -295,6 +295,35 @@ END
   [ "$status" -eq 0 ]
 }
 
+@test "what was not compared passed: a total of one side only, of too few runs, or recordings without metadata" {
+  cd "$dir"
+  shared_runs 1 1
+  # `errors` exists only in the new ones.
+  for run in 0 1 2 3 4 5; do
+    sed -i "s/tree_involuntary_switches/errors/" old/r$run.tsv old/r$run.meta.json
+  done
+  asked=(--metric "tree_cpu_ns total" --fail-on-increase 10%)
+  run -0 "$kymo" diff --base old/*.tsv --new new/*.tsv "${asked[@]}"
+  for sides in "--base old --new new" "--base new --new old" "old/r0.tsv new/r0.tsv"; do
+    run -3 "$kymo" diff $sides --metric "errors total" "${asked[@]}"
+    [[ "$output" =~ "errors total"[^$'\n']*"only "[AB]" has it" ]]
+    [[ "$output" == *"CANNOT TELL whether "*": "*"errors total"* ]]
+    [ "$("$kymo" diff $sides --metric "errors total" "${asked[@]}" --json | jq -c '.fail_on_change.cannot_tell | contains(["errors total"])')" = true ]
+  done
+  # One or two runs of each side have no interval, not even if nothing differs.
+  for new in 'new/r0.tsv' 'old/r0.tsv'; do
+    run -3 "$kymo" diff old/r0.tsv "$new" "${asked[@]}" --margin 20%
+    [[ "$output" == *"not decided: no interval"* ]]
+  done
+  run -3 "$kymo" diff --base old/r0.tsv old/r0.tsv --new old/r0.tsv old/r0.tsv "${asked[@]}"
+  [[ "$output" == *"It takes about 4 recordings of each side"* ]]
+  # Nobody knows whether this one is whole.
+  rm new/r3.meta.json
+  head -n 300 new/r3.tsv >cut.tsv && mv cut.tsv new/r3.tsv
+  run -3 "$kymo" diff --base old/*.tsv --new new/*.tsv "${asked[@]}"
+  [[ "$output" == *"CANNOT TELL: these recordings do not hold all that happened"*"new/r3.tsv: it has no metadata"* ]]
+}
+
 # unfinished NAME PID: makes NAME from old-0.tsv as the unfinished recording of a request, by a recorder with this pid.
 unfinished() {
   cp old-0.tsv "$dir/$1.tsv"

@@ -73,7 +73,9 @@ TEST(ChangeCheck, TheWholeIntervalDecides) {
   // Three runs have no interval.
   EXPECT_EQ(outcome({100, 101, 102}, {100, 101, 103}, both), Outcome::cannot_tell);
   EXPECT_EQ(outcome({100, 101, 102}, {50, 51, 52}, increase), Outcome::cannot_tell);
-  EXPECT_EQ(outcome({100, 100, 100}, {100, 100, 100}, both), Outcome::no_change);
+  EXPECT_EQ(outcome({100, 100, 100}, {100, 100, 100}, both), Outcome::cannot_tell);
+  EXPECT_EQ(outcome({100, 100, 100, 100}, {100, 100, 100, 100}, both), Outcome::no_change);
+  EXPECT_EQ(check_change({}, both).outcome(), Outcome::cannot_tell);
 }
 
 enum class Noise { normal, lognormal, outliers, one_sided_outlier, exponential };
