@@ -68,20 +68,6 @@ double distance_from_levels(std::span<const double> series, std::size_t cut) {
   return distance_from_level(series.first(cut)) + distance_from_level(series.subspan(cut));
 }
 
-// The most likely place of a change that the test has found.
-// Precondition: at least kMinForChange values.
-std::size_t closest_cut(std::span<const double> series) {
-  std::size_t best = kMinPerSide;
-  double least = distance_from_levels(series, best);
-  for (std::size_t cut = best + 1; cut + kMinPerSide <= series.size(); ++cut) {
-    if (const double distance = distance_from_levels(series, cut); distance < least) {
-      least = distance;
-      best = cut;
-    }
-  }
-  return best;
-}
-
 bool is_drift(std::span<const double> series, std::size_t cut) {
   const Line line = median_line(series);
   double from_line = 0;
@@ -126,6 +112,18 @@ CutTest cut_test(std::span<const double> series) {
                                             : shuffled_p(ranks, found.statistic);
   }
   return found;
+}
+
+std::size_t closest_cut(std::span<const double> series) {
+  std::size_t best = kMinPerSide;
+  double least = distance_from_levels(series, best);
+  for (std::size_t cut = best + 1; cut + kMinPerSide <= series.size(); ++cut) {
+    if (const double distance = distance_from_levels(series, cut); distance < least) {
+      least = distance;
+      best = cut;
+    }
+  }
+  return best;
 }
 
 std::vector<Change> find_changes(std::span<const double> series, double allowed_p) {

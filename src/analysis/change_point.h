@@ -37,6 +37,10 @@ struct Change {
 // With fewer values, p cannot be below 0.05.
 inline constexpr std::size_t kMinForChange = 8;
 
+// The most likely place of a change: the cut whose two medians lie closest to the values on its sides. Precondition:
+// at least kMinForChange values.
+std::size_t closest_cut(std::span<const double> series);
+
 // Finds all changes, oldest first. If the test finds a change, the series is cut there and both
 // parts are tested again, with half of `allowed_p`. A drift is not cut further.
 std::vector<Change> find_changes(std::span<const double> series, double allowed_p = 0.05);

@@ -128,6 +128,38 @@ std::map<std::string, double> median_phases(const History& history,
   return medians;
 }
 
+// Where these values of the compared runs changed, if that is not where the change was found.
+std::optional<std::size_t> own_place(const analysis::Change& change,
+                                     const std::vector<double>& values) {
+  constexpr double kAllowedP = 0.05;
+  const bool of_all = values.size() == change.end - change.begin;
+  if (!of_all || analysis::cut_test(values).p >= kAllowedP) return std::nullopt;
+  const std::size_t at = change.begin + analysis::closest_cut(values);
+  return at == change.at ? std::nullopt : std::optional(at);
+}
+
+std::vector<double> values_around(const History& history, const analysis::Change& change,
+                                  HistoryMetric metric) {
+  std::vector<double> values;
+  for (std::size_t i = change.begin; i < change.end; ++i) {
+    const std::optional<double> value = value_of(history.runs[history.compared[i]], metric);
+    if (value) values.push_back(*value);
+  }
+  return values;
+}
+
+std::vector<double> phase_around(const History& history, const analysis::Change& change,
+                                 const std::string& name) {
+  std::vector<double> values;
+  for (std::size_t i = change.begin; i < change.end; ++i) {
+    values.push_back(0);
+    for (const auto& [phase, duration_ns] : history.runs[history.compared[i]].phases) {
+      if (phase == name) values.back() = static_cast<double>(duration_ns);
+    }
+  }
+  return values;
+}
+
 std::vector<HistoryMove> phases_that_moved(const History& history, const analysis::Change& change) {
   std::map<std::string, HistoryMove> moves;
   for (const auto& [name, ns] : median_phases(history, side(history, change, false))) {
@@ -216,6 +248,7 @@ HistoryChange describe(const History& history, const analysis::Change& found) {
     move.metric = metric;
     move.before = median_metric(history, side(history, found, false), metric);
     move.after = median_metric(history, side(history, found, true), metric);
+    move.at = own_place(found, values_around(history, found, metric));
     if (metric == history.options.metric) {
       change.ratio = move.after / std::max(move.before, 1.0);
       change.worse = (move.after - move.before) * worse_sign(metric) > 0;
@@ -226,6 +259,9 @@ HistoryChange describe(const History& history, const analysis::Change& found) {
   }
   for (HistoryMove& move : phases_that_moved(history, found)) {
     if (!is_state(move.name)) {
+      if (change.phases.size() < kMovedPhases) {
+        move.at = own_place(found, phase_around(history, found, move.name));
+      }
       change.phases.push_back(std::move(move));
     } else if (all_have(move.name, history, side(history, found, false)) &&
                all_have(move.name, history, side(history, found, true))) {

@@ -64,6 +64,9 @@ struct HistoryLevel {
   double most = 0;
 };
 
+// So many phases of a change are shown: those that moved most.
+inline constexpr std::size_t kMovedPhases = 3;
+
 // The medians of a metric or phase before and after a change.
 struct HistoryMove {
   std::string name;
@@ -71,6 +74,8 @@ struct HistoryMove {
   HistoryMetric metric = HistoryMetric::duration;  // a phase is in nanoseconds, like a duration
   double before = 0;
   double after = 0;
+  // Where it changed itself, if that is another run of History::compared than that of the change.
+  std::optional<std::size_t> at{};
 };
 
 struct HistoryChange {

@@ -16,7 +16,6 @@ namespace {
 using Align = Table::Align;
 
 constexpr std::size_t kMaxBars = 72;
-constexpr std::size_t kMovedPhases = 3;
 
 std::string shown(double value, HistoryMetric metric) {
   switch (metric) {
@@ -90,11 +89,13 @@ std::string levels_table(const History& history) {
   return table.empty() ? "" : table.str();
 }
 
-std::string moves_table(const HistoryChange& change) {
-  Table table({{"WHAT MOVED THERE", Align::left}, {"BEFORE"}, {"AFTER"}, {"CHANGE"}});
-  const auto add = [&table](const HistoryMove& move) {
+std::string moves_table(const History& history, const HistoryChange& change) {
+  Table table({{"WHAT MOVED", Align::left}, {"BEFORE"}, {"AFTER"}, {"CHANGE"}, {"", Align::left}});
+  const auto add = [&](const HistoryMove& move) {
+    const std::string own =
+        move.at ? "with " + printable(history.runs[history.compared[*move.at]].checkpoint) : "";
     table.add({printable(move.name), shown(move.before, move.metric),
-               shown(move.after, move.metric), share_of(move.before, move.after)});
+               shown(move.after, move.metric), share_of(move.before, move.after), own});
   };
   std::for_each(change.metrics.begin(), change.metrics.end(), add);
   const std::size_t phases = std::min(kMovedPhases, change.phases.size());
@@ -116,7 +117,7 @@ std::string change_text(const History& history, const HistoryChange& change) {
              printable(run.checkpoint), wall_clock(run.created_unix_ns),
              signed_percent(change.ratio - 1), because, change.found.end - change.found.begin,
              change.found.test.statistic, change.found.test.p) +
-         moves_table(change);
+         moves_table(history, change);
 }
 
 std::string verdict_text(const History& history) {
@@ -224,10 +225,11 @@ nlohmann::json json_of(const HistoryRun& run) {
           {"states_ns", std::move(states)}};
 }
 
-nlohmann::json json_of(const std::vector<HistoryMove>& moves) {
+nlohmann::json json_of(const History& history, const std::vector<HistoryMove>& moves) {
   nlohmann::json list = nlohmann::json::array();
   for (const HistoryMove& move : moves) {
     list.push_back({{"name", move.name}, {"before", move.before}, {"after", move.after}});
+    if (move.at) list.back()["at"] = history.runs[history.compared[*move.at]].checkpoint;
   }
   return list;
 }
@@ -244,9 +246,9 @@ nlohmann::json json_of(const History& history, const HistoryChange& change) {
           {"statistic", change.found.test.statistic},
           {"p", change.found.test.p},
           {"runs_tested", change.found.end - change.found.begin},
-          {"metrics", json_of(change.metrics)},
-          {"phases_ns", json_of(change.phases)},
-          {"states_ns", json_of(change.states)},
+          {"metrics", json_of(history, change.metrics)},
+          {"phases_ns", json_of(history, change.phases)},
+          {"states_ns", json_of(history, change.states)},
           {"because", change.because}};
 }
 

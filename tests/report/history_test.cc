@@ -66,6 +66,31 @@ TEST(HistoryTest, AStepIsFoundWithWhatMovedThere) {
   EXPECT_NE(text.find("and 17 older ones"), std::string::npos) << text;
 }
 
+// The machine became busy with c8, and the images larger with c12. Of the images it was said that they did so with c8.
+TEST(HistoryTest, WhatChangedWithAnotherRunIsDatedByItself) {
+  std::vector<HistoryRun> runs = numbered(about(8, 400), about(12, 760, 8));
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    runs[i].image_bytes = i < 12 ? 48 << 20 : 100 << 20;
+    runs[i].phases[0].second = (i < 12 ? 20 : 200) * kMilli + i;
+  }
+  const History history = analyse_history(runs, {});
+  ASSERT_EQ(history.changes.size(), 1U);
+  EXPECT_EQ(history.changes[0].found.at, 8U);
+  const std::string text = text_of(history, "web: dumps", 5);
+  for (const char* const name : {"    bytes ", "    criu starts "}) {
+    const std::size_t row = text.find(name);
+    ASSERT_NE(row, std::string::npos) << text;
+    EXPECT_NE(text.substr(row, text.find('\n', row) - row).find("with c12"), std::string::npos)
+        << text;
+  }
+  EXPECT_EQ(text.find("with c8", text.find("WHAT MOVED")), std::string::npos) << text;
+  const nlohmann::json json = json_of(history);
+  for (const nlohmann::json& metric : json["changes"][0]["metrics"]) {
+    const bool of_the_images = metric["name"] == "bytes" || metric["name"] == "throughput";
+    EXPECT_EQ(metric.contains("at"), of_the_images) << metric;
+  }
+}
+
 TEST(HistoryTest, AChangeSaysFirstWhichPhaseMadeItAndWhatCriuDidThen) {
   std::vector<HistoryRun> runs;
   for (std::size_t i = 0; i < 20; ++i) {

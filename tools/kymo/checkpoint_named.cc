@@ -17,9 +17,9 @@ namespace {
 std::optional<v1::InspectResponse> look_up(const Context& context, const std::string& name,
                                            NewestRuns* runs = nullptr) {
   std::error_code unknown;
-  const bool is_path = name.empty() || name == "." || name == ".." ||
-                       name.find('/') != std::string::npos ||
-                       std::filesystem::is_regular_file(name, unknown);
+  const bool is_path =
+      name.empty() || name == "." || name == ".." || name.find('/') != std::string::npos ||
+      (name.find('.') != std::string::npos && std::filesystem::is_regular_file(name, unknown));
   if (is_path) return std::nullopt;
   Result<v1::InspectResponse> found = [&]() -> Result<v1::InspectResponse> {
     Result<client::Client> client = client::Client::connect(context.socket);
