@@ -15,6 +15,7 @@ class Part:
     run: typing.Callable  # takes a steps.Context and returns samples; raises steps.BenchError if a check fails
     figures: list
     builds: tuple = ("bench",)
+    page: bool = True  # False: docs/performance.md has the part only while it misses a goal
 
 
 def at_most(limit, of="value"):
@@ -105,7 +106,7 @@ RULE = Part(
     lambda context: steps.google(context, "rule"),
     [figure for interval, say in (("1000000", "1 kHz"), ("1000", "1 MHz")) for figure in (
         cost(f"growth_rule/{interval}", f"growth from row to row, {say}"),
-        cost(f"rate_rule/{interval}", f"**a rate**, {say}", f"growth_rule/{interval}"))])
+        cost(f"rate_rule/{interval}", f"**a rate**, {say}", f"growth_rule/{interval}"))], page=False)
 
 SCOPE = Part(
     "scope", "A scope",
@@ -401,7 +402,7 @@ START = Part(
     lambda context: steps.script(context, "command_start.py", ["--rounds", "40"], ["--rounds", "5"]),
     [milliseconds("true", "`/bin/true`"), milliseconds("criu", "`criu --version`"),
      milliseconds("kymo", "**`kymo --version`**", "criu")],
-    builds=("release",))
+    builds=("release",), page=False)
 
 LIVE = Part(
     "live", "The page of kymod",
@@ -411,7 +412,7 @@ LIVE = Part(
      milliseconds("live.paint", "**the page**: first paint", "empty.paint", at_most(6, "ratio")),
      milliseconds("canvas.redraw", "a bare canvas: 2 lines through 100,000 points"),
      milliseconds("live.redraw", "**a chart of 100,000 points**, redrawn", "canvas.redraw", at_most(0.5, "ratio"))],
-    builds=("release",))
+    builds=("release",), page=False)
 
 STALLED = Part(
     "stalled", "Requests beside stalled streams",
@@ -420,7 +421,7 @@ STALLED = Part(
     [milliseconds("without.median", "without: median"), milliseconds("without.worst", "without: worst"),
      milliseconds("stalled.median", "**beside 50 stalled streams**: median", "without.median"),
      milliseconds("stalled.worst", "beside 50 stalled streams: worst", "without.worst", at_most(3, "ratio"))],
-    builds=("release",))
+    builds=("release",), page=False)
 
 DEADLINE = Part(
     "deadline", "The answer after a deadline",
@@ -453,7 +454,7 @@ KEPT_STACKS = Part(
      milliseconds("add", "a minute is added"), cost("row", "the same, for each row"),
      milliseconds("query.services", "the services of the day"),
      milliseconds("query.one", "**the stacks of one service in the day**"),
-     milliseconds("query.all", "the stacks of all services in the day")])
+     milliseconds("query.all", "the stacks of all services in the day")], page=False)
 
 DUMP_STACKS = Part(
     "dump-stacks", "Stack profiles of dumps",
