@@ -94,11 +94,10 @@ def threads_samples(context):
 
 SAMPLE_OF_THREADS = Part(
     "threads", "A sample in a program with many threads",
-    "64 counters, to each of which so many threads have added. What counts is the highest number of threads at once.\n"
-    "[library.md](library.md#what-it-costs) has the figures.",
+    "64 counters, to each of which so many threads have added. What counts is the highest number of threads at once.",
     threads_samples,
     [cost(f"sample_of_threads/{count}", f"a sample, {count} thread{'s' if count > 1 else ''}",
-          "sample_of_threads/1" if count > 1 else "") for count in THREADS])
+          "sample_of_threads/1" if count > 1 else "") for count in THREADS], page=False)
 
 RULE = Part(
     "rule", "A rule of the flight recorder",
@@ -178,7 +177,8 @@ def recorder_figures():
         yield Figure(f"{name}.p50", f"{text}: median error", "ns", f"{name}.bare.p50" if precise else "",
                      at_most(2, "ratio") if precise else None)
         yield Figure(f"{name}.p99", f"{text}: p99 error", "ns", f"{name}.sleeping.p99", at_most(1 if precise else 1.2, "ratio"))
-        yield Figure(f"{name}.cores", f"**{text}**: CPU", "cores", f"{name}.sleeping.cores", None if precise else at_most(1.2, "ratio"))
+        shown = text if name == "precise-10k" else f"**{text}**"
+        yield Figure(f"{name}.cores", f"{shown}: CPU", "cores", f"{name}.sleeping.cores", None if precise else at_most(1.2, "ratio"))
         if precise:  # the limit in the metadata: max_spin_share is 0.15, but below 200 µs the limit is half the interval
             yield Figure(f"{name}.beyond", f"{text}: CPU beyond the sleeping loop's", "cores", "",
                          at_most(0.15 if name == "precise" else 0.5))
@@ -188,7 +188,7 @@ def recorder_figures():
     for name, limit in limits.items():
         text = LOOPS[name][0]
         yield Figure(f"{name}.bare.on_time", f"{text}: ticks on time, a bare loop", "share")
-        yield Figure(f"{name}.on_time", f"**{text}**: ticks on time", "share", f"{name}.bare.on_time",
+        yield Figure(f"{name}.on_time", f"{f'**{text}**' if limit else text}: ticks on time", "share", f"{name}.bare.on_time",
                      at_least(limit, "ratio") if limit else None)
         yield Figure(f"{name}.lost", f"{text}: ticks lost for a full ring", "share", "",
                      at_most(0) if name == "zstd-64" else None)
@@ -234,9 +234,8 @@ def rates_figures():
 RATES_PART = Part(
     "rates", "What a recording costs, by its rate",
     "The default pace with 16 counters of 6 to 12 digits, to disk, while another thread adds to all of them. The histograms are those of\n"
-    "[library.md](library.md#histograms) for times of 1 to 500 ms and for sizes. [A table there](library.md#what-it-costs) has the\n"
-    "figures.",
-    rates_samples, list(rates_figures()))
+    "[library.md](library.md#histograms) for times of 1 to 500 ms and for sizes.",
+    rates_samples, list(rates_figures()), page=False)
 
 
 def busy_samples(context):
