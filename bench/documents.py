@@ -60,9 +60,13 @@ def line(entry, entries):
     return f"- {entry['text']}: {'; '.join(said)}"
 
 
+def missed(entry):
+    return "goal" in entry and not entry["goal"]["met"]
+
+
 def shown(entry):
     """Whether the page has a line for it: for what a part is about, and for each goal that is not met."""
-    return "**" in entry["text"] or not entry.get("goal", {"met": True})["met"]
+    return "**" in entry["text"] or missed(entry)
 
 
 def part_text(part, result):
@@ -76,21 +80,26 @@ def part_text(part, result):
     return "\n".join([*lines, *told, *([""] if told else [])])
 
 
+def on_page(part, result):
+    return part.page or (result is not None and any(missed(entry) for entry in result["figures"].values()))
+
+
 def parts_text(results):
-    return "\n".join(part_text(part, results["parts"].get(name)) for name, part in PARTS.items())
+    of_parts = [(part, results["parts"].get(name)) for name, part in PARTS.items()]
+    return "\n".join(part_text(part, result) for part, result in of_parts if on_page(part, result))
 
 
 def goals_text(results):
     """The goals that are not met, each with the reason."""
     goals = [(name, entry) for name, result in results["parts"].items() for entry in entries_of(PARTS[name], result).values()
              if "goal" in entry]
-    missed = [(name, entry) for name, entry in goals if not entry["goal"]["met"]]
+    not_met = [(name, entry) for name, entry in goals if missed(entry)]
     reasons = {}
-    for name, entry in missed:
+    for name, entry in not_met:
         reasons.setdefault((name, why_missed(name, entry["text"])), []).append(
             f"{entry['text'].replace('**', '')}: {figures.tell_reached(entry)}")
     rows = [f"- `{name}`, {'; '.join(said)}. {why}" for (name, why), said in reasons.items()]
-    return "\n".join([f"{len(goals)} goals, {len(missed)} of them not met.", *([""] if missed else []), *rows])
+    return "\n".join([f"{len(goals)} goals, {len(not_met)} of them not met.", *([""] if not_met else []), *rows])
 
 
 # Why a goal is not met, by its part and a word of its text. Only those that are not met now are shown.
