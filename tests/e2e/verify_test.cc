@@ -81,6 +81,21 @@ TEST_F(VerifyCheckpointTest, AFolderWithTheNameOfAJobIsNotRestoredInItsPlace) {
   EXPECT_EQ(restored["job"], "web");
 }
 
+// Before the fix, the file was taken for a checkpoint.
+TEST_F(VerifyCheckpointTest, AFileWithTheNameOfAJobDoesNotHideIt) {
+  dump({});
+  const std::string before = fs::current_path();
+  wait_until_recorded(checkpoint_, {"dump"});
+  fs::create_directories(kymod_.path("elsewhere"));
+  std::ofstream(kymod_.path("elsewhere/web")) << "#!/bin/sh\n";
+  fs::current_path(kymod_.path("elsewhere"));
+  const Outcome explained = kymod_.kymo({"explain", "web"});
+  const nlohmann::json restored = kymod_.kymo_json({"restore", "web"});
+  fs::current_path(before);
+  EXPECT_EQ(explained.exit_code, 0) << explained.err;
+  EXPECT_EQ(restored["directory"], checkpoint_);
+}
+
 // The disk became full after the images were complete. The process had ended. Before the fix, its
 // checkpoint was refused for ever.
 TEST_F(VerifyCheckpointTest, ARecordThatCouldNotBeWrittenAtTheEndMakesNoImagesUseless) {
