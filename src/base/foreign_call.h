@@ -36,6 +36,7 @@ class ForeignCall {
   const void* const owner_;
   const char* const who_;
   const ForeignCall* const before_;
+  // NOLINTNEXTLINE(readability-identifier-naming): clang-tidy takes it for a global variable
   static inline constinit thread_local const ForeignCall* newest_ = nullptr;
 };
 

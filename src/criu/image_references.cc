@@ -9,6 +9,7 @@
 #include "criu/faults.h"
 #include "criu/images.h"
 #include "criu/images.pb.h"
+#include "criu/memory.h"
 
 namespace kymo::criu {
 namespace {
@@ -17,18 +18,10 @@ using Message = std::span<const std::byte>;
 using Messages = std::vector<Message>;
 
 constexpr std::uint32_t kFilter = 2;  // enum seccomp_mode of CRIU's images/core.proto
-// compel/include/uapi/task-state.h: the states of a process that had ended.
-constexpr std::uint32_t kDead = 2;
-constexpr std::uint32_t kZombie = 6;
 // The kinds of a mapping (criu/include/image.h).
-constexpr std::uint32_t kAnonymousShared = 1U << 8U;
 constexpr std::uint32_t kIoRing = 1U << 13U;
 constexpr std::uint32_t kOfPlugin = 1U << 27U;
 constexpr std::size_t kMaxFields = std::size_t{1} << 20;  // of a memory map
-
-std::string numbered(const char* prefix, std::uint64_t number) {
-  return prefix + std::to_string(number) + ".img";
-}
 
 constexpr std::uint32_t kMemoryFile = 18;  // enum fd_types of CRIU's images/fdinfo.proto
 
@@ -168,7 +161,7 @@ class ReferenceCheck {
     const bool filtered =
         core.tc().old_seccomp_mode() == kFilter || core.thread_core().seccomp_mode() == kFilter;
     if (filtered && !std::exchange(filtered_, true)) expect("seccomp.img", name);
-    return core.tc().task_state() != kDead && core.tc().task_state() != kZombie;
+    return !has_ended(core.tc().task_state());
   }
 
   void check_ids(std::uint64_t pid) {
@@ -257,6 +250,10 @@ class ReferenceCheck {
 };
 
 }  // namespace
+
+std::string numbered(const char* prefix, std::uint64_t number) {
+  return prefix + std::to_string(number) + ".img";
+}
 
 References check_references(const ImageSet& images, const std::vector<ImageProcess>& tree) {
   return ReferenceCheck(images).check(tree);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -7,6 +8,17 @@
 #include "criu/pstree.h"
 
 namespace kymo::criu {
+
+// The name of an image, such as "mm-12.img".
+std::string numbered(const char* prefix, std::uint64_t number);
+
+// Whether the state of a process in its core image says that it had ended, reaped or not
+// (compel/include/uapi/task-state.h).
+constexpr bool has_ended(std::uint32_t task_state) {
+  constexpr std::uint32_t kDead = 2;
+  constexpr std::uint32_t kZombie = 6;
+  return task_state == kDead || task_state == kZombie;
+}
 
 // What images of which there is no list say of each other.
 struct References {

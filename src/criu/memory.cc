@@ -27,7 +27,6 @@ constexpr std::uint32_t kVdso = 1U << 3U;
 constexpr std::uint32_t kHeap = 1U << 5U;
 constexpr std::uint32_t kFilePrivate = 1U << 6U;
 constexpr std::uint32_t kFileShared = 1U << 7U;
-constexpr std::uint32_t kAnonymousShared = 1U << 8U;
 constexpr std::uint32_t kSysVShared = 1U << 10U;
 constexpr std::uint32_t kVvar = 1U << 12U;
 constexpr std::uint32_t kInParent = 1U << 0U;

@@ -14,6 +14,9 @@
 
 namespace kymo::criu {
 
+// The kind of a mapping that processes share (its status, criu/include/image.h).
+inline constexpr std::uint32_t kAnonymousShared = 1U << 8U;
+
 // What a pagemap says of a run of pages.
 enum class PageState : std::uint8_t {
   present,    // in this checkpoint's images

@@ -19,13 +19,6 @@ namespace {
 // format since CRIU 1.1.
 constexpr std::uint32_t kInventoryMagic = 0x58313116;
 constexpr std::uint32_t kNewestVersion = 2;
-// compel/include/uapi/task-state.h: the states of a process that had ended, reaped or not.
-constexpr std::uint32_t kDead = 2;
-constexpr std::uint32_t kZombie = 6;
-
-std::string numbered(const char* prefix, std::uint64_t number) {
-  return prefix + std::to_string(number) + ".img";
-}
 
 // The first message of an image. If there is none, adds a fault and returns nothing.
 std::span<const std::byte> first_message(std::span<const std::byte> image, const ImageKind& kind,
@@ -156,7 +149,7 @@ class Look {
       fault(name + ": it is damaged");
       return false;
     }
-    return core.tc().task_state() != kDead && core.tc().task_state() != kZombie;
+    return !has_ended(core.tc().task_state());
   }
 
   void look_at_pagemaps() {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -39,6 +40,9 @@ std::span<const Check> limit_checks();
 std::span<const Check> lost_state_checks();
 // Also adds to tree.not_seen what cannot be seen of the sockets.
 void look_at_sockets(Tree& tree, const Options& options, Findings& found);
+// What a process outside of the tree has open, too: one of these sockets (by the link in /proc/PID/fd), or a file that
+// is locked. It keeps the address or the lock when the tree has ended, so a restore fails as long as it runs.
+void look_at_holders(const Tree& tree, std::map<std::string, Place> held, Findings& found);
 
 Place place_of(const Member& member, std::string object = {});
 Place place_of(const Member& member, const OpenFile& file);

@@ -122,12 +122,17 @@ std::map<std::uint64_t, InetSocket> tcp_sockets(Tree& tree) {
   return forbidden ? read_tables(tree, kTcp, kTables) : sockets;
 }
 
-void look_at_tcp(Tree& tree, const Options& options, const GivenAddresses& given, Findings& found) {
+// The sockets with an address, by the link in /proc/PID/fd.
+using WithAddress = std::map<std::string, Place>;
+
+void look_at_tcp(Tree& tree, const Options& options, const GivenAddresses& given,
+                 WithAddress& addresses, Findings& found) {
   const auto sockets = tcp_sockets(tree);
   for_each_socket(tree, kTcp, [&](const Socket& socket) {
     const auto at = sockets.find(socket.file.inode);
     if (at == sockets.end()) return;  // neither bound nor connected
     const InetSocket& seen = at->second;
+    addresses.emplace(socket.file.link, place_of(socket, seen.ends));
     given.look_at(place_of(socket, ""), seen.ends, found);
     if (seen.state == kListening) {
       if (seen.receiving == 0 || options.skip_in_flight) return;
@@ -142,12 +147,13 @@ void look_at_tcp(Tree& tree, const Options& options, const GivenAddresses& given
   });
 }
 
-void look_at_udp(Tree& tree, const GivenAddresses& given, Findings& found) {
+void look_at_udp(Tree& tree, const GivenAddresses& given, WithAddress& addresses, Findings& found) {
   constexpr std::array<std::string_view, 4> kTables{"udp", "udp6", "udplite", "udplite6"};
   const auto sockets = read_tables(tree, kUdp, kTables);
   for_each_socket(tree, kUdp, [&](const Socket& socket) {
     const auto at = sockets.find(socket.file.inode);
     if (at == sockets.end()) return;
+    addresses.emplace(socket.file.link, place_of(socket, at->second.ends));
     given.look_at(place_of(socket, ""), at->second.ends, found);
     if (at->second.sending == 0) return;
     found.add(Grade::warns, "udp-corked", place_of(socket, at->second.ends),
@@ -262,10 +268,14 @@ void look_at_unix(Tree& tree, const Options& options, Findings& found) {
 void look_at_sockets(Tree& tree, const Options& options, Findings& found) {
   look_at_protocols(tree, found);
   const GivenAddresses given(tree, options);
-  look_at_tcp(tree, options, given, found);
-  look_at_udp(tree, given, found);
+  WithAddress addresses;
+  look_at_tcp(tree, options, given, addresses, found);
+  look_at_udp(tree, given, addresses, found);
   look_at_netlink(tree, found);
   look_at_unix(tree, options, found);
+  if (!options.container && !options.leave_running) {
+    look_at_holders(tree, std::move(addresses), found);
+  }
 }
 
 }  // namespace kymo::preflight

@@ -38,7 +38,7 @@ void answer(criu::ActionScript& script, int over, const DumpSpec& spec, Result<v
 // Puts a folder first on the PATH of a command. Its program criu is the one of before, with this configuration file:
 // podman gives runc nothing else of its environment.
 Result<void> put_on_path(const std::string& folder, const std::string& config, Command& command) {
-  constexpr std::string_view kPath = "PATH=";
+  static constexpr std::string_view kPath = "PATH=";
   const auto path = std::find_if(command.environment.begin(), command.environment.end(),
                                  [](const std::string& one) { return one.starts_with(kPath); });
   if (path == command.environment.end()) return Error{Code::internal, "the command has no PATH"};

@@ -46,7 +46,7 @@ Result<void> write_bundle(const std::string& tried, const std::string& bundle, b
   const Result<std::string> text = read_file(bundle + "/config.json");
   if (!text) return Error{Code::failed_precondition, tried + ": " + text.error().message};
   json config = parse_json(*text);
-  const std::string root = text_of(member(config, "root"), "path");
+  const std::string root = kymo::text_of(member(config, "root"), "path");
   if (root.empty() || !member(config, "linux").is_object()) {
     return Error{Code::data_loss, tried + ": " + bundle + "/config.json is damaged"};
   }
@@ -63,7 +63,7 @@ Result<void> write_bundle(const std::string& tried, const std::string& bundle, b
   config["linux"]["cgroupsPath"] = cgroup;
   for (json& one : config["linux"]["namespaces"]) {
     if (!one.is_object() || !one.contains("path")) continue;
-    if (text_of(one, "type") == "network") {
+    if (kymo::text_of(one, "type") == "network") {
       one["path"] = "/proc/self/ns/net";
     } else {
       one.erase("path");  // it is made from the images

@@ -388,10 +388,7 @@ json to_json(const PlannedRestore& planned) {
   }
   json addresses = json::array();
   for (const criu::NeededAddress& address : planned.needs.addresses) {
-    addresses.push_back({{"ipv6", address.ipv6},
-                         {"udp", address.udp},
-                         {"address", address.address},
-                         {"port", address.port}});
+    addresses.push_back(to_json(address));
   }
   json huge_pages = json::array();
   for (const auto& [bytes, count] : planned.needs.huge_pages) {
@@ -445,6 +442,32 @@ Result<void> check_locks(const std::vector<criu::NeededLock>& locks) {
   return first_of(found);
 }
 
+json to_json(const criu::NeededAddress& address) {
+  return {{"ipv6", address.ipv6},
+          {"udp", address.udp},
+          {"address", address.address},
+          {"port", address.port}};
+}
+
+std::vector<criu::NeededAddress> addresses_of(const json& array) {
+  std::vector<criu::NeededAddress> addresses;
+  for (const json& address : array) {
+    addresses.push_back({flag_in(address, "ipv6"), flag_in(address, "udp"),
+                         kymo::text_of(address, "address"),
+                         static_cast<std::uint16_t>(kymo::number_of(address, "port"))});
+  }
+  return addresses;
+}
+
+Result<void> check_addresses(const std::vector<criu::NeededAddress>& addresses) {
+  PlannedRestore planned;
+  planned.needs.addresses = addresses;
+  Findings found;
+  std::vector<std::string> not_seen;
+  look_at_addresses(planned, found, not_seen);
+  return first_of(found);
+}
+
 Result<void> check_mounts(const std::vector<std::string>& misled) {
   Findings found;
   look_at_misled_mounts(misled, found);
@@ -486,11 +509,7 @@ PlannedRestore planned_restore_of(const json& object) {
     needed.build_id = kymo::text_of(file, "build_id");
     planned.needs.files.push_back(std::move(needed));
   }
-  for (const json& address : kymo::member(object, "addresses")) {
-    planned.needs.addresses.push_back(
-        {flag_in(address, "ipv6"), flag_in(address, "udp"), kymo::text_of(address, "address"),
-         static_cast<std::uint16_t>(kymo::number_of(address, "port"))});
-  }
+  planned.needs.addresses = addresses_of(kymo::member(object, "addresses"));
   planned.needs.locks = locks_of(kymo::member(object, "locks"));
   for (const json& pages : kymo::member(object, "huge_pages")) {
     planned.needs.huge_pages[kymo::number_of(pages, "bytes")] = kymo::number_of(pages, "count");

@@ -53,9 +53,15 @@ nlohmann::json to_json(const PlannedRestore& planned);
 // The same from JSON that anybody may have written.
 PlannedRestore planned_restore_of(const nlohmann::json& object);
 
-// Locks of the checkpoint, for a process without rights to send to another one.
+// Locks and addresses of the checkpoint, for a process without rights to send to another one.
 nlohmann::json to_json(const criu::NeededLock& lock);
 std::vector<criu::NeededLock> locks_of(const nlohmann::json& array);
+nlohmann::json to_json(const criu::NeededAddress& address);
+std::vector<criu::NeededAddress> addresses_of(const nlohmann::json& array);
+
+// Binds each address for a moment. Errors: failed_precondition: one is in use, or this machine does not have it. The
+//                                          finding on one line. Sockets that share a port may still be restored.
+Result<void> check_addresses(const std::vector<criu::NeededAddress>& addresses);
 
 // Errors: failed_precondition: another process holds one of these locks, for which CRIU would wait
 //         without a limit. Names the process and the file.

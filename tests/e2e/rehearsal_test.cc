@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <set>
 #include <string>
 #include <thread>
@@ -166,6 +167,62 @@ TEST_F(ProofTest, WhatCannotBeRestoredRunsOn) {
   EXPECT_EQ(verified.exit_code, 1) << verified.out;
   EXPECT_NE(verified.err.find("Not a directory"), std::string::npos) << verified.err;
   EXPECT_EQ(kymod_.kymo({"restore", kymod_.path("d")}).exit_code, 1);
+}
+
+// Its child listens at the same port, or has the same lock, as after socket activation.
+constexpr char kWithChild[] = R"(
+import fcntl, os, signal, socket, sys, time
+home = sys.argv[1]
+port = socket.socket()
+port.bind(('127.0.0.1', 0))
+port.listen()
+locked = open(home + '/locked', 'w')
+fcntl.flock(locked, fcntl.LOCK_EX)
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+child = os.fork()
+if child == 0:
+    os.setsid()
+    (port if os.path.exists(home + '/lock') else locked).close()
+    while True: time.sleep(1)
+open(home + '/child', 'w').write(str(child))
+print('ready', flush=True)
+while True: time.sleep(1)
+)";
+
+class HeldByAnotherTest : public ProofTest, public testing::WithParamInterface<const char*> {};
+INSTANTIATE_TEST_SUITE_P(Each, HeldByAnotherTest, testing::Values("port", "lock"),
+                         [](const auto& one) { return std::string(one.param); });
+
+// Before the fix, the rehearsal, which has a network of its own, was made, the process was ended, and each restore failed.
+TEST_P(HeldByAnotherTest, AProofDoesNotEndItAndTheHolderIsNamed) {
+  std::ofstream(home_ + "/" + GetParam()).close();
+  start(kWithChild);
+  const std::string child = read_file(home_ + "/child");
+  const std::string holder = "also of process " + job_["pid"].dump() + " (";
+  const Outcome checked = kymod_.kymo({"check", "process", child});
+  EXPECT_EQ(checked.exit_code, 0) << checked.err;
+  EXPECT_NE(checked.out.find(holder), std::string::npos) << checked.out;
+  const Outcome refused = kymod_.kymo({"dump", "process", child, "--prove", "--dir", dir_});
+  EXPECT_EQ(refused.exit_code, 1) << refused.out;
+  EXPECT_NE(refused.err.find(holder), std::string::npos) << refused.err;
+  EXPECT_TRUE(fs::exists("/proc/" + child));
+
+  const Outcome dumped = kymod_.kymo({"dump", "process", child, "--dir", kymod_.path("d")});
+  EXPECT_EQ(dumped.exit_code, 0) << dumped.err;
+  EXPECT_NE((dumped.out + dumped.err).find(holder), std::string::npos) << dumped.out << dumped.err;
+  const Outcome rehearsed = kymod_.kymo({"verify", "--rehearse", kymod_.path("d")});
+  EXPECT_EQ(rehearsed.exit_code, 0) << rehearsed.err;
+  EXPECT_NE((rehearsed.out + rehearsed.err).find("now it would fail: "), std::string::npos)
+      << rehearsed.out << rehearsed.err;
+  const Outcome failed = kymod_.kymo({"restore", kymod_.path("d")});
+  EXPECT_EQ(failed.exit_code, 1) << failed.out;
+  const bool port = GetParam() == std::string("port");
+  EXPECT_NE(failed.err.find(port ? "TCP 127.0.0.1:" : home_ + "/locked"), std::string::npos)
+      << failed.err;
+  static_cast<void>(kymod_.kymo({"kill", "it"}));
+  ASSERT_TRUE(eventually([&] { return kymod_.job("it")["state"] == "exited"; }));
+  EXPECT_EQ(kymod_.kymo({"restore", kymod_.path("d")}).exit_code, 0) << kymod_.log();
+  kill(std::stoi(child), SIGKILL);
 }
 
 // A program with all that a restore makes in the file system, or that only one process can have.

@@ -27,6 +27,7 @@
 #include "daemon/state/directory_claim.h"
 #include "daemon/state/restore_note.h"
 #include "daemon/state/work_folder.h"
+#include "failures/explain.h"
 #include "preflight/host_names.h"
 #include "probe/process.h"
 #include "report/checkpoint_record.h"
@@ -456,8 +457,12 @@ Result<void> call_runtime(RestoreContext& c) {
         "restore " + c.directory + ": the checkpoint was deleted meanwhile; nothing was restored"};
   }
   if (!outcome) {
-    return with_possible_causes(c.deadline.explain("restore " + c.directory, outcome.error()),
-                                c.machine_warnings);
+    Error error = c.deadline.explain("restore " + c.directory, outcome.error());
+    if (failures::of_error(error).id == "inet-address") {
+      const Result<void> free = runtime::check_addresses(c.in_images.addresses);
+      if (!free) error.message += "; " + free.error().message;
+    }
+    return with_possible_causes(std::move(error), c.machine_warnings);
   }
   c.outcome = std::move(outcome).value();
   c.away_ns = away_until(c.record, unix_ns());
@@ -481,9 +486,11 @@ std::vector<criu::InheritedFile> missing_outputs(const RestoreContext& c) {
 
 // What a restore would be refused for now is a warning: it may be gone until then.
 Result<void> rehearse_restore(RestoreContext& c) {
-  if (const Result<void> now = check_restorable(c); !now) {
-    c.warnings.push_back("now it would fail: " + now.error().message);
+  Result<void> now = check_restorable(c);
+  if (now && c.runtime_kind == runtime::Kind::process) {
+    now = runtime::check_addresses(c.in_images.addresses);
   }
+  if (!now) c.warnings.push_back("now it would fail: " + now.error().message);
   runtime::RehearsalSpec spec{spec_of(c)};
   const auto outputs = missing_outputs(c);
   spec.options.inherited.insert(spec.options.inherited.end(), outputs.begin(), outputs.end());

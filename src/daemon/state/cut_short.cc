@@ -320,10 +320,10 @@ Result<bool> store_fate(store::Store& store, CutShortDump& lost, SettledDump& se
     checkpoint.error = why_open(checkpoint, kCutShort) + told(lost.dump, settled);
   }
   spdlog::warn("dump of {}: {}", lost.dump.text, checkpoint.error);
-  const json record = open ? json() : record_of(lost, failed);
+  json record = open ? json() : record_of(lost, failed);
   checkpoint.cut_short = was_lost;
   const Result<void> stored = carry_out(
-      store, lost.dump, settled, checkpoint, [&] { return record; }, false,
+      store, lost.dump, settled, checkpoint, [&] { return std::move(record); }, false,
       was_lost && !open ? run_of(lost, failed) : std::nullopt, disk);
   for (const std::string& warning : settled.warnings) spdlog::warn("{}", warning);
   return stored ? Result<bool>(!open) : stored.error();

@@ -34,8 +34,7 @@ struct ImagesFound {
 // CRIU writes inventory.img last, and ends no process before that. So if it is missing, the other
 // images are of no use.
 ImagesFound images_in(const std::string& folder) {
-  const ImagesFound unseen{SeenAs::unseen,
-                           Error{Code::unavailable, "its images cannot be looked at"}};
+  ImagesFound unseen{SeenAs::unseen, Error{Code::unavailable, "its images cannot be looked at"}};
   // If the folder itself is missing, its disk may have been unmounted.
   std::error_code error;
   if (!fs::is_directory(folder, error)) return unseen;

@@ -45,7 +45,7 @@ struct EndedDump {
   criu::Sums sums = criu::Sums::small;  // of the list of the images
 };
 
-struct SettledDump {
+struct SettledDump {  // NOLINT(bugprone-exception-escape): moving its json does not throw
   DumpEvidence seen;
   DumpFate fate;
   std::optional<Error> why{};  // about the images, if something is to say about them

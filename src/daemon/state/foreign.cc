@@ -46,6 +46,7 @@ Result<std::string> look(const std::string& images_dir) {
   json tree = json::array();
   for (const criu::ImageProcess& process : seen->verified.tree) tree.push_back(json_of(process));
   json locks = json::array();
+  json addresses = json::array();
   json paths = json::array();
   json sizes = json::array();
   json outputs = json::array();
@@ -53,6 +54,11 @@ Result<std::string> look(const std::string& images_dir) {
   for (const criu::NeededFile& file : needs.files) {
     const bool may_be = file.path.ends_with("/stdout") || file.path.ends_with("/stderr");
     if (may_be) outputs.push_back(file.path);
+  }
+  if (!needs.own_network) {
+    for (const criu::NeededAddress& one : needs.addresses) {
+      addresses.push_back(runtime::to_json(one));
+    }
   }
   if (!needs.own_mounts) {
     for (const criu::NeededLock& lock : needs.locks) locks.push_back(runtime::to_json(lock));
@@ -66,6 +72,7 @@ Result<std::string> look(const std::string& images_dir) {
                         {"unknown", seen->verified.unknown},
                         {"misled_mounts", needs.misled_mounts},
                         {"locks", std::move(locks)},
+                        {"addresses", std::move(addresses)},
                         {"paths", std::move(paths)},
                         {"sizes", std::move(sizes)},
                         {"outputs", std::move(outputs)},
@@ -240,6 +247,7 @@ Result<ImagesSeen> ForeignFiles::look_at_images(const std::string& images_dir,
     if (mount.is_string()) seen.misled_mounts.push_back(mount.get<std::string>());
   }
   seen.locks = runtime::locks_of(member(*answer, "locks"));
+  seen.addresses = runtime::addresses_of(member(*answer, "addresses"));
   for (const json& path : member(*answer, "paths")) {
     if (path.is_string()) seen.paths.push_back(path.get<std::string>());
   }

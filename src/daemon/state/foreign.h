@@ -28,6 +28,8 @@ struct ImagesSeen {
   std::vector<std::string> unknown;      // that of criu::Verified
   // The file locks that the restore takes, of paths of this machine.
   std::vector<criu::NeededLock> locks;
+  // The internet addresses that its sockets have in the network of this machine.
+  std::vector<criu::NeededAddress> addresses;
   std::vector<std::string> misled_mounts;  // that of criu::Needs
   // The files of this machine that were open or mapped.
   std::vector<std::string> paths;
