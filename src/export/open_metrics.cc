@@ -93,11 +93,6 @@ std::string labels_of(const analysis::ColumnInfo& info) {
   return out.empty() ? out : out + "}";
 }
 
-// The power of ten by which a value of this unit is divided, so that times become seconds.
-std::size_t places_of(Unit unit) {
-  return unit == Unit::nanoseconds ? 9 : unit == Unit::microseconds ? 6 : 0;
-}
-
 struct Family {
   std::string name;  // without a counter's _total
   Kind kind = Kind::gauge;
@@ -292,12 +287,11 @@ Result<void> write_series(const Family& family, const ColumnStore& store, std::u
   return {};
 }
 
-// The bound of a bucket in the base unit, in the form that OpenMetrics requires: "6.4e-05", "64.0".
-std::string bound_text(std::uint64_t bound, std::size_t places) {
-  double scale = 1;
-  for (std::size_t i = 0; i < places; ++i) scale *= 10;
+// The bound of a bucket, with as many digits as prometheus-cpp writes on /metrics: another text would
+// be another series. Unlike there, a whole number is "64.0", as OpenMetrics requires.
+std::string bound_text(std::uint64_t bound, Unit unit) {
   std::array<char, 40> digits{};
-  std::snprintf(digits.data(), digits.size(), "%.16g", static_cast<double>(bound) / scale);
+  std::snprintf(digits.data(), digits.size(), "%.16g", in_base_unit(bound, unit));
   std::string text(digits.data());
   return text.find_first_of(".e") == std::string::npos ? text + ".0" : text;
 }
@@ -314,7 +308,7 @@ Result<void> write_histogram(const Family& family, const ColumnStore& store, std
   for (std::size_t i = 0; i < histogram.buckets.size(); ++i) {
     columns.push_back(histogram.buckets[i] + 1);
     const std::string bound =
-        i < histogram.bounds.size() ? bound_text(histogram.bounds[i], places) : "+Inf";
+        i < histogram.bounds.size() ? bound_text(histogram.bounds[i], family.unit) : "+Inf";
     heads.push_back(family.name + "_bucket{le=\"" + bound + "\"} ");
   }
   columns.push_back(histogram.sum + 1);

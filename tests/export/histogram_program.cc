@@ -35,7 +35,7 @@ kymo::Result<void> record(const std::string& path, const std::string& metrics) {
   kymo::Registry registry;
   const auto waits = registry.histogram(
       {"wait_us", "How long requests waited.", kymo::Kind::counter, kymo::Unit::microseconds, {}},
-      {.first = 64, .last = 16384, .per_doubling = 1});
+      {.first = 64, .last = 16384, .per_doubling = 4});
   if (!waits) return waits.error();
   const auto sizes = registry.histogram(
       {"batch_size", "Entries of a batch.", kymo::Kind::counter, kymo::Unit::count, {}},
