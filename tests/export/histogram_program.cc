@@ -10,6 +10,7 @@
 #include <string>
 #include <thread>
 
+#include "kymo/gauge.h"
 #include "kymo/profiler.h"
 #include "kymo/prometheus.h"
 #include "kymo/registry.h"
@@ -44,6 +45,15 @@ kymo::Result<void> record(const std::string& path, const std::string& metrics) {
   const auto requests =
       registry.counter({"requests_total", "Requests.", kymo::Kind::counter, kymo::Unit::count, {}});
   if (!requests) return requests.error();
+  // Names of which OpenMetrics allows only one as the name of a family.
+  const auto queued_total =
+      registry.counter({.name = "queued_total", .help = "Queued since the start."});
+  if (!queued_total) return queued_total.error();
+  const auto queued = kymo::make_gauge(registry, {.name = "queued", .help = "Queued now."}, 3);
+  if (!queued) return queued.error();
+  const auto wait =
+      registry.counter({.name = "wait_ns", .help = "Waited.", .unit = kymo::Unit::nanoseconds});
+  if (!wait) return wait.error();
   kymo::ProfilerOptions options;
   options.sink = kymo::make_tsv_sink(path);
   options.prometheus_prefix = "shop_";

@@ -334,6 +334,7 @@ class OpenMetricsTest(ExportTest):
         described = names.index("dup")  # only the first column of that name is described
         wanted[described - 1] = [value / 10**9 for value in wanted[described - 1]]
         self.assertEqual(read, sorted(wanted))
+        self.assertIn('another metric is exported as kymo_x_total, so "x_total" is exported as kymo_x_2_total', self.said)
 
     def test_prometheus_loads_it_and_has_every_sample(self):
         """If rows are too close for the time resolution of Prometheus, the export leaves some out and says so."""
