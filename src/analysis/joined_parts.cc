@@ -92,6 +92,7 @@ void add_metadata(Metadata part, Metadata& all) {
     all.scopes = std::move(part.scopes);
   }
   all.scope_trees_left_out += part.scope_trees_left_out;
+  all.scopes_left_out += part.scopes_left_out;
   all.marks.insert(all.marks.end(), part.marks.begin(), part.marks.end());
   all.longest_gaps.insert(all.longest_gaps.end(), part.longest_gaps.begin(),
                           part.longest_gaps.end());
@@ -151,7 +152,7 @@ Result<Recording> open_parts(const std::vector<std::string>& parts) {
       return Error{Code::data_loss, "read " + path + " as a part: its metadata cannot be read"};
     }
     for (const std::string& note : part->notes) {
-      if (!is_part_sentence(note)) notes.push_back(file_name(path) + ": " + note);
+      if (!is_incomplete_sentence(note)) notes.push_back(file_name(path) + ": " + note);
     }
     last_number = part->metadata->part;
     if (!all) {
@@ -168,6 +169,9 @@ Result<Recording> open_parts(const std::vector<std::string>& parts) {
     all->finish = part->finish;
   }
   if (std::string sentence = part_sentence(*all->metadata, last_number); !sentence.empty()) {
+    notes.push_back(std::move(sentence));
+  }
+  if (std::string sentence = scopes_sentence(*all->metadata); !sentence.empty()) {
     notes.push_back(std::move(sentence));
   }
   all->parts = parts;

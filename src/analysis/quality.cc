@@ -295,6 +295,9 @@ std::vector<Verdict> judge(const Summary& summary) {
   if (const Finish finish = summary.recording.finish; finish != Finish::ended) {
     verdicts.push_back({Verdict::Level::warning, sentence_of(finish, *summary.recording.metadata)});
   }
+  for (const std::string& note : summary.recording.notes) {
+    if (is_incomplete_sentence(note)) verdicts.push_back({Verdict::Level::warning, note});
+  }
   if (summary.rows == 0) {
     verdicts.push_back({Verdict::Level::bad, "it holds no rows: " + why_empty(summary)});
     return verdicts;

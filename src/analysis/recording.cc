@@ -4,10 +4,13 @@
 #include <unordered_map>
 #include <utility>
 
+#include "base/human.h"
+
 namespace kymo::analysis {
 namespace {
 
 constexpr std::size_t kMaxNamed = 5;
+constexpr const char* kLostScopes = "scopes are missing: ";
 constexpr const char* kOnlyPart = "it is only part ";
 constexpr const char* kOnlyParts = "it has only the parts ";
 
@@ -75,6 +78,9 @@ Result<void> join_metadata(const std::string& path, Recording& recording) {
           std::move(sentence) +
           "; kymo report, diff and export read all parts that you name as one");
     }
+    if (std::string sentence = scopes_sentence(*recording.metadata); !sentence.empty()) {
+      recording.notes.push_back(std::move(sentence));
+    }
     return {};
   }
   if (metadata.error().code == Code::failed_precondition) {
@@ -122,6 +128,24 @@ void join_gaps(const std::string& path, Recording& recording) {
 
 std::vector<std::string> files_of(const Recording& recording) {
   return recording.parts.empty() ? std::vector<std::string>{recording.path} : recording.parts;
+}
+
+std::string scopes_sentence(const Metadata& metadata) {
+  std::string sentence = kLostScopes;
+  if (metadata.scopes_left_out != 0) {
+    sentence += human::with_commas(metadata.scopes_left_out) +
+                " had no room in their trees, so give kymo::ScopeTree a higher limit";
+  }
+  if (metadata.scope_trees_left_out != 0) {
+    sentence += metadata.scopes_left_out != 0 ? "; " : "";
+    sentence += human::with_commas(metadata.scope_trees_left_out) +
+                " older trees had no room in the recording";
+  }
+  return sentence == kLostScopes ? "" : sentence;
+}
+
+bool is_incomplete_sentence(const std::string& note) {
+  return is_part_sentence(note) || note.starts_with(kLostScopes);
 }
 
 bool is_part_sentence(const std::string& note) {

@@ -38,6 +38,10 @@ std::vector<std::string> files_of(const Recording& recording);
 std::string part_sentence(const Metadata& metadata, std::uint64_t last_part = 0);
 // Whether a note is such a sentence about one part.
 bool is_part_sentence(const std::string& note);
+// A sentence if scopes had no room in the recording or in their trees. Otherwise empty.
+std::string scopes_sentence(const Metadata& metadata);
+// Whether a note is one of these two: what is in the files is whole, and nevertheless not all.
+bool is_incomplete_sentence(const std::string& note);
 
 using kymo::recording_stem;
 

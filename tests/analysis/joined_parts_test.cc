@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -147,6 +149,30 @@ TEST_F(JoinedPartsTest, OnlyPartsThatFollowEachOtherAreJoined) {
   EXPECT_EQ(joined->recording.notes.front(),
             "it has only the parts 2 to " + std::to_string(a.size() - 1) +
                 " of a longer recording: the rows before are in \"a.1.tsv\"");
+}
+
+// Before, a report of such a recording had the quality good, and its exports said nothing.
+TEST_F(JoinedPartsTest, ScopesThatHadNoRoomAreAWarningAboutTheWholeRecording) {
+  const std::vector<std::string> parts = record("run.tsv", {.rotate_bytes = 1000});
+  ASSERT_EQ(parts.size(), 2U);
+  for (const std::string& part : parts) {
+    const std::string path = recording_stem(part) + ".meta.json";
+    std::ifstream file(path);
+    nlohmann::json metadata = nlohmann::json::parse(file);
+    metadata["scopes"] = {{{"name", "batch"}, {"scopes_left_out", 2953}}, {{"name", "small"}}};
+    metadata["scope_trees_left_out"] = 3;
+    std::ofstream(path) << metadata;
+  }
+  const Result<Summary> joined = summarize(parts);
+  ASSERT_TRUE(joined.ok()) << joined.error().message;
+  const std::string lost =
+      "scopes are missing: 5,906 had no room in their trees, so give kymo::ScopeTree a higher "
+      "limit; 6 older trees had no room in the recording";
+  EXPECT_EQ(joined->recording.notes, std::vector<std::string>{lost});
+  const std::vector<Verdict> verdicts = judge(*joined);
+  EXPECT_TRUE(std::any_of(verdicts.begin(), verdicts.end(), [&](const Verdict& verdict) {
+    return verdict.level == Verdict::Level::warning && verdict.text == lost;
+  }));
 }
 
 TEST_F(JoinedPartsTest, WhatIsWrongWithAPartIsSaidWithItsName) {
