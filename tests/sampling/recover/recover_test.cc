@@ -273,6 +273,44 @@ TEST_F(RecoverTest, MissedTicksWereCountedButNotListed) {
             (std::vector<std::string>{header, "20\t50\t3\tlate"}));
 }
 
+// Before the fix, such ticks counted as late, and the report advised a lower rate.
+TEST_F(RecoverTest, RowsThatAFullDiskRefusedUntilTheKillAreSinkErrors) {
+  {
+    auto ring = start(tsv_);
+    const Ring::Slot written = fill(*ring, 1);
+    ring->begin_output(written, {0, files_->bytes()});
+    ASSERT_TRUE(files_->append(rows_of(written, 1), 0));
+    ring->accept_output({0, files_->bytes()});
+    const Ring::Slot refused = fill(*ring, 4);
+    ring->begin_output(refused, {0, files_->bytes()});
+    ring->forget_rows(refused);
+    ring->hand_over(fill(*ring, 2));
+  }
+  EXPECT_EQ(recover_ring(ring_path_).value().rows, 2U);
+  EXPECT_EQ(lines(in_folder("run.gaps.tsv")).back(), "10\t50\t4\tsink_error");
+  const auto stats = nlohmann::json::parse(content(in_folder("run.meta.json")))["stats"];
+  EXPECT_EQ(stats["missed_sink_error"], 4);
+  EXPECT_EQ(stats["missed_late"], 0);
+  EXPECT_EQ(stats["rows_captured"], 7);
+}
+
+TEST_F(RecoverTest, ADiskThatHasTakenRowsAgainIsNotBlamed) {
+  {
+    auto ring = start(tsv_);
+    const Ring::Slot refused = fill(*ring, 1);
+    ring->begin_output(refused, {0, files_->bytes()});
+    ring->forget_rows(refused);
+    const Ring::Slot written = fill(*ring, 1);
+    ring->begin_output(written, {0, files_->bytes()});
+    ASSERT_TRUE(files_->append(rows_of(written, 1), 0));
+    ring->accept_output({0, files_->bytes()});
+    number_ = 5;
+    ring->hand_over(fill(*ring, 1));
+  }
+  ASSERT_TRUE(recover_ring(ring_path_));
+  EXPECT_EQ(lines(in_folder("run.gaps.tsv")).back(), "20\t50\t3\tlate");
+}
+
 TEST_F(RecoverTest, AForkedChildKeptTheRingLockedByItsMapping) {
   auto ring = start(tsv_);
   fill(*ring, 3);
