@@ -132,8 +132,8 @@ std::string callback_text(const CallbackError& error) {
       std::to_string(error.count) + (error.count == 1 ? " time" : " times") +
       (error.what.empty() ? "" : " (last: " + error.what.substr(0, kLength) + ")");
   return error.negative
-             ? "values of " + error.metric +
-                   " are probably negative: its callback has returned 2^63 or more " + times
+             ? "values of " + error.metric + " are probably negative: they were 2^63 or more " +
+                   times
              : "the callback of " + error.metric + " has thrown " + times +
                    (error.no_value ? ": it has never returned a value, so its columns are 0"
                                    : ": its columns kept their last values meanwhile");
