@@ -247,6 +247,12 @@ void compare_with_metadata(Summary& summary) {
       for (ColumnSummary& column : summary.columns) {
         if (error.no_value && column.info.metric == error.metric) column.no_value = true;
       }
+      if (error.no_value) {
+        notes.push_back(
+            in_quotes(error.metric, 64) +
+            " never had a value, because its callback has thrown each time: its columns "
+            "are 0, which means nothing");
+      }
     }
   }
   if (metadata && metadata->stats && metadata->state == "ended" &&

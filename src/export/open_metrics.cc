@@ -189,7 +189,8 @@ std::vector<Family> families_of(const analysis::Summary& summary, FamilyNames& n
     families.push_back(std::move(family));
   }
   for (std::size_t i = 0; i < infos.size(); ++i) {
-    if (of_histograms.contains(i)) continue;
+    // As on /metrics, what never had a value is left out. A note says so.
+    if (of_histograms.contains(i) || summary.columns[i].no_value) continue;
     const analysis::ColumnInfo& info = infos[i];
     std::string labels = labels_of(info);
     const auto [found, is_new] =

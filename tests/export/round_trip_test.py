@@ -336,6 +336,20 @@ class OpenMetricsTest(ExportTest):
         self.assertEqual(read, sorted(wanted))
         self.assertIn('another metric is exported as kymo_x_total, so "x_total" is exported as kymo_x_2_total', self.said)
 
+    # Before the fix, it was 0 in each row of the export, and nothing said that this means nothing.
+    def test_what_never_had_a_value_is_left_out_as_on_metrics(self):
+        columns = [{"name": name, "metric": name, "kind": "gauge", "unit": "count", "fields": {}} for name in ("good", "bad")]
+        errors = [{"metric": "bad", "count": 2, "what": "x", "no_value": True}]
+        recording = self.written(["good", "bad"], [[1_000_000, 5, 0], [2_000_000, 6, 0]],
+                                 {"format_version": 1, "state": "ended", "start_unix_ns": START_NS, "columns": columns,
+                                  "callback_errors": errors}, [])
+        samples = self.families(self.export(recording, "out.om"))
+        self.assertEqual([name for name, _ in samples], ["kymo_good"])
+        said = '"bad" never had a value, because its callback has thrown each time: its columns are 0, which means nothing'
+        self.assertIn(said, self.said)
+        self.export(recording, "out.csv")
+        self.assertIn(said, self.said)
+
     def test_prometheus_loads_it_and_has_every_sample(self):
         """If rows are too close for the time resolution of Prometheus, the export leaves some out and says so."""
         rows = [[i * 250_000 + 900, i] for i in range(4000)]  # four rows in each millisecond
