@@ -195,6 +195,7 @@ class OtlpTest(ExportTest):
 
     def test_each_tree_is_a_trace_with_the_ids_of_its_threads(self):
         output = self.export(self.with_own_scopes(), "out.otlp")
+        self.assertIn("out.otlp: 5 spans\n", self.said)  # before the fix: 8 rows of 1 columns
         resource, = json.loads(output.read_text())["resourceSpans"]
         self.assertIn({"key": "process.pid", "value": {"intValue": "77"}}, resource["resource"]["attributes"])
         spans = resource["scopeSpans"][0]["spans"]
