@@ -168,7 +168,8 @@ Result<Recording> open_parts(const std::vector<std::string>& parts) {
     if (part->gaps && all->gaps) add_gaps(*std::move(part->gaps), *all->gaps);
     all->finish = part->finish;
   }
-  if (std::string sentence = part_sentence(*all->metadata, last_number); !sentence.empty()) {
+  if (std::string sentence = part_sentence(*all->metadata, last_number, all->path);
+      !sentence.empty()) {
     notes.push_back(std::move(sentence));
   }
   if (std::string sentence = scopes_sentence(*all->metadata); !sentence.empty()) {

@@ -151,6 +151,22 @@ TEST_F(JoinedPartsTest, OnlyPartsThatFollowEachOtherAreJoined) {
                 " of a longer recording: the rows before are in \"a.1.tsv\"");
 }
 
+// Before, the sentence said that the rows were in a file that TsvOptions::keep_bytes had removed.
+TEST_F(JoinedPartsTest, APartThatWasRemovedIsNotSaidToBeThere) {
+  const std::vector<std::string> parts = record("run.tsv", {.rotate_bytes = 300});
+  ASSERT_GE(parts.size(), 4U);
+  fs::remove(parts[0]);
+  const Result<Summary> alone = summarize({parts[1]});
+  ASSERT_TRUE(alone.ok()) << alone.error().message;
+  EXPECT_EQ(alone->recording.notes.front(),
+            "it is only part 1 of a longer recording: the rows before are in \"run.tsv\" (which is "
+            "not there any more), those after in \"run.2.tsv\"; kymo report, diff and export read "
+            "all parts that you name as one");
+  // Before, such a report said that no problem was found, and this only in its last line.
+  EXPECT_EQ(judge(*alone).front().text, alone->recording.notes.front());
+  EXPECT_EQ(judge(*alone).front().level, Verdict::Level::warning);
+}
+
 // Before, a report of such a recording had the quality good, and its exports said nothing.
 TEST_F(JoinedPartsTest, ScopesThatHadNoRoomAreAWarningAboutTheWholeRecording) {
   const std::vector<std::string> parts = record("run.tsv", {.rotate_bytes = 1000});
