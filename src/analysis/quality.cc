@@ -62,7 +62,9 @@ void judge_row_count(const Capture& capture, const Summary& summary,
     return;
   }
   const auto& metadata = summary.recording.metadata;
-  if (metadata && counts_all_rows(*metadata) && metadata->stats->rows_written < summary.rows) {
+  // Of rows that somebody cut off, which its recorder counts as missed, some can still be there.
+  if (metadata && counts_all_rows(*metadata) &&
+      metadata->stats->rows_written + metadata->stats->missed_sink_error < summary.rows) {
     verdicts.push_back({Verdict::Level::warning,
                         text(metadata->stats->rows_written) +
                             ": the metadata are probably those of another recording; all figures "

@@ -191,6 +191,25 @@ TEST_F(JoinedPartsTest, ScopesThatHadNoRoomAreAWarningAboutTheWholeRecording) {
   }));
 }
 
+// Before, the quality said that the metadata were probably those of another recording.
+TEST_F(JoinedPartsTest, RowsThatAreLeftOfAPartThatSomebodyCutAreNotAnotherRecordings) {
+  const std::vector<std::string> parts = record("run.tsv", {.rotate_bytes = 1000});
+  ASSERT_EQ(parts.size(), 2U);
+  const std::string path = recording_stem(parts[0]) + ".meta.json";
+  std::ifstream file(path);
+  nlohmann::json metadata = nlohmann::json::parse(file);
+  const std::uint64_t written = metadata["stats"]["rows_written"];
+  metadata["stats"]["rows_written"] = 0;  // as RecordingParts writes it
+  metadata["stats"]["missed_sink_error"] = written;
+  std::ofstream(path) << metadata;
+  fs::resize_file(parts[0], fs::file_size(parts[0]) / 2);
+  const Result<Summary> joined = summarize(parts);
+  ASSERT_TRUE(joined.ok()) << joined.error().message;
+  for (const Verdict& verdict : judge(*joined)) {
+    EXPECT_EQ(verdict.text.find("of another recording"), std::string::npos) << verdict.text;
+  }
+}
+
 TEST_F(JoinedPartsTest, WhatIsWrongWithAPartIsSaidWithItsName) {
   const std::vector<std::string> parts = record("run.tsv", {.rotate_bytes = 300});
   fs::resize_file(parts.back(), fs::file_size(parts.back()) - 2);
