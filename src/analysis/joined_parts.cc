@@ -6,6 +6,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <system_error>
 #include <tuple>
 #include <utility>
 
@@ -144,9 +145,17 @@ std::vector<std::vector<std::string>> join_parts(const std::vector<std::string>&
 Result<Recording> open_parts(const std::vector<std::string>& parts) {
   std::optional<Recording> all;
   std::vector<std::string> notes;
+  std::vector<std::string> read;
   std::uint64_t last_number = 0;
   for (const std::string& path : parts) {
     Result<Recording> part = open_recording(path);
+    // Somebody has emptied it. The others are read all the same.
+    std::error_code unknown;
+    if (!part && std::filesystem::file_size(path, unknown) == 0) {
+      notes.push_back(part.error().message);
+      if (path == parts.back() && !all) return part.error();
+      continue;
+    }
     if (!part) return part.error();
     if (!part->metadata) {
       return Error{Code::data_loss, "read " + path + " as a part: its metadata cannot be read"};
@@ -155,6 +164,7 @@ Result<Recording> open_parts(const std::vector<std::string>& parts) {
       if (!is_incomplete_sentence(note)) notes.push_back(file_name(path) + ": " + note);
     }
     last_number = part->metadata->part;
+    read.push_back(path);
     if (!all) {
       all = *std::move(part);
       continue;
@@ -175,7 +185,7 @@ Result<Recording> open_parts(const std::vector<std::string>& parts) {
   if (std::string sentence = scopes_sentence(*all->metadata); !sentence.empty()) {
     notes.push_back(std::move(sentence));
   }
-  all->parts = parts;
+  if (read.size() > 1) all->parts = std::move(read);
   all->notes = std::move(notes);
   return *std::move(all);
 }

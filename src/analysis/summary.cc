@@ -349,9 +349,10 @@ Result<Summary> summarize(const std::vector<std::string>& parts, unsigned thread
   auto recording = open_parts(parts);
   if (!recording) return recording.error();
   const std::size_t columns = recording->columns.size();
+  const std::vector<std::string> files = files_of(*recording);
   SummaryBuilder builder(std::move(recording).value());
   LeftOut left_out;
-  for (const std::string& path : parts) {
+  for (const std::string& path : files) {
     auto reader = TsvReader::open(path);
     if (!reader) return reader.error();
     if (reader->columns().size() != columns) return rewritten(path);
