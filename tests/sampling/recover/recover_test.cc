@@ -275,40 +275,27 @@ TEST_F(RecoverTest, MissedTicksWereCountedButNotListed) {
 
 // Before the fix, such ticks counted as late, and the report advised a lower rate.
 TEST_F(RecoverTest, RowsThatAFullDiskRefusedUntilTheKillAreSinkErrors) {
-  {
-    auto ring = start(tsv_);
-    const Ring::Slot written = fill(*ring, 1);
-    ring->begin_output(written, {0, files_->bytes()});
-    ASSERT_TRUE(files_->append(rows_of(written, 1), 0));
-    ring->accept_output({0, files_->bytes()});
-    const Ring::Slot refused = fill(*ring, 4);
-    ring->begin_output(refused, {0, files_->bytes()});
-    ring->forget_rows(refused);
-    ring->hand_over(fill(*ring, 2));
+  for (const bool until_the_kill : {true, false}) {
+    number_ = 0;
+    {
+      auto ring = start(tsv_ = in_folder(until_the_kill ? "full.tsv" : "free.tsv"));
+      for (const bool refused : {!until_the_kill, until_the_kill}) {
+        const Ring::Slot slot = fill(*ring, refused ? 3 : 1);
+        ring->begin_output(slot, {0, files_->bytes()});
+        if (refused) {
+          ring->forget_rows(slot);
+        } else {
+          ASSERT_TRUE(files_->append(rows_of(slot, 1), 0));
+        }
+        ring->accept_output({0, files_->bytes()});
+      }
+      number_ += until_the_kill ? 0 : 3;
+      ring->hand_over(fill(*ring, 2));
+    }
+    EXPECT_EQ(recover_ring(ring_path_).value().rows, 2U);
+    EXPECT_EQ(lines(tsv_.substr(0, tsv_.size() - 4) + ".gaps.tsv").back(),
+              until_the_kill ? "10\t40\t3\tsink_error" : "40\t70\t3\tlate");
   }
-  EXPECT_EQ(recover_ring(ring_path_).value().rows, 2U);
-  EXPECT_EQ(lines(in_folder("run.gaps.tsv")).back(), "10\t50\t4\tsink_error");
-  const auto stats = nlohmann::json::parse(content(in_folder("run.meta.json")))["stats"];
-  EXPECT_EQ(stats["missed_sink_error"], 4);
-  EXPECT_EQ(stats["missed_late"], 0);
-  EXPECT_EQ(stats["rows_captured"], 7);
-}
-
-TEST_F(RecoverTest, ADiskThatHasTakenRowsAgainIsNotBlamed) {
-  {
-    auto ring = start(tsv_);
-    const Ring::Slot refused = fill(*ring, 1);
-    ring->begin_output(refused, {0, files_->bytes()});
-    ring->forget_rows(refused);
-    const Ring::Slot written = fill(*ring, 1);
-    ring->begin_output(written, {0, files_->bytes()});
-    ASSERT_TRUE(files_->append(rows_of(written, 1), 0));
-    ring->accept_output({0, files_->bytes()});
-    number_ = 5;
-    ring->hand_over(fill(*ring, 1));
-  }
-  ASSERT_TRUE(recover_ring(ring_path_));
-  EXPECT_EQ(lines(in_folder("run.gaps.tsv")).back(), "20\t50\t3\tlate");
 }
 
 TEST_F(RecoverTest, AForkedChildKeptTheRingLockedByItsMapping) {
