@@ -410,6 +410,9 @@ def _metadata_notes(metadata, rows):
         yield f"the metadata count {stats['rows_written']} rows, the file holds {rows}: all figures are of these"
     if metadata.get("state") == "running":
         yield "unfinished: it does not say that it has ended; its last rows and totals may be missing"
+    for error in metadata.get("callback_errors", []):
+        if error.get("no_value"):
+            yield f"{error.get('metric')} never had a value, because its callback has thrown each time: its columns are 0, which means nothing"
     part = metadata.get("part")
     for key, where in (("previous", "before"), ("next", "after")):
         if isinstance(part, dict) and isinstance(part.get(key), str):

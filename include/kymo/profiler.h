@@ -150,7 +150,8 @@ class KYMO_API Profiler {
   // refused, an interval that is shorter than a sample takes on this machine, or a ring that had to
   // be moved aside. The recording runs without it. Also contains a real-time priority that the
   // collector has given up since, each recorded metric whose callback has thrown or has returned
-  // values that are probably negative, unrecorded_metrics(), and what lost_rows() tells.
+  // values that are probably negative, unrecorded_metrics(), what lost_rows() tells, and how many
+  // scopes had no room in the trees of add_scopes().
   [[nodiscard]] std::vector<std::string> warnings() const;
   // Why the sink refused rows the last time that it began to refuse them, or what somebody else has
   // taken away of the rows that it had kept, whichever was noticed last. Empty if there was

@@ -6,6 +6,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <system_error>
 #include <tuple>
 #include <utility>
 
@@ -92,6 +93,7 @@ void add_metadata(Metadata part, Metadata& all) {
     all.scopes = std::move(part.scopes);
   }
   all.scope_trees_left_out += part.scope_trees_left_out;
+  all.scopes_left_out += part.scopes_left_out;
   all.marks.insert(all.marks.end(), part.marks.begin(), part.marks.end());
   all.longest_gaps.insert(all.longest_gaps.end(), part.longest_gaps.begin(),
                           part.longest_gaps.end());
@@ -143,17 +145,26 @@ std::vector<std::vector<std::string>> join_parts(const std::vector<std::string>&
 Result<Recording> open_parts(const std::vector<std::string>& parts) {
   std::optional<Recording> all;
   std::vector<std::string> notes;
+  std::vector<std::string> read;
   std::uint64_t last_number = 0;
   for (const std::string& path : parts) {
     Result<Recording> part = open_recording(path);
+    // Somebody has emptied it. The others are read all the same.
+    std::error_code unknown;
+    if (!part && std::filesystem::file_size(path, unknown) == 0) {
+      notes.push_back(part.error().message);
+      if (path == parts.back() && !all) return part.error();
+      continue;
+    }
     if (!part) return part.error();
     if (!part->metadata) {
       return Error{Code::data_loss, "read " + path + " as a part: its metadata cannot be read"};
     }
     for (const std::string& note : part->notes) {
-      if (!is_part_sentence(note)) notes.push_back(file_name(path) + ": " + note);
+      if (!is_incomplete_sentence(note)) notes.push_back(file_name(path) + ": " + note);
     }
     last_number = part->metadata->part;
+    read.push_back(path);
     if (!all) {
       all = *std::move(part);
       continue;
@@ -167,10 +178,14 @@ Result<Recording> open_parts(const std::vector<std::string>& parts) {
     if (part->gaps && all->gaps) add_gaps(*std::move(part->gaps), *all->gaps);
     all->finish = part->finish;
   }
-  if (std::string sentence = part_sentence(*all->metadata, last_number); !sentence.empty()) {
+  if (std::string sentence = part_sentence(*all->metadata, last_number, all->path);
+      !sentence.empty()) {
     notes.push_back(std::move(sentence));
   }
-  all->parts = parts;
+  if (std::string sentence = scopes_sentence(*all->metadata); !sentence.empty()) {
+    notes.push_back(std::move(sentence));
+  }
+  if (read.size() > 1) all->parts = std::move(read);
   all->notes = std::move(notes);
   return *std::move(all);
 }

@@ -141,6 +141,9 @@ Result<Metadata> parse_metadata(const std::string& text, const std::string& name
   if (about.is_object()) metadata.about = std::make_shared<const Json>(about);
   if (const Json& scopes = member(json, "scopes"); scopes.is_array()) {
     metadata.scopes = std::make_shared<const Json>(scopes);
+    for (const Json& tree : scopes) {
+      metadata.scopes_left_out += number_of(tree, "scopes_left_out");
+    }
   }
   metadata.scope_trees_left_out = number_of(json, "scope_trees_left_out");
   read_lists(json, metadata);

@@ -72,6 +72,7 @@ struct Metadata {  // NOLINT(bugprone-exception-escape): moving its json does no
   // The trees of scopes that the program has made, a JSON array. Null: none.
   std::shared_ptr<const nlohmann::json> scopes;
   std::uint64_t scope_trees_left_out = 0;
+  std::uint64_t scopes_left_out = 0;  // that had no room in the trees
 };
 
 // Reads `path`. A member of the wrong type is treated as missing.

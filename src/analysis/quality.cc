@@ -62,7 +62,9 @@ void judge_row_count(const Capture& capture, const Summary& summary,
     return;
   }
   const auto& metadata = summary.recording.metadata;
-  if (metadata && counts_all_rows(*metadata) && metadata->stats->rows_written < summary.rows) {
+  // Of rows that somebody cut off, which its recorder counts as missed, some can still be there.
+  if (metadata && counts_all_rows(*metadata) &&
+      metadata->stats->rows_written + metadata->stats->missed_sink_error < summary.rows) {
     verdicts.push_back({Verdict::Level::warning,
                         text(metadata->stats->rows_written) +
                             ": the metadata are probably those of another recording; all figures "
@@ -132,8 +134,8 @@ std::string callback_text(const CallbackError& error) {
       std::to_string(error.count) + (error.count == 1 ? " time" : " times") +
       (error.what.empty() ? "" : " (last: " + error.what.substr(0, kLength) + ")");
   return error.negative
-             ? "values of " + error.metric +
-                   " are probably negative: its callback has returned 2^63 or more " + times
+             ? "values of " + error.metric + " are probably negative: they were 2^63 or more " +
+                   times
              : "the callback of " + error.metric + " has thrown " + times +
                    (error.no_value ? ": it has never returned a value, so its columns are 0"
                                    : ": its columns kept their last values meanwhile");
@@ -294,6 +296,9 @@ std::vector<Verdict> judge(const Summary& summary) {
   std::vector<Verdict> verdicts;
   if (const Finish finish = summary.recording.finish; finish != Finish::ended) {
     verdicts.push_back({Verdict::Level::warning, sentence_of(finish, *summary.recording.metadata)});
+  }
+  for (const std::string& note : summary.recording.notes) {
+    if (is_incomplete_sentence(note)) verdicts.push_back({Verdict::Level::warning, note});
   }
   if (summary.rows == 0) {
     verdicts.push_back({Verdict::Level::bad, "it holds no rows: " + why_empty(summary)});

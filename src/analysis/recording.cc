@@ -1,13 +1,18 @@
 #include "analysis/recording.h"
 
+#include <filesystem>
 #include <string_view>
+#include <system_error>
 #include <unordered_map>
 #include <utility>
+
+#include "base/human.h"
 
 namespace kymo::analysis {
 namespace {
 
 constexpr std::size_t kMaxNamed = 5;
+constexpr const char* kLostScopes = "scopes are missing: ";
 constexpr const char* kOnlyPart = "it is only part ";
 constexpr const char* kOnlyParts = "it has only the parts ";
 
@@ -70,10 +75,13 @@ Result<void> join_metadata(const std::string& path, Recording& recording) {
   if (metadata) {
     recording.metadata = std::move(metadata).value();
     recording.finish = finish_of(*recording.metadata);
-    if (std::string sentence = part_sentence(*recording.metadata); !sentence.empty()) {
+    if (std::string sentence = part_sentence(*recording.metadata, 0, path); !sentence.empty()) {
       recording.notes.push_back(
           std::move(sentence) +
           "; kymo report, diff and export read all parts that you name as one");
+    }
+    if (std::string sentence = scopes_sentence(*recording.metadata); !sentence.empty()) {
+      recording.notes.push_back(std::move(sentence));
     }
     return {};
   }
@@ -124,26 +132,52 @@ std::vector<std::string> files_of(const Recording& recording) {
   return recording.parts.empty() ? std::vector<std::string>{recording.path} : recording.parts;
 }
 
+std::string scopes_sentence(const Metadata& metadata) {
+  std::string sentence = kLostScopes;
+  if (metadata.scopes_left_out != 0) {
+    sentence += human::with_commas(metadata.scopes_left_out) +
+                " had no room in their trees, so give kymo::ScopeTree a higher limit";
+  }
+  if (metadata.scope_trees_left_out != 0) {
+    sentence += metadata.scopes_left_out != 0 ? "; " : "";
+    sentence += human::with_commas(metadata.scope_trees_left_out) +
+                " older trees had no room in the recording";
+  }
+  return sentence == kLostScopes ? "" : sentence;
+}
+
+bool is_incomplete_sentence(const std::string& note) {
+  return is_part_sentence(note) || note.starts_with(kLostScopes);
+}
+
 bool is_part_sentence(const std::string& note) {
   return note.starts_with(kOnlyPart) || note.starts_with(kOnlyParts);
 }
 
-std::string part_sentence(const Metadata& metadata, std::uint64_t last_part) {
+std::string part_sentence(const Metadata& metadata, std::uint64_t last_part,
+                          const std::string& path) {
   const bool first = metadata.previous_part.empty();
   const bool last = metadata.next_part.empty();
   if (first && last) {
     return {};
   }
+  const auto named = [&](const std::string& name) {
+    std::error_code unknown;
+    const bool there =
+        path.empty() ||
+        std::filesystem::exists(std::filesystem::path(path).replace_filename(name), unknown);
+    return in_quotes(name, 64) + (there || unknown ? "" : " (which is not there any more)");
+  };
   std::string sentence = last_part > metadata.part ? kOnlyParts : kOnlyPart;
   sentence += std::to_string(metadata.part);
   sentence += last_part > metadata.part ? " to " + std::to_string(last_part) : "";
   sentence += " of a longer recording: ";
   if (!first) {
-    sentence += "the rows before are in " + in_quotes(metadata.previous_part, 64);
+    sentence += "the rows before are in " + named(metadata.previous_part);
   }
   if (!last) {
-    sentence += (first ? "the rows after are in " : ", those after in ") +
-                in_quotes(metadata.next_part, 64);
+    sentence +=
+        (first ? "the rows after are in " : ", those after in ") + named(metadata.next_part);
   }
   return sentence;
 }

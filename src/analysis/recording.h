@@ -34,10 +34,16 @@ Result<Recording> open_recording(const std::string& path);
 std::vector<std::string> files_of(const Recording& recording);
 
 // A sentence if the recording is one part of a longer one, or several: it has not all of its rows.
-// Otherwise empty. `last_part`: the number of its last part, if it has several.
-std::string part_sentence(const Metadata& metadata, std::uint64_t last_part = 0);
+// Otherwise empty. `last_part`: the number of its last part, if it has several. `path`: that of its
+// first part, beside which the others are; empty: it is not said whether they are still there.
+std::string part_sentence(const Metadata& metadata, std::uint64_t last_part = 0,
+                          const std::string& path = {});
 // Whether a note is such a sentence about one part.
 bool is_part_sentence(const std::string& note);
+// A sentence if scopes had no room in the recording or in their trees. Otherwise empty.
+std::string scopes_sentence(const Metadata& metadata);
+// Whether a note is one of these two: what is in the files is whole, and nevertheless not all.
+bool is_incomplete_sentence(const std::string& note);
 
 using kymo::recording_stem;
 

@@ -247,6 +247,12 @@ void compare_with_metadata(Summary& summary) {
       for (ColumnSummary& column : summary.columns) {
         if (error.no_value && column.info.metric == error.metric) column.no_value = true;
       }
+      if (error.no_value) {
+        notes.push_back(
+            in_quotes(error.metric, 64) +
+            " never had a value, because its callback has thrown each time: its columns "
+            "are 0, which means nothing");
+      }
     }
   }
   if (metadata && metadata->stats && metadata->state == "ended" &&
@@ -343,9 +349,10 @@ Result<Summary> summarize(const std::vector<std::string>& parts, unsigned thread
   auto recording = open_parts(parts);
   if (!recording) return recording.error();
   const std::size_t columns = recording->columns.size();
+  const std::vector<std::string> files = files_of(*recording);
   SummaryBuilder builder(std::move(recording).value());
   LeftOut left_out;
-  for (const std::string& path : parts) {
+  for (const std::string& path : files) {
     auto reader = TsvReader::open(path);
     if (!reader) return reader.error();
     if (reader->columns().size() != columns) return rewritten(path);

@@ -118,7 +118,6 @@ Message trailer_of(const grpc::ClientContext& context, const char* name) {
 Client::Timing timing_of(const grpc::ClientContext& context) {
   const auto tree = trailer_of<v1::TimingTree>(context, "profiling-bin");
   Client::Timing timing;
-  timing.left_out = tree.scopes_left_out();
   auto& scopes = timing.scopes;
   for (const v1::TimedScope& scope : tree.scopes()) {
     if (!scopes.empty() && scope.parent() >= scopes.size()) return {};
@@ -127,6 +126,7 @@ Client::Timing timing_of(const grpc::ClientContext& context) {
                       scope.duration_ns(), scope.bytes(), scope.parallel(), scope.redundant(),
                       scope.bytes_redundant(), scope.unfinished()});
   }
+  if (!scopes.empty()) scopes.front().left_out = tree.scopes_left_out();
   return timing;
 }
 

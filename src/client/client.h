@@ -26,7 +26,6 @@ class Client {
   // daemon did not send any.
   struct Timing {
     std::vector<ScopeRecord> scopes;
-    std::uint64_t left_out = 0;  // the number of scopes that are missing
   };
 
   Result<v1::RunResponse> run(const v1::RunRequest& request, Timing* timing = nullptr);

@@ -138,6 +138,7 @@ Result<Exported> export_recording(const analysis::Summary& summary, const Destin
   Files& files = to.files();
   Exported exported;
   exported.rows = summary.rows;
+  exported.columns = summary.columns.size();
   Result<void> written;
   switch (to.format()) {
     case Format::perfetto:
@@ -153,7 +154,7 @@ Result<Exported> export_recording(const analysis::Summary& summary, const Destin
       written = write_open_metrics(summary, options, files, exported);
       break;
     case Format::otlp:
-      written = write_otlp(summary, *files.text);
+      written = write_otlp(summary, *files.text, exported);
       break;
     case Format::sqlite:
       written = files.database->write(summary);

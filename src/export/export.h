@@ -34,6 +34,8 @@ struct ExportOptions {
 
 struct Exported {
   std::uint64_t rows = 0;
+  std::uint64_t columns = 0;
+  std::uint64_t spans = 0;             // of OTLP, which has no rows and columns
   std::uint64_t rows_passed_over = 0;  // undamaged rows that the format has no place for
   std::vector<std::string> notes;      // a sentence for everything that does not fit the format
 };

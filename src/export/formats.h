@@ -50,7 +50,7 @@ struct Files {
 Result<void> write_csv(const analysis::Summary& summary, ExportFile& file);
 Result<void> write_trace_json(const analysis::Summary& summary, ExportFile& file);
 // Errors: failed_precondition if the recording has no scopes.
-Result<void> write_otlp(const analysis::Summary& summary, ExportFile& file);
+Result<void> write_otlp(const analysis::Summary& summary, ExportFile& file, Exported& exported);
 Result<void> write_clickhouse(const analysis::Summary& summary, const ExportOptions& options,
                               ExportFile& file);
 // Takes `files.columns` for the temporary column store.

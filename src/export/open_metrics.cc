@@ -13,6 +13,7 @@
 #include <tuple>
 
 #include "analysis/histograms.h"
+#include "analysis/left_out.h"
 #include "base/json_text.h"
 #include "export/column_store.h"
 #include "export/formats.h"
@@ -23,6 +24,7 @@
 namespace kymo::exporting {
 namespace {
 
+constexpr std::string_view kTotal = "_total";
 constexpr std::uint64_t kNsPerSecond = 1'000'000'000;
 
 // A time of the wall clock.
@@ -93,13 +95,8 @@ std::string labels_of(const analysis::ColumnInfo& info) {
   return out.empty() ? out : out + "}";
 }
 
-// The power of ten by which a value of this unit is divided, so that times become seconds.
-std::size_t places_of(Unit unit) {
-  return unit == Unit::nanoseconds ? 9 : unit == Unit::microseconds ? 6 : 0;
-}
-
 struct Family {
-  std::string name;  // without a counter's _total
+  std::string name;  // of its samples, as on /metrics
   Kind kind = Kind::gauge;
   Unit unit = Unit::count;
   std::string help;
@@ -107,19 +104,12 @@ struct Family {
   std::set<std::string> labels = {};
   std::optional<analysis::HistogramColumns> histogram = {};
 
-  [[nodiscard]] std::string sample_name() const {
-    return kind == Kind::counter && !histogram ? name + "_total" : name;
-  }
-  // All names that the family uses.
+  // All names that its samples have.
   [[nodiscard]] std::vector<std::string> names() const {
     if (histogram) return {name, name + "_bucket", name + "_sum", name + "_count"};
-    return {name, sample_name()};
+    return {name};
   }
-  [[nodiscard]] std::string base_unit() const {
-    if (places_of(unit) != 0) return "seconds";
-    // The format requires that the name ends with the unit.
-    return unit == Unit::bytes && name.ends_with("_bytes") ? "bytes" : "";
-  }
+  [[nodiscard]] bool is_counter() const { return kind == Kind::counter && !histogram; }
 };
 
 // The prefix of the recording is not trusted: it becomes a part of the text as it is.
@@ -136,31 +126,39 @@ std::string prefix_of(const analysis::Summary& summary, const ExportOptions& opt
   return kUsual;
 }
 
-std::string family_name(const std::string& prefix, const std::string& metric, Unit unit,
-                        Kind kind) {
-  std::string stem = name_from(metric);
-  const bool is_time = places_of(unit) != 0;
-  if (is_time && (stem.ends_with("_ns") || stem.ends_with("_us"))) stem.resize(stem.size() - 3);
-  constexpr std::string_view kTotal = "_total";  // only the samples have it, as on /metrics
-  if (kind == Kind::counter && stem.ends_with(kTotal)) stem.resize(stem.size() - kTotal.size());
-  if (is_time) stem += "_seconds";
-  std::string name = prefix + stem;
-  if (name.empty() || std::isdigit(static_cast<unsigned char>(name.front())) != 0)
-    name.insert(0, "_");
-  return name;
-}
-
-// Makes the names of families unique: a name that is taken gets a number.
+// Gives the families the names that they have on /metrics. There, the registry has made them unique.
+// If a name is taken nevertheless, as in the recording of another program, it gets a number.
 class FamilyNames {
  public:
-  void make_unique_names(Family& family) {
-    const std::string own = family.name;
-    const std::string ending = places_of(family.unit) != 0 ? "_seconds" : "";
+  FamilyNames(std::string prefix, std::vector<std::string>& notes)
+      : prefix_(std::move(prefix)), notes_(notes) {}
+
+  void give_name(const std::string& metric, Family& family) {
+    const Metric named{.name = name_from(metric),
+                       .kind = family.is_counter() ? Kind::counter : Kind::gauge,
+                       .unit = family.unit};
+    std::string own = exposition_name(named, prefix_);
+    if (own.empty() || std::isdigit(static_cast<unsigned char>(own.front())) != 0) {
+      own.insert(0, "_");
+    }
+    std::string ending = places_of(family.unit) != 0 ? "_seconds" : "";
+    if (family.is_counter()) ending += kTotal;
     const std::string stem = own.substr(0, own.size() - ending.size());
+    family.name = own;
     for (std::uint64_t n = 2; is_taken(family); ++n) {
       family.name = stem + "_" + std::to_string(n) + ending;
     }
+    if (family.name != own) {
+      notes_.push_back("another metric is exported as " + own + ", so " +
+                       analysis::in_quotes(metric, 64) + " is exported as " + family.name);
+    }
     for (std::string& name : family.names()) taken_.insert(std::move(name));
+  }
+  // The name of a counter in the lines that describe it has no _total. Empty if another metric has
+  // that name, which no two families may have.
+  [[nodiscard]] std::string without_total(const Family& counter) const {
+    std::string name = counter.name.substr(0, counter.name.size() - kTotal.size());
+    return taken_.contains(name) ? "" : name;
   }
 
  private:
@@ -170,37 +168,37 @@ class FamilyNames {
                        [&](const std::string& name) { return taken_.contains(name); });
   }
 
+  std::string prefix_;
+  std::vector<std::string>& notes_;
   std::set<std::string> taken_;
 };
 
 // One family for each histogram, and one for the columns of each other metric. If two columns would
 // be the same series, the second one gets a family of its own.
-std::vector<Family> families_of(const analysis::Summary& summary, const std::string& prefix) {
+std::vector<Family> families_of(const analysis::Summary& summary, FamilyNames& names) {
   std::vector<Family> families;
   std::map<std::tuple<std::string, Kind, Unit>, std::size_t> newest;
-  FamilyNames names;
   std::vector<analysis::ColumnInfo> infos;
   for (const analysis::ColumnSummary& column : summary.columns) infos.push_back(column.info);
   std::set<std::size_t> of_histograms;
   for (analysis::HistogramColumns& found : analysis::find_histograms(infos)) {
     for (std::size_t i = found.buckets.front(); i <= found.count; ++i) of_histograms.insert(i);
-    Family family{family_name(prefix, found.metric, found.unit, Kind::gauge), Kind::counter,
-                  found.unit, found.help};
+    Family family{{}, Kind::counter, found.unit, found.help};
     family.histogram = std::move(found);
-    names.make_unique_names(family);
+    names.give_name(family.histogram->metric, family);
     families.push_back(std::move(family));
   }
   for (std::size_t i = 0; i < infos.size(); ++i) {
-    if (of_histograms.contains(i)) continue;
+    // As on /metrics, what never had a value is left out. A note says so.
+    if (of_histograms.contains(i) || summary.columns[i].no_value) continue;
     const analysis::ColumnInfo& info = infos[i];
     std::string labels = labels_of(info);
     const auto [found, is_new] =
         newest.try_emplace({info.metric, info.kind, info.unit}, families.size());
     if (is_new || families[found->second].labels.contains(labels)) {
       found->second = families.size();
-      Family family{family_name(prefix, info.metric, info.unit, info.kind), info.kind, info.unit,
-                    info.help};
-      names.make_unique_names(family);
+      Family family{{}, info.kind, info.unit, info.help};
+      names.give_name(info.metric, family);
       families.push_back(std::move(family));
     }
     Family& family = families[found->second];
@@ -246,18 +244,20 @@ class RowChoice {
   std::vector<std::uint64_t> waiting_;  // the last row so far, which may yet be replaced
 };
 
-void write_head(const Family& family, std::string& out) {
-  out += "# TYPE " + family.name + " " +
-         (family.histogram               ? "histogram"
-          : family.kind == Kind::counter ? "counter"
-                                         : "gauge") +
-         "\n";
-  if (const std::string unit = family.base_unit(); !unit.empty()) {
-    out += "# UNIT " + family.name + " " + unit + "\n";
-  }
-  if (!family.help.empty()) {
-    out += "# HELP " + family.name + " " + escaped(family.help) + "\n";
-  }
+void write_head(const Family& family, const FamilyNames& names, std::string& out) {
+  const std::string short_name = family.is_counter() ? names.without_total(family) : "";
+  const std::string& name = short_name.empty() ? family.name : short_name;
+  const char* const type = family.histogram       ? "histogram"
+                           : !family.is_counter() ? "gauge"
+                           : short_name.empty()   ? "unknown"
+                                                  : "counter";
+  out += "# TYPE " + name + " " + type + "\n";
+  const std::string unit = places_of(family.unit) != 0  ? "seconds"
+                           : family.unit == Unit::bytes ? "bytes"
+                                                        : "";
+  // The format requires that the name ends with the unit.
+  if (!unit.empty() && name.ends_with("_" + unit)) out += "# UNIT " + name + " " + unit + "\n";
+  if (!family.help.empty()) out += "# HELP " + name + " " + escaped(family.help) + "\n";
 }
 
 // " SECONDS.FRACTION\n"
@@ -277,7 +277,7 @@ Result<void> write_series(const Family& family, const ColumnStore& store, std::u
                           bool every_row, ExportFile& file) {
   const std::size_t places = places_of(family.unit);
   for (const auto& [column, labels] : family.series) {
-    const std::string head = family.sample_name() + labels + " ";
+    const std::string head = family.name + labels + " ";
     Result<void> written = store.read({&column, 1}, [&](auto times, auto values) {
       for (std::size_t i = 0; i < times.size() && !file.failed(); ++i) {
         std::string& text = file.text();
@@ -292,12 +292,11 @@ Result<void> write_series(const Family& family, const ColumnStore& store, std::u
   return {};
 }
 
-// The bound of a bucket in the base unit, in the form that OpenMetrics requires: "6.4e-05", "64.0".
-std::string bound_text(std::uint64_t bound, std::size_t places) {
-  double scale = 1;
-  for (std::size_t i = 0; i < places; ++i) scale *= 10;
+// The bound of a bucket, with as many digits as prometheus-cpp writes on /metrics: another text would
+// be another series. Unlike there, a whole number is "64.0", as OpenMetrics requires.
+std::string bound_text(std::uint64_t bound, Unit unit) {
   std::array<char, 40> digits{};
-  std::snprintf(digits.data(), digits.size(), "%.16g", static_cast<double>(bound) / scale);
+  std::snprintf(digits.data(), digits.size(), "%.16g", in_base_unit(bound, unit));
   std::string text(digits.data());
   return text.find_first_of(".e") == std::string::npos ? text + ".0" : text;
 }
@@ -314,7 +313,7 @@ Result<void> write_histogram(const Family& family, const ColumnStore& store, std
   for (std::size_t i = 0; i < histogram.buckets.size(); ++i) {
     columns.push_back(histogram.buckets[i] + 1);
     const std::string bound =
-        i < histogram.bounds.size() ? bound_text(histogram.bounds[i], places) : "+Inf";
+        i < histogram.bounds.size() ? bound_text(histogram.bounds[i], family.unit) : "+Inf";
     heads.push_back(family.name + "_bucket{le=\"" + bound + "\"} ");
   }
   columns.push_back(histogram.sum + 1);
@@ -340,9 +339,8 @@ Result<void> write_histogram(const Family& family, const ColumnStore& store, std
   });
 }
 
-Result<void> write_family(const Family& family, const ColumnStore& store, std::uint64_t start_ns,
-                          bool every_row, ExportFile& file) {
-  write_head(family, file.text());
+Result<void> write_samples(const Family& family, const ColumnStore& store, std::uint64_t start_ns,
+                           bool every_row, ExportFile& file) {
   return family.histogram ? write_histogram(family, store, start_ns, every_row, file)
                           : write_series(family, store, start_ns, every_row, file);
 }
@@ -371,9 +369,10 @@ Result<void> write_open_metrics(const analysis::Summary& summary, const ExportOp
   if (!chosen) return chosen;
   exported.rows = store.rows();
   exported.rows_passed_over = summary.rows - exported.rows;
-  const std::string prefix = prefix_of(summary, options, exported.notes);
-  for (const Family& family : families_of(summary, prefix)) {
-    Result<void> written = write_family(family, store, start_ns, options.every_row, *files.text);
+  FamilyNames names(prefix_of(summary, options, exported.notes), exported.notes);
+  for (const Family& family : families_of(summary, names)) {
+    write_head(family, names, files.text->text());
+    Result<void> written = write_samples(family, store, start_ns, options.every_row, *files.text);
     if (!written) return written;
   }
   files.text->text() += "# EOF\n";

@@ -81,7 +81,7 @@ Json spans_of(const analysis::Metadata& metadata,
 
 }  // namespace
 
-Result<void> write_otlp(const analysis::Summary& summary, ExportFile& file) {
+Result<void> write_otlp(const analysis::Summary& summary, ExportFile& file, Exported& exported) {
   const std::vector<report::RecordedScope> scopes = scopes_of(summary);
   if (scopes.empty()) {
     return Error{Code::failed_precondition,
@@ -99,6 +99,8 @@ Result<void> write_otlp(const analysis::Summary& summary, ExportFile& file) {
                             {{{"scope", {{"name", "kymo"}, {"version", KYMO_VERSION}}},
                               {"spans", spans_of(metadata, scopes)}}}}}}}};
   file.text() += json_text(request) + '\n';
+  exported.rows = exported.columns = 0;
+  exported.spans = scopes.size();
   return {};
 }
 

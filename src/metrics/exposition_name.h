@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -24,16 +25,29 @@ inline bool is_exposition_prefix(std::string_view prefix) {
                             std::all_of(prefix.begin(), prefix.end(), is_allowed));
 }
 
-// A metric's name on /metrics (kymo/prometheus.h says how it is made).
+// The power of ten by which a value of this unit is divided, so that times become seconds.
+inline std::size_t places_of(Unit unit) {
+  return unit == Unit::nanoseconds ? 9 : unit == Unit::microseconds ? 6 : 0;
+}
+
+// A value as it is on /metrics: the double that is nearest to the exact number. A factor such as
+// 1e-6 would give another one, and the bound of a bucket another label than the export writes.
+inline double in_base_unit(std::uint64_t value, Unit unit) {
+  const double divisor = unit == Unit::nanoseconds ? 1e9 : unit == Unit::microseconds ? 1e6 : 1;
+  return static_cast<double>(value) / divisor;
+}
+
+// A metric's name on /metrics (kymo/prometheus.h says how it is made). `metric` may break the rules
+// of a registry: it can come from a file.
 inline std::string exposition_name(const Metric& metric, std::string_view prefix) {
   std::string_view stem = metric.name;
   std::string_view unit;
+  const bool has_time_ending = stem.ends_with("_ns") || stem.ends_with("_us");
   // Most columns of a histogram have the unit `count`. The ending of its name tells what it
   // measures.
   const bool histogram = !metric.bounds.empty();
-  if (metric.unit == Unit::nanoseconds || metric.unit == Unit::microseconds ||
-      (histogram && (stem.ends_with("_ns") || stem.ends_with("_us")))) {
-    stem.remove_suffix(3);  // "_ns" or "_us": the registry has checked this
+  if (places_of(metric.unit) != 0 || (histogram && has_time_ending)) {
+    if (has_time_ending) stem.remove_suffix(3);
     unit = "_seconds";
   }
   constexpr std::string_view kTotal = "_total";

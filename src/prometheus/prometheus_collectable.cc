@@ -18,20 +18,6 @@
 namespace kymo {
 namespace {
 
-double scale_of(Unit unit) {
-  switch (unit) {
-    case Unit::nanoseconds:
-      return 1e-9;
-    case Unit::microseconds:
-      return 1e-6;
-    case Unit::count:
-    case Unit::pages:
-    case Unit::bytes:
-      return 1.0;
-  }
-  return 1.0;
-}
-
 // The help of a metric as the text format wants it. prometheus-cpp prints it as it is, and a raw
 // newline breaks the whole scrape.
 std::string escaped(const std::string& help) {
@@ -53,7 +39,7 @@ std::string escaped(const std::string& help) {
   for (std::size_t i = 0; i < column.field_values.size(); ++i) {
     metric.label.push_back({column.metric->fields[i].name, column.field_values[i]});
   }
-  const double scaled = static_cast<double>(value) * scale_of(column.metric->unit);
+  const double scaled = in_base_unit(value, column.metric->unit);
   if (column.metric->kind == Kind::counter) {
     metric.counter.value = scaled;
   } else {
@@ -68,17 +54,17 @@ std::string escaped(const std::string& help) {
 ::prometheus::ClientMetric to_histogram(const Column* columns, const std::uint64_t* values) {
   const std::vector<std::uint64_t>& bounds = columns[0].metric->bounds;
   const std::size_t sum = bounds.size() + 1;
-  const double scale = scale_of(columns[sum].metric->unit);
+  const Unit unit = columns[sum].metric->unit;
   ::prometheus::ClientMetric metric;
   std::uint64_t count = 0;
   for (std::size_t i = 0; i < sum; ++i) {
     count += values[i];
-    const double bound = i < bounds.size() ? static_cast<double>(bounds[i]) * scale
-                                           : std::numeric_limits<double>::infinity();
+    const double bound =
+        i < bounds.size() ? in_base_unit(bounds[i], unit) : std::numeric_limits<double>::infinity();
     metric.histogram.bucket.push_back({count, bound});
   }
   metric.histogram.sample_count = count;
-  metric.histogram.sample_sum = static_cast<double>(values[sum]) * scale;
+  metric.histogram.sample_sum = in_base_unit(values[sum], unit);
   return metric;
 }
 

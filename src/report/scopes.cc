@@ -145,10 +145,6 @@ std::string scope_table(const analysis::Metadata& metadata) {
   if (table.empty()) return {};
   std::string text = "\n" + table.str(0);
   if (left != 0) text += with_commas(left) + " more names of scopes: see --json\n";
-  if (metadata.scope_trees_left_out != 0) {
-    text +=
-        with_commas(metadata.scope_trees_left_out) + " older trees had no room in the recording\n";
-  }
   return text;
 }
 

@@ -407,13 +407,16 @@ std::vector<std::string> not_seen(const Summary& summary) {
   return lines;
 }
 
-std::string remarks(const Summary& summary) {
+// `verdicts`: what is said on top, and is not repeated.
+std::string remarks(const Summary& summary, const std::vector<analysis::Verdict>& verdicts) {
   std::string text;
   for (const std::string& sentence : summary.left_out.sentences()) {
     text += line("left out", sentence);
   }
   for (const std::string& note : summary.recording.notes) {
-    text += line("note", printable(note));
+    const bool said = std::any_of(verdicts.begin(), verdicts.end(),
+                                  [&](const auto& verdict) { return verdict.text == note; });
+    if (!said) text += line("note", printable(note));
   }
   for (const std::string& missing : not_seen(summary)) text += line("not seen", printable(missing));
   return text.empty() ? "" : "\n" + text;
@@ -429,7 +432,8 @@ std::string text_report(const Summary& summary, const TextOptions& options) {
   text += captured(summary);
   text += metadata ? timing(*metadata) : "";
   text += metadata ? pace(*metadata) : "";
-  for (const analysis::Verdict& verdict : analysis::judge(summary)) {
+  const std::vector<analysis::Verdict> verdicts = analysis::judge(summary);
+  for (const analysis::Verdict& verdict : verdicts) {
     text += line("quality",
                  std::string(analysis::to_string(verdict.level)) + ": " + printable(verdict.text));
   }
@@ -443,7 +447,7 @@ std::string text_report(const Summary& summary, const TextOptions& options) {
   text += gauge_table(columns, options);
   text += idle_columns(columns);
   text += gap_lines(summary);
-  text += remarks(summary);
+  text += remarks(summary, verdicts);
   return text;
 }
 

@@ -90,15 +90,8 @@ std::string category_table(const std::vector<ScopeRecord>& scopes, Precision pre
   return table.str();
 }
 
-nlohmann::json timing_json(const std::vector<ScopeRecord>& scopes, std::uint64_t left_out) {
-  if (scopes.empty()) {
-    return {};
-  }
-  nlohmann::json tree = std::move(trees_json(scopes).front());
-  if (left_out != 0) {
-    tree["scopes_left_out"] = left_out;
-  }
-  return tree;
+nlohmann::json timing_json(const std::vector<ScopeRecord>& scopes) {
+  return scopes.empty() ? nlohmann::json() : std::move(trees_json(scopes).front());
 }
 
 }  // namespace kymo::report

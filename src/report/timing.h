@@ -19,8 +19,7 @@ std::string timing_table(const std::vector<ScopeRecord>& scopes, Precision preci
 std::string category_table(const std::vector<ScopeRecord>& scopes, Precision precision);
 
 // A tree as nested objects, with the parts of a scope in `components`. Empty and false values are
-// left out. Returns null if there are no scopes. `left_out`: the number of scopes that are missing
-// in the tree; it becomes `scopes_left_out` of the root.
-nlohmann::json timing_json(const std::vector<ScopeRecord>& scopes, std::uint64_t left_out);
+// left out. Returns null if there are no scopes.
+nlohmann::json timing_json(const std::vector<ScopeRecord>& scopes);
 
 }  // namespace kymo::report

@@ -137,6 +137,9 @@ std::vector<ScopeRecord> ScopeTree::records() const {
       record.error = error->second;
     }
   }
+  if (!records.empty()) {
+    records.front().left_out = dropped();
+  }
   return records;
 }
 

@@ -21,6 +21,9 @@ nlohmann::json scope_json(const ScopeRecord& scope) {
   if (scope.thread != 0) {
     json["thread"] = scope.thread;
   }
+  if (scope.left_out != 0) {
+    json["scopes_left_out"] = scope.left_out;
+  }
   for (const auto& [key, set] :
        {std::pair("parallel", scope.parallel), std::pair("redundant", scope.redundant),
         std::pair("bytes_redundant", scope.bytes_redundant),

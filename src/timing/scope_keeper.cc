@@ -9,12 +9,18 @@ void ScopeKeeper::add(const ScopeTree& tree) {
   std::vector<ScopeRecord> records = tree.records();
   const std::lock_guard lock(mutex_);
   ++added_;
+  left_out_ += records.front().left_out;
   scopes_ += records.size();
   trees_.push_back(std::move(records));
   while (scopes_ > most_ && trees_.size() > 1) {
     scopes_ -= trees_.front().size();
     trees_.pop_front();
   }
+}
+
+std::uint64_t ScopeKeeper::left_out() const {
+  const std::lock_guard lock(mutex_);
+  return left_out_;
 }
 
 KeptScopes ScopeKeeper::since(std::uint64_t after) const {

@@ -23,6 +23,8 @@ class ScopeKeeper {
   void add(const ScopeTree& tree);
   // The kept trees after the first `after`.
   [[nodiscard]] KeptScopes since(std::uint64_t after) const;
+  // The scopes that had no room in the trees that were given, also in those that are not kept.
+  [[nodiscard]] std::uint64_t left_out() const;
 
  private:
   const std::size_t most_;
@@ -30,6 +32,7 @@ class ScopeKeeper {
   std::deque<std::vector<ScopeRecord>> trees_;
   std::size_t scopes_ = 0;   // in trees_
   std::uint64_t added_ = 0;  // trees
+  std::uint64_t left_out_ = 0;
 };
 
 }  // namespace kymo

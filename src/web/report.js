@@ -98,7 +98,8 @@ function describe() {
 function describeQuality() {
   const missing = recording.about?.inside?.missing;
   const notSeen = (Array.isArray(missing) ? missing : []).filter((text) => typeof text === "string").map((text) => ({ level: "warning", text: `not seen: ${text}` }));
-  const items = [...recording.quality.map((one) => ({ level: one.level, text: one.text })), ...recording.notes.map((text) => ({ level: "warning", text })), ...notSeen,
+  const notes = recording.notes.filter((text) => !recording.quality.some((one) => one.text === text));
+  const items = [...recording.quality.map((one) => ({ level: one.level, text: one.text })), ...notes.map((text) => ({ level: "warning", text })), ...notSeen,
     ...recording.left_out.map((span) => ({ level: "bad", text: `lines ${span.first_line} to ${span.last_line} left out: ${span.reason}` }))];
   const first = items.filter((item) => !ofRequest() || item.level === "bad").slice(0, ofRequest() ? 3 : items.length);
   /** @param {{ level: string, text: string }} item */

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -147,6 +149,83 @@ TEST_F(JoinedPartsTest, OnlyPartsThatFollowEachOtherAreJoined) {
   EXPECT_EQ(joined->recording.notes.front(),
             "it has only the parts 2 to " + std::to_string(a.size() - 1) +
                 " of a longer recording: the rows before are in \"a.1.tsv\"");
+}
+
+// Before, the sentence said that the rows were in a file that TsvOptions::keep_bytes had removed.
+TEST_F(JoinedPartsTest, APartThatWasRemovedIsNotSaidToBeThere) {
+  const std::vector<std::string> parts = record("run.tsv", {.rotate_bytes = 300});
+  ASSERT_GE(parts.size(), 4U);
+  fs::remove(parts[0]);
+  const Result<Summary> alone = summarize({parts[1]});
+  ASSERT_TRUE(alone.ok()) << alone.error().message;
+  EXPECT_EQ(alone->recording.notes.front(),
+            "it is only part 1 of a longer recording: the rows before are in \"run.tsv\" (which is "
+            "not there any more), those after in \"run.2.tsv\"; kymo report, diff and export read "
+            "all parts that you name as one");
+  // Before, such a report said that no problem was found, and this only in its last line.
+  EXPECT_EQ(judge(*alone).front().text, alone->recording.notes.front());
+  EXPECT_EQ(judge(*alone).front().level, Verdict::Level::warning);
+}
+
+// Before, a report of such a recording had the quality good, and its exports said nothing.
+TEST_F(JoinedPartsTest, ScopesThatHadNoRoomAreAWarningAboutTheWholeRecording) {
+  const std::vector<std::string> parts = record("run.tsv", {.rotate_bytes = 1000});
+  ASSERT_EQ(parts.size(), 2U);
+  for (const std::string& part : parts) {
+    const std::string path = recording_stem(part) + ".meta.json";
+    std::ifstream file(path);
+    nlohmann::json metadata = nlohmann::json::parse(file);
+    metadata["scopes"] = {{{"name", "batch"}, {"scopes_left_out", 2953}}, {{"name", "small"}}};
+    metadata["scope_trees_left_out"] = 3;
+    std::ofstream(path) << metadata;
+  }
+  const Result<Summary> joined = summarize(parts);
+  ASSERT_TRUE(joined.ok()) << joined.error().message;
+  const std::string lost =
+      "scopes are missing: 5,906 had no room in their trees, so give kymo::ScopeTree a higher "
+      "limit; 6 older trees had no room in the recording";
+  EXPECT_EQ(joined->recording.notes, std::vector<std::string>{lost});
+  const std::vector<Verdict> verdicts = judge(*joined);
+  EXPECT_TRUE(std::any_of(verdicts.begin(), verdicts.end(), [&](const Verdict& verdict) {
+    return verdict.level == Verdict::Level::warning && verdict.text == lost;
+  }));
+}
+
+// Before, no part could be read.
+TEST_F(JoinedPartsTest, APartThatSomebodyEmptiedIsLeftOutAndSaid) {
+  for (const std::size_t emptied : {std::size_t{0}, std::size_t{1}}) {
+    const std::vector<std::string> parts =
+        record("run" + std::to_string(emptied) + ".tsv", {.rotate_bytes = 1000});
+    ASSERT_EQ(parts.size(), 2U);
+    const std::uint64_t rows = summarize(parts[1 - emptied])->rows;
+    fs::resize_file(parts[emptied], 0);
+    const Result<Summary> joined = summarize(parts);
+    ASSERT_TRUE(joined.ok()) << joined.error().message;
+    EXPECT_EQ(joined->rows, rows);
+    EXPECT_EQ(joined->recording.notes.front(),
+              "read " + parts[emptied] + ": the file is empty: it does not even have a header");
+    for (const std::string& part : parts) fs::resize_file(part, 0);
+    EXPECT_FALSE(summarize(parts).ok());
+  }
+}
+
+// Before, the quality said that the metadata were probably those of another recording.
+TEST_F(JoinedPartsTest, RowsThatAreLeftOfAPartThatSomebodyCutAreNotAnotherRecordings) {
+  const std::vector<std::string> parts = record("run.tsv", {.rotate_bytes = 1000});
+  ASSERT_EQ(parts.size(), 2U);
+  const std::string path = recording_stem(parts[0]) + ".meta.json";
+  std::ifstream file(path);
+  nlohmann::json metadata = nlohmann::json::parse(file);
+  const std::uint64_t written = metadata["stats"]["rows_written"];
+  metadata["stats"]["rows_written"] = 0;  // as RecordingParts writes it
+  metadata["stats"]["missed_sink_error"] = written;
+  std::ofstream(path) << metadata;
+  fs::resize_file(parts[0], fs::file_size(parts[0]) / 2);
+  const Result<Summary> joined = summarize(parts);
+  ASSERT_TRUE(joined.ok()) << joined.error().message;
+  for (const Verdict& verdict : judge(*joined)) {
+    EXPECT_EQ(verdict.text.find("of another recording"), std::string::npos) << verdict.text;
+  }
 }
 
 TEST_F(JoinedPartsTest, WhatIsWrongWithAPartIsSaidWithItsName) {

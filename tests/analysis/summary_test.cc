@@ -46,6 +46,9 @@ TEST(Summary, APartOfALongerRecordingIsSaid) {
            "part":)" +
             part + "}"));
     static_cast<void>(folder.file("a.gaps.tsv", kGapsHeader));
+    for (const char* beside : {"a.1.tsv", "a.2.tsv", "a.6.tsv"}) {
+      static_cast<void>(folder.file(beside, ""));
+    }
     const Summary summary = summarize_ok(folder.file("a.tsv", "Time (ns)\tn\n0\t1\n1000\t2\n"));
     return summary.recording.notes.empty() ? "" : summary.recording.notes.front();
   };

@@ -10,6 +10,7 @@
 #include <string>
 #include <thread>
 
+#include "kymo/gauge.h"
 #include "kymo/profiler.h"
 #include "kymo/prometheus.h"
 #include "kymo/registry.h"
@@ -35,7 +36,7 @@ kymo::Result<void> record(const std::string& path, const std::string& metrics) {
   kymo::Registry registry;
   const auto waits = registry.histogram(
       {"wait_us", "How long requests waited.", kymo::Kind::counter, kymo::Unit::microseconds, {}},
-      {.first = 64, .last = 16384, .per_doubling = 1});
+      {.first = 64, .last = 16384, .per_doubling = 4});
   if (!waits) return waits.error();
   const auto sizes = registry.histogram(
       {"batch_size", "Entries of a batch.", kymo::Kind::counter, kymo::Unit::count, {}},
@@ -44,6 +45,15 @@ kymo::Result<void> record(const std::string& path, const std::string& metrics) {
   const auto requests =
       registry.counter({"requests_total", "Requests.", kymo::Kind::counter, kymo::Unit::count, {}});
   if (!requests) return requests.error();
+  // Names of which OpenMetrics allows only one as the name of a family.
+  const auto queued_total =
+      registry.counter({.name = "queued_total", .help = "Queued since the start."});
+  if (!queued_total) return queued_total.error();
+  const auto queued = kymo::make_gauge(registry, {.name = "queued", .help = "Queued now."}, 3);
+  if (!queued) return queued.error();
+  const auto wait =
+      registry.counter({.name = "wait_ns", .help = "Waited.", .unit = kymo::Unit::nanoseconds});
+  if (!wait) return wait.error();
   kymo::ProfilerOptions options;
   options.sink = kymo::make_tsv_sink(path);
   options.prometheus_prefix = "shop_";

@@ -195,6 +195,7 @@ class OtlpTest(ExportTest):
 
     def test_each_tree_is_a_trace_with_the_ids_of_its_threads(self):
         output = self.export(self.with_own_scopes(), "out.otlp")
+        self.assertIn("out.otlp: 5 spans\n", self.said)  # before the fix: 8 rows of 1 columns
         resource, = json.loads(output.read_text())["resourceSpans"]
         self.assertIn({"key": "process.pid", "value": {"intValue": "77"}}, resource["resource"]["attributes"])
         spans = resource["scopeSpans"][0]["spans"]
@@ -334,6 +335,21 @@ class OpenMetricsTest(ExportTest):
         described = names.index("dup")  # only the first column of that name is described
         wanted[described - 1] = [value / 10**9 for value in wanted[described - 1]]
         self.assertEqual(read, sorted(wanted))
+        self.assertIn('another metric is exported as kymo_x_total, so "x_total" is exported as kymo_x_2_total', self.said)
+
+    # Before the fix, it was 0 in each row of the export, and nothing said that this means nothing.
+    def test_what_never_had_a_value_is_left_out_as_on_metrics(self):
+        columns = [{"name": name, "metric": name, "kind": "gauge", "unit": "count", "fields": {}} for name in ("good", "bad")]
+        errors = [{"metric": "bad", "count": 2, "what": "x", "no_value": True}]
+        recording = self.written(["good", "bad"], [[1_000_000, 5, 0], [2_000_000, 6, 0]],
+                                 {"format_version": 1, "state": "ended", "start_unix_ns": START_NS, "columns": columns,
+                                  "callback_errors": errors}, [])
+        samples = self.families(self.export(recording, "out.om"))
+        self.assertEqual([name for name, _ in samples], ["kymo_good"])
+        said = '"bad" never had a value, because its callback has thrown each time: its columns are 0, which means nothing'
+        self.assertIn(said, self.said)
+        self.export(recording, "out.csv")
+        self.assertIn(said, self.said)
 
     def test_prometheus_loads_it_and_has_every_sample(self):
         """If rows are too close for the time resolution of Prometheus, the export leaves some out and says so."""

@@ -222,6 +222,15 @@ class DamagedRecording(unittest.TestCase):
             notes = kymo_recording.load(self.path).notes
             self.assertEqual(f"the metadata count {counted} rows, the file holds 2: all figures are of these" in notes, said, notes)
 
+    # Before the fix, the notes were empty, and the column was 0 in each row.
+    def test_what_never_had_a_value_is_said(self):
+        self.load("Time (ns)\tbad\n1\t0\n2\t0\n")
+        self.path.with_name("a.meta.json").write_text(json.dumps(
+            {"format_version": 1, "state": "ended", "columns": [{"name": "bad", "kind": "gauge"}],
+             "callback_errors": [{"metric": "bad", "count": 2, "what": "x", "no_value": True}]}))
+        self.assertIn("bad never had a value, because its callback has thrown each time: its columns are 0, which means nothing",
+                      kymo_recording.load(self.path).notes)
+
     def test_a_part_of_a_longer_recording_is_said(self):
         self.load("Time (ns)\tup\n1\t1\n2\t2\n")
         self.path.with_name("a.meta.json").write_text(json.dumps(

@@ -64,7 +64,8 @@ nlohmann::json export_json(const analysis::Summary& summary, const exporting::Ex
                       {"format", exporting::to_string(format)},
                       {"rows", exported.rows},
                       {"rows_passed_over", exported.rows_passed_over},
-                      {"columns", summary.columns.size()},
+                      {"columns", exported.columns},
+                      {"spans", exported.spans},
                       {"left_out_lines", summary.left_out.lines()},
                       {"notes", summary.recording.notes}};
   for (const std::string& note : exported.notes) json["notes"].push_back(note);
@@ -116,10 +117,14 @@ nlohmann::json export_one(const std::vector<std::string>& parts, const std::stri
   }
   nlohmann::json json = parse_object(made.front());
   if (output != "-" && !context.quiet) {
-    std::fprintf(stderr, "%s written to %s: %s rows of %s columns\n", exporting::to_string(format),
-                 report::printable(output).c_str(),
-                 report::with_commas(number_of(json, "rows")).c_str(),
-                 report::with_commas(number_of(json, "columns")).c_str());
+    const auto count = [&](const char* what) {
+      return report::with_commas(number_of(json, what)) + " " + what;
+    };
+    const std::string counts = format == exporting::Format::otlp
+                                   ? count("spans")
+                                   : count("rows") + " of " + count("columns");
+    std::fprintf(stderr, "%s written to %s: %s\n", exporting::to_string(format),
+                 report::printable(output).c_str(), counts.c_str());
   }
   return json;
 }

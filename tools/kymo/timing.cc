@@ -35,7 +35,7 @@ void write_file(Context& context, const client::Client::Timing& timing) {
                             "error message left no room for them"});
     return;
   }
-  nlohmann::json json = report::timing_json(timing.scopes, timing.left_out);
+  nlohmann::json json = report::timing_json(timing.scopes);
   json["format_version"] = kFormatVersion;
   const std::string text = json_text(json, 2) + "\n";
   if (Result<void> written = replace_file(context.timing.path, text); !written) {
@@ -89,15 +89,15 @@ void show_timing(Context& context, const client::Client::Timing& timing, ShowTim
   if (detailed) {
     std::cout << "By category\n" << report::category_table(timing.scopes, options.precision);
   }
-  if (timing.left_out != 0) {
-    std::cout << "Left out: " << timing.left_out
+  if (const std::uint64_t left_out = timing.scopes.front().left_out; left_out != 0) {
+    std::cout << "Left out: " << left_out
               << " of the innermost scopes; the scopes around them include their time\n";
   }
 }
 
 void add_timing(const Context& context, const client::Client::Timing& timing,
                 nlohmann::json& json) {
-  if (context.timing.enabled) json["timing"] = report::timing_json(timing.scopes, timing.left_out);
+  if (context.timing.enabled) json["timing"] = report::timing_json(timing.scopes);
 }
 
 }  // namespace kymo::cli

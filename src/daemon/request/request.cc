@@ -293,7 +293,7 @@ void Request::ended(const Result<void>& result) {
 
 void Request::add_timing(nlohmann::json& object) const {
   if (timing == nullptr) return;
-  object["timing"] = report::timing_json(timing->records(), timing->dropped());
+  object["timing"] = report::timing_json(timing->records());
 }
 
 }  // namespace kymo::daemon

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <utility>
@@ -245,7 +246,7 @@ void RecordingFiles::mark_failed() const {
   }
 }
 
-void RecordingFiles::end_without_rows(const ProfilerStats& stats) {
+void RecordingFiles::end_changed(const ProfilerStats& stats) {
   if (!has_own_metadata()) {
     return;
   }
@@ -258,10 +259,7 @@ void RecordingFiles::end_without_rows(const ProfilerStats& stats) {
 
 bool RecordingFiles::has_own_metadata() const {
   const Result<std::string> text = read_file(metadata_path_);
-  const nlohmann::json written = text ? parse_object(*text) : nlohmann::json();
-  return text_of(written, "state") == "running" &&
-         number_of(written, "start_monotonic_ns") == info_.start_monotonic_ns &&
-         number_of(written, "pid") == static_cast<std::uint64_t>(::getpid());
+  return text && std::hash<std::string>()(*text) == metadata_hash_;
 }
 
 void RecordingFiles::describe_scopes(nlohmann::json& metadata) {
@@ -318,7 +316,12 @@ Result<void> RecordingFiles::replace_metadata(const ProfilerStats& stats, const 
   if (info_.scopes) {
     describe_scopes(metadata);
   }
-  return replace_file(metadata_path_, json_text(metadata, 1) + '\n');
+  const std::string text = json_text(metadata, 1) + '\n';
+  Result<void> replaced = replace_file(metadata_path_, text);
+  if (replaced) {
+    metadata_hash_ = std::hash<std::string>()(text);
+  }
+  return replaced;
 }
 
 }  // namespace kymo

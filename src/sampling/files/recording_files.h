@@ -76,10 +76,10 @@ class RecordingFiles {
   // "failed", in place. That takes no space, so a full disk allows it. Changes nothing if somebody
   // else has removed or replaced the metadata.
   void mark_failed() const;
-  // Marks the recording as ended although somebody else has removed or cut off its rows. `stats` do
-  // not count these rows as written. Writes nothing if the metadata were removed, too, or are those
-  // of another recording or of another run of this process.
-  void end_without_rows(const ProfilerStats& stats);
+  // Marks the recording as ended although somebody else has removed, cut off or written to its rows.
+  // `stats` do not count rows that are gone as written. Writes nothing if the metadata are not those
+  // that this object wrote last: they were removed, or another run of this process goes on with them.
+  void end_changed(const ProfilerStats& stats);
 
   [[nodiscard]] std::uint64_t bytes() const { return rows_.size(); }
   [[nodiscard]] std::uint64_t gap_bytes() const { return gaps_.size(); }
@@ -117,6 +117,7 @@ class RecordingFiles {
   std::vector<Mark> marks_;
   std::uint64_t scopes_before_ = 0;  // the trees that the parts before have
   std::uint64_t scopes_seen_ = 0;    // the trees that were given when the metadata was written
+  std::size_t metadata_hash_ = 0;    // of the metadata that were written last
   bool ended_ = false;
   bool is_cut_ = false;
 };

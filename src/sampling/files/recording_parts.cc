@@ -181,11 +181,19 @@ void RecordingParts::end_part(const std::string& next_path) {
     if (!ended && unfinished_part_.empty()) {
       unfinished_part_ = ended.error().message;
     }
-  } else if (loss_of(change) != nullptr) {
-    counted_.missed_sink_error += std::exchange(counted_.rows_written, 0);  // as in lost_rows()
-    files_.end_without_rows(stats_of_part());
+  } else {
+    if (loss_of(change) != nullptr) {
+      counted_.missed_sink_error += std::exchange(counted_.rows_written, 0);  // as in lost_rows()
+    } else if (written_by_others_.empty()) {
+      written_by_others_ =
+          files_.path() +
+          " has lines that this recorder did not write: another program has written "
+          "to it, or this process was restored from an older image; the rows after "
+          "are in " +
+          next_path;
+    }
+    files_.end_changed(stats_of_part());
   }
-  // Otherwise another process has written to the file, and the metadata, too. Leave them.
   add_closed(files_.path());
   closed_bytes_ += files_.bytes();
   previous_ = name_in_folder(files_.path());
@@ -217,6 +225,9 @@ LostRows RecordingParts::lost_rows(const char* verb) const {
 
 std::string RecordingParts::trouble() const {
   std::string text = files_.gaps_trouble();
+  if (!written_by_others_.empty()) {
+    text += (text.empty() ? "" : "; ") + written_by_others_;
+  }
   if (const std::string now = files_.moved_to(); !now.empty()) {
     const std::string stem = recording_stem(now);
     text += text.empty() ? "" : "; ";

@@ -49,8 +49,8 @@ class RecordingParts {
   // recording does in its newest part: "goes on" or "ends".
   // Cost: one fstat(2).
   [[nodiscard]] LostRows lost_rows(const char* verb) const;
-  // What else is wrong with the files of the newest part: its gaps are not listed, or another
-  // program has moved it. One line for a person; empty: nothing.
+  // What else is wrong: the gaps of the newest part are not listed, another program has moved it, or
+  // has written to a part before. One line for a person; empty: nothing.
   [[nodiscard]] std::string trouble() const;
   // Why a part before did not end properly, such as gaps that reached no file; the first of them.
   [[nodiscard]] const std::string& unfinished_part() const { return unfinished_part_; }
@@ -86,7 +86,8 @@ class RecordingParts {
   std::uint64_t closed_bytes_ = 0;       // row bytes of all parts before, also of removed ones
   LostRows lost_;                        // in the parts before
   std::string unfinished_part_;
-  ProfilerStats latest_;  // of the whole recording
+  std::string written_by_others_;  // for trouble(): the first part that ended because of it
+  ProfilerStats latest_;           // of the whole recording
   // Of the present part:
   ProfilerStats at_begin_;  // of the whole recording when it began
   ProfilerStats counted_;   // its rows and missed ticks

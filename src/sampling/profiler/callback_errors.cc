@@ -51,7 +51,7 @@ std::string text_of(const CallbackError& error) {
       std::to_string(error.count) + (error.count == 1 ? " time" : " times") + ", the last time: ";
   if (error.negative) {
     return "values of metric '" + error.metric +
-           "' are probably negative: its callback has returned 2^63 or more " + times + error.what +
+           "' are probably negative: they were 2^63 or more " + times + error.what +
            "; for a value below zero, record its distance from a fixed lowest value";
   }
   return "metric '" + error.metric + "': its callback has thrown " + times + error.what +

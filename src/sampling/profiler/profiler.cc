@@ -501,6 +501,12 @@ std::vector<std::string> Profiler::warnings() const {
   if (std::string lost = lost_rows().text; !lost.empty()) {
     warnings.push_back(std::move(lost));
   }
+  const std::uint64_t left_out = state_->is_forked_copy() ? 0 : state_->scopes->left_out();
+  if (left_out != 0) {
+    warnings.push_back(human::with_commas(left_out) + (left_out == 1 ? " scope" : " scopes") +
+                       " had no room in the trees of add_scopes(): give kymo::ScopeTree a higher "
+                       "limit");
+  }
   return warnings;
 }
 

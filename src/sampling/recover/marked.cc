@@ -113,8 +113,8 @@ std::vector<Gap> listed_gaps(const std::string& tsv) {
 class UnlistedGaps {
  public:
   // `listed`: by their beginning; must outlive this.
-  UnlistedGaps(const std::vector<Gap>& listed, std::uint64_t interval_ns)
-      : listed_(listed), interval_ns_(interval_ns) {}
+  UnlistedGaps(const std::vector<Gap>& listed, std::uint64_t interval_ns, MissCause cause)
+      : listed_(listed), interval_ns_(interval_ns), cause_(cause) {}
 
   void add_row(std::uint64_t time_ns) {
     const std::uint64_t tick = time_ns / interval_ns_;
@@ -139,11 +139,12 @@ class UnlistedGaps {
   // The ticks from next_ to before `end`.
   void add(std::uint64_t end) {
     if (end <= next_) return;
-    found_.push_back({next_ * interval_ns_, end * interval_ns_, end - next_, MissCause::late});
+    found_.push_back({next_ * interval_ns_, end * interval_ns_, end - next_, cause_});
   }
 
   const std::vector<Gap>& listed_;
   const std::uint64_t interval_ns_;
+  const MissCause cause_;
   std::size_t at_ = 0;      // the first listed gap that may have ticks from next_ on
   std::uint64_t next_ = 0;  // the tick after the last row or gap
   bool begun_ = false;
@@ -221,13 +222,15 @@ void count_anew(const Contents& contents, const std::vector<Gap>& gaps, nlohmann
 
 }  // namespace
 
-Result<void> mark_recovered(const std::string& tsv, const nlohmann::json& recording) {
+Result<void> mark_recovered(const std::string& tsv, const nlohmann::json& recording,
+                            MissCause unlisted_cause) {
   nlohmann::json metadata = metadata_of(tsv);
   if (!metadata.is_object()) {
     metadata = recording;
   }
   std::vector<Gap> gaps = listed_gaps(tsv);
-  UnlistedGaps unlisted(gaps, std::max<std::uint64_t>(1, number_of(metadata, "interval_ns")));
+  UnlistedGaps unlisted(gaps, std::max<std::uint64_t>(1, number_of(metadata, "interval_ns")),
+                        unlisted_cause);
   const Result<Contents> contents =
       contents_of(tsv, [&](std::uint64_t time_ns) { unlisted.add_row(time_ns); });
   if (!contents) {

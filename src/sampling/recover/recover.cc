@@ -338,6 +338,12 @@ Result<LastPart> check_recording(const OpenedRing& left) {
   return LastPart{path, *std::move(end), *std::move(after)};
 }
 
+// Why ticks have neither a row nor a gap. If the recorder was killed while its output refused rows, as
+// on a full disk, it is that: such a gap is listed when it is over.
+MissCause unlisted_cause(const OpenedRing& left) {
+  return left.rows.refused ? MissCause::sink_error : MissCause::late;
+}
+
 // The ring holds every row until all of them are on the disk. So a recovery that is killed at any
 // instant can be done again.
 Result<Recovery> recover_into_recording(const OpenedRing& left) {
@@ -370,7 +376,9 @@ Result<Recovery> recover_into_recording(const OpenedRing& left) {
     ::unlink((stem + ".gaps.tsv").c_str());
     ::unlink((stem + ".meta.json").c_str());
   }
-  if (Result<void> marked = mark_recovered(last->path, *left.description.recording); !marked) {
+  if (Result<void> marked =
+          mark_recovered(last->path, *left.description.recording, unlisted_cause(left));
+      !marked) {
     return marked.error();
   }
   return Recovery{last->path, *rows, last->end.old_bytes()};
@@ -397,7 +405,9 @@ Result<Recovery> recover_into_new(const OpenedRing& left, const std::string& out
   if (Result<void> synced = sync_path(output); !synced) {
     return synced.error();
   }
-  if (Result<void> marked = mark_recovered(output, *left.description.recording); !marked) {
+  if (Result<void> marked =
+          mark_recovered(output, *left.description.recording, unlisted_cause(left));
+      !marked) {
     return marked.error();
   }
   return Recovery{output, *rows, 0};

@@ -47,6 +47,16 @@ std::optional<std::uint64_t> rows_left(const SlotHeader& slot, std::uint64_t acc
   return begin < accepted ? 0 : count;
 }
 
+// Whether the output has refused the rows of the slot, and taken none since: the writer had begun to
+// write them at the accepted position, and gave them up (Ring::forget_rows()).
+bool was_refused(const SlotHeader& slot, std::uint64_t accepted) {
+  const std::uint64_t begin = slot.output_begin.load(std::memory_order_acquire);
+  return slot.rows.load(std::memory_order_acquire) == SlotHeader::kNoRows &&
+         begin != SlotHeader::kNotBegun && begin >= accepted &&
+         slot.output_begin_check.load(std::memory_order_acquire) ==
+             ring_check(begin, slot.sequence.load(std::memory_order_acquire));
+}
+
 }  // namespace
 
 Result<LeftRows> left_rows(const RingMemory& memory, const std::string& path) {
@@ -55,13 +65,14 @@ Result<LeftRows> left_rows(const RingMemory& memory, const std::string& path) {
   if (!accepted) {
     return damaged(path, "the position of its output");
   }
-  LeftRows left{OutputPosition(*accepted), {}};
+  LeftRows left{OutputPosition(*accepted), {}, false};
   for (std::size_t i = 0; i < header.slots; ++i) {
     const SlotHeader& slot = memory.slot_headers()[i];
     const auto count = rows_left(slot, *accepted, header.rows_per_slot);
     if (!count) {
       return damaged(path, "the header of slot " + std::to_string(i));
     }
+    left.refused = left.refused || was_refused(slot, *accepted);
     if (*count != 0) {
       left.slots.push_back({slot.sequence.load(std::memory_order_acquire),
                             {memory.rows_of(i), static_cast<std::size_t>(*count),

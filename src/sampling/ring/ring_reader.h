@@ -22,6 +22,7 @@ struct LeftSlot {
 struct LeftRows {
   OutputPosition accepted;
   std::vector<LeftSlot> slots;
+  bool refused = false;  // the output has refused rows, and taken none since
 };
 
 // Reads what is left in a ring. Errors: invalid_argument if a word of the headers is damaged, so

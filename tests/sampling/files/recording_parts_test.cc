@@ -354,5 +354,31 @@ TEST_F(RecordingPartsTest, RowsOfAnotherHandAreLeftAloneAndANewPartBegins) {
   EXPECT_EQ(metadata("run.1")["part"]["previous"], "run.tsv");
 }
 
+// Before the fix, nothing said that the recording goes on in another file, and the report of the first
+// one said that its recorder was killed.
+TEST_F(RecordingPartsTest, AStrayLineEndsThePartAndNamesTheNext) {
+  RecordingParts parts = RecordingParts::create(path_, {}, info_).value();
+  ASSERT_TRUE(write(parts, 2));
+  ASSERT_TRUE(parts.write_metadata({}, "running"));
+  EXPECT_EQ(parts.trouble(), "");
+  std::ofstream(path_, std::ios::app) << "garbage\n";
+  ASSERT_TRUE(write(parts, 3));
+  const std::string said =
+      path_ +
+      " has lines that this recorder did not write: another program has written to it, or this "
+      "process was restored from an older image; the rows after are in " +
+      in_folder("run.1.tsv");
+  EXPECT_EQ(parts.trouble(), said);
+  EXPECT_EQ(parts.lost_rows("goes on").text, "") << "no row is gone";
+  ASSERT_TRUE(parts.write_metadata({}, "ended"));
+  EXPECT_EQ(parts.trouble(), said);
+  const nlohmann::json first = metadata("run");
+  EXPECT_EQ(first["state"], "ended");
+  EXPECT_EQ(first["part"]["next"], "run.1.tsv");
+  EXPECT_EQ(first["stats"]["rows_written"], 2);
+  EXPECT_EQ(content(path_), "Time (ns)\tsteps\n1\t0\n11\t1\ngarbage\n");
+  EXPECT_EQ(numbers("run.1.tsv"), range(2, 5));
+}
+
 }  // namespace
 }  // namespace kymo

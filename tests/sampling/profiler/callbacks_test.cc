@@ -169,12 +169,11 @@ TEST_F(CallbacksTest, OneThatReturnsANegativeValueIsNamedByTheWarningsAndTheMeta
   const std::vector<CallbackError> errors = registry_.callback_errors();
   ASSERT_EQ(errors.size(), 1U);
   ASSERT_EQ(profiler.warnings().size(), 1U);
-  EXPECT_EQ(
-      profiler.warnings()[0],
-      "values of metric 'level' are probably negative: its callback has returned 2^63 or more " +
-          std::to_string(errors[0].count) +
-          " times, the last time: 18446744073709551611, which is -5 as a number with a sign; "
-          "for a value below zero, record its distance from a fixed lowest value");
+  EXPECT_EQ(profiler.warnings()[0],
+            "values of metric 'level' are probably negative: they were 2^63 or more " +
+                std::to_string(errors[0].count) +
+                " times, the last time: 18446744073709551611, which is -5 as a number with a sign; "
+                "for a value below zero, record its distance from a fixed lowest value");
   const auto metadata = nlohmann::json::parse(content(in_folder("run.meta.json")));
   EXPECT_EQ(metadata["callback_errors"][0]["negative"], true);
   EXPECT_EQ(metadata["callback_errors"][0]["count"], errors[0].count);

@@ -131,6 +131,34 @@ TEST_F(RecordedScopesTest, ASnapshotHasTheTreesOfItsTime) {
   EXPECT_FALSE(meta.contains("scope_trees_left_out"));
 }
 
+// Before the fix, such scopes were missing without a word in the recording, the report and the exports.
+TEST_F(RecordedScopesTest, TheRecordingSaysHowManyScopesHadNoRoomInTheirTree) {
+  options_.sink = make_tsv_sink(in_folder("run.tsv"), {.rotate_bytes = 500});
+  Profiler profiler(registry_, options_);
+  ASSERT_TRUE(profiler.start());
+  for (int part = 1; part <= 2; ++part) {
+    ScopeTree tree("request", 3);
+    {
+      const EnterScope here(tree);
+      for (int i = 0; i < 6; ++i) Scope("item").end();
+    }
+    tree.end();
+    profiler.add_scopes(tree);
+    while (!exists("run." + std::to_string(part) + ".tsv")) {
+      std::this_thread::yield();
+    }
+  }
+  ASSERT_TRUE(profiler.stop());
+  const std::vector<std::string> warnings = profiler.warnings();
+  ASSERT_EQ(warnings.size(), 1U);
+  EXPECT_EQ(
+      warnings[0],
+      "8 scopes had no room in the trees of add_scopes(): give kymo::ScopeTree a higher limit");
+  const nlohmann::json first = metadata(in_folder("run.meta.json"));
+  EXPECT_EQ(first["scopes"][0]["scopes_left_out"], 4);
+  EXPECT_FALSE(first["scopes"][0]["components"][0].contains("scopes_left_out"));
+}
+
 TEST(ScopeKeeperTest, TheNewestTreesStayWholeAndTheOthersAreCounted) {
   ScopeKeeper keeper(5);
   for (const char* name : {"a", "b", "c"}) {

@@ -273,6 +273,31 @@ TEST_F(RecoverTest, MissedTicksWereCountedButNotListed) {
             (std::vector<std::string>{header, "20\t50\t3\tlate"}));
 }
 
+// Before the fix, such ticks counted as late, and the report advised a lower rate.
+TEST_F(RecoverTest, RowsThatAFullDiskRefusedUntilTheKillAreSinkErrors) {
+  for (const bool until_the_kill : {true, false}) {
+    number_ = 0;
+    {
+      auto ring = start(tsv_ = in_folder(until_the_kill ? "full.tsv" : "free.tsv"));
+      for (const bool refused : {!until_the_kill, until_the_kill}) {
+        const Ring::Slot slot = fill(*ring, refused ? 3 : 1);
+        ring->begin_output(slot, {0, files_->bytes()});
+        if (refused) {
+          ring->forget_rows(slot);
+        } else {
+          ASSERT_TRUE(files_->append(rows_of(slot, 1), 0));
+        }
+        ring->accept_output({0, files_->bytes()});
+      }
+      number_ += until_the_kill ? 0 : 3;
+      ring->hand_over(fill(*ring, 2));
+    }
+    EXPECT_EQ(recover_ring(ring_path_).value().rows, 2U);
+    EXPECT_EQ(lines(tsv_.substr(0, tsv_.size() - 4) + ".gaps.tsv").back(),
+              until_the_kill ? "10\t40\t3\tsink_error" : "40\t70\t3\tlate");
+  }
+}
+
 TEST_F(RecoverTest, AForkedChildKeptTheRingLockedByItsMapping) {
   auto ring = start(tsv_);
   fill(*ring, 3);
