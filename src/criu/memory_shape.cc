@@ -14,6 +14,7 @@ namespace {
 constexpr std::string_view kMappingsName = "mm-";
 constexpr std::string_view kPagemapName = "pagemap-";
 constexpr std::string_view kFilesName = "files.img";
+constexpr std::string_view kThreadName = "core-";  // an image for each thread
 
 bool add_mappings(const ImageSet& images, const std::string& name, MemoryShape& shape) {
   const auto bytes = images.read(name);
@@ -67,6 +68,7 @@ std::optional<MemoryShape> memory_shape(const ImageSet& images) {
   MemoryShape shape;
   std::uint64_t bytes = 0;
   for (const std::string& name : images.names()) {
+    if (name.starts_with(kThreadName)) ++shape.threads;
     const bool mappings = name.starts_with(kMappingsName);
     if (!mappings && !name.starts_with(kPagemapName)) continue;
     bytes += images.size(name);

@@ -16,6 +16,7 @@ struct MemoryShape {
   std::uint64_t files =
       0;  // open or mapped, with sockets; 0: not known, as in images of old versions
   std::uint64_t sockets = 0;  // of these files
+  std::uint64_t threads = 0;  // of all processes, also the first of each; 0: not known
 };
 
 // Nothing if an image cannot be read, or if there are none.

@@ -38,10 +38,13 @@ struct Signals {
   std::optional<std::uint64_t> target_quota_ns;  // and that of the target of a dump
   std::optional<std::uint64_t> machine_ns;       // CPU time of all programs of the machine
   std::optional<std::uint64_t> kymod_gaps_ns;    // kymod itself did not run
-  std::optional<std::uint64_t> steal_ns;         // CPU time that the hypervisor gave to others
-  std::optional<std::uint64_t> memory_wait_ns;   // some task of the machine waited for memory
-  std::optional<std::uint64_t> wakeups;          // how often CRIU was given a CPU
-  std::optional<std::uint64_t> target_ns;        // the target ran or was ready to run; of a dump
+  // CPU time of kymod while CRIU could run, not before and after it, also what it did for a stream.
+  std::optional<std::uint64_t> kymod_ns;
+  std::optional<std::uint64_t> kymod_looks_ns;  // in the whole request, to look inside it
+  std::optional<std::uint64_t> steal_ns;        // CPU time that the hypervisor gave to others
+  std::optional<std::uint64_t> memory_wait_ns;  // some task of the machine waited for memory
+  std::optional<std::uint64_t> wakeups;         // how often CRIU was given a CPU
+  std::optional<std::uint64_t> target_ns;       // the target ran or was ready to run; of a dump
   std::optional<std::uint64_t> target_disk_wait_ns;
   std::optional<std::uint64_t> major_faults;         // of CRIU and the target
   std::optional<std::uint64_t> faults;               // page faults of what is restored

@@ -189,6 +189,32 @@ std::optional<Finding> held_up_by_quota(const Known& known) {
                  without(known, share)};
 }
 
+// CPU time that kymod itself used while CRIU could run, besides what it had to do for a stream. 0: not known.
+std::uint64_t used_by_kymod_ns(const Known& known) {
+  std::uint64_t stream_ns = 0;
+  if (const auto& stream = known.facts.streaming) {
+    // How much of the time that it waited for the disk was CPU time, such as to create files, is not known.
+    stream_ns = stream->work_ns - std::min(stream->starved_ns, stream->work_ns) + stream->wait_ns;
+  }
+  const std::uint64_t all_ns = known.facts.signals.kymod_ns.value_or(0);
+  return all_ns - std::min(stream_ns, all_ns);
+}
+
+// Who used the CPUs, and what one can do about it. `lacked`: the share in which CRIU, the target or kymod had no CPU.
+std::string who_used_the_cpus(const Known& known, double lacked, const std::string& others) {
+  constexpr double kWorthTelling = 0.2;
+  const double own = known.share(used_by_kymod_ns(known));
+  if (own < kWorthTelling * lacked || own == 0) return "Other programs used the CPUs: " + others;
+  const Signals& signals = known.facts.signals;
+  const bool looked = signals.kymod_looks_ns.value_or(0) > *signals.kymod_ns / 2;
+  std::string text =
+      "kymod itself used a CPU for " + whole_percent(own) + " " + base_of(known.facts);
+  text += looked ? ", mostly to look at CRIU and the target: start it with --no-inside"
+                 : ": kymo profile, with the PID of kymod, shows what for";
+  if (own < lacked / 2) text += ". Other programs used the CPUs, too: " + others;
+  return text.ends_with('.') ? text : text + ".";
+}
+
 // CRIU, the target and kymod also wait for each other, and so do processes that are restored side by side, which add up
 // their waiting. That is no starvation by others.
 std::optional<Finding> waits_for_cpu(const Known& known) {
@@ -205,16 +231,17 @@ std::optional<Finding> waits_for_cpu(const Known& known) {
   // Nobody measured how long kymod and the runtime waited around CRIU: at most as much of that time as CRIU did of its own.
   const double most =
       std::clamp(ratio(share, 1 - share_around_criu(known)), share, share_of_others(known));
-  return Finding{"cpu-wait",
-                 "waited for a CPU",
-                 share,
-                 "For " + whole_percent(share) + " " + base_of(known.facts) +
-                     " no CPU was free for " + who + ".",
-                 "15 % " + base_of(known.facts),
-                 std::string("Other programs used the CPUs: pause them during the ") +
-                     (restore ? "restore" : "dump") +
-                     higher_priority(known.facts, target, waited + kymod),
-                 left_after(known, share / 2, most)};
+  return Finding{
+      "cpu-wait",
+      "waited for a CPU",
+      share,
+      "For " + whole_percent(share) + " " + base_of(known.facts) + " no CPU was free for " + who +
+          ".",
+      "15 % " + base_of(known.facts),
+      who_used_the_cpus(known, share,
+                        std::string("pause them during the ") + (restore ? "restore" : "dump") +
+                            higher_priority(known.facts, target, waited + kymod)),
+      left_after(known, share / 2, most)};
 }
 
 // If they are streamed, kymod writes and reads the images, and CRIU does not. In a restore, each process reads its own memory from the

@@ -1,5 +1,6 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -7,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/clock.h"
 #include "inside/sources.h"
 #include "probe/cgroup.h"
 #include "probe/proc_file.h"
@@ -292,7 +294,31 @@ class QuotaSource : public Source {
   std::array<std::uint64_t, 2> waited_{};
 };
 
+class KymodSource : public Source {
+ public:
+  [[nodiscard]] const std::vector<Metric>& columns() const override { return columns_; }
+
+  void read(std::uint64_t, std::span<std::uint64_t> values) override {
+    constexpr unsigned kEvery = 10;
+    timespec used{};
+    if (reads_++ % kEvery == 0 && ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used) == 0) {
+      cpu_ns_ = to_nanos(used);
+    }
+    values[0] = cpu_ns_;
+  }
+
+ private:
+  const std::vector<Metric> columns_ = {
+      counter("kymod_cpu_ns", Unit::nanoseconds, "CPU time of kymod itself")};
+  unsigned reads_ = 0;
+  std::uint64_t cpu_ns_ = 0;
+};
+
 }  // namespace
+
+std::unique_ptr<Source> make_kymod_source() {
+  return std::make_unique<KymodSource>();
+}
 
 std::unique_ptr<Source> make_machine_source(const std::string& proc) {
   return std::make_unique<MachineSource>(proc);
@@ -319,6 +345,7 @@ std::vector<std::unique_ptr<Source>> make_sources(const Target& target,
   if (known && target.container) sources.push_back(make_cgroup_source(target.pid, subjects));
   sources.push_back(make_quota_source(target.pid, subjects));
   sources.push_back(make_machine_source());
+  sources.push_back(make_kymod_source());
   sources.push_back(make_disk_source(target.images_dir));
   return sources;
 }

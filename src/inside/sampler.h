@@ -16,6 +16,7 @@ namespace kymo::inside {
 
 // Reads sources again and again on a thread of its own, so that no other thread waits for a file.
 //
+// Cost:      at most 2.5 % of a CPU (LookPace), as long as no reading of a source is long.
 // Threads:   the members on the owner's thread. `put` is called on the sampler's thread, and on the
 //            owner's in stop(), never on both at once.
 // Ownership: owns the sources.
@@ -42,7 +43,7 @@ class Sampler {
   // The longest of the sources (Source::longest_disk_wait_ns()). The same.
   [[nodiscard]] std::uint64_t longest_disk_wait_ns() const;
 
-  // Reads every `interval`, which is at least a millisecond.
+  // Reads every `interval`, which is at least a millisecond, or less often: missing() says so then.
   void start(std::chrono::nanoseconds interval, Put put);
   // Reads a last time. Does nothing if nothing is being read.
   void stop();
@@ -65,6 +66,7 @@ class Sampler {
   Put put_;
   Event stop_;
   std::uint64_t cpu_ns_ = 0;
+  std::uint64_t ran_ns_ = 0;
   std::uint64_t readings_ = 0;
   std::thread thread_;
 };

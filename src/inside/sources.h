@@ -26,7 +26,7 @@ struct Target {
 
 // Columns criu_...: the programs of `subjects` with all their descendants. If another program starts
 // CRIU (containerd), CRIU is found as the tracer of the target of a dump, or below the program that
-// looks after the container of a restore. The processes of that container are left out.
+// looks after the container of a restore. The processes that are restored are left out.
 std::unique_ptr<Source> make_criu_source(const Target& target, std::shared_ptr<Subjects> subjects,
                                          const std::string& proc = "/proc");
 // Columns target_...: the tasks of a process and its descendants. The process may begin later. 0:
@@ -47,6 +47,9 @@ std::unique_ptr<Source> make_cgroup_source(pid_t pid, std::shared_ptr<Subjects> 
 // CRIU that `subjects` found, and those of the target (0: it is not known), have held up their programs since then, every
 // tenth time. 0 while there is no limit.
 std::unique_ptr<Source> make_quota_source(pid_t target, std::shared_ptr<Subjects> subjects);
+
+// Column kymod_cpu_ns: the CPU time of this program, every tenth time.
+std::unique_ptr<Source> make_kymod_source();
 
 // All sources that have columns for this target.
 std::vector<std::unique_ptr<Source>> make_sources(const Target& target,

@@ -12,9 +12,9 @@ namespace {
 
 using probe::StatFields;
 
-constexpr std::uint64_t kDiscoverEveryNs = 10'000'000;
-constexpr std::uint64_t kDiscoverAtLeastEveryNs = 40'000'000;
-constexpr std::uint64_t kDiscoverTracedEveryNs = 50'000'000;
+constexpr std::uint64_t kRoundEveryNs = 10'000'000;
+constexpr std::uint64_t kRoundAtLeastEveryNs = 40'000'000;
+constexpr std::uint64_t kRoundTracedEveryNs = 50'000'000;
 constexpr std::uint64_t kStaleNs = 5'000'000;
 
 // The function of the kernel that makes a task wait because too many dirty pages wait to be
@@ -107,13 +107,13 @@ void count_state(char state, TaskTotals& sum) {
 void TaskGroup::add(pid_t process) {
   if (std::find(processes_.begin(), processes_.end(), process) != processes_.end()) return;
   processes_.push_back(process);
-  next_discovery_ns_ = 0;
+  next_round_ns_ = 0;
 }
 
 void TaskGroup::add_task(pid_t process, pid_t task) {
   if (tasks_.contains(task)) return;
   if (tasks_.size() >= kMaxTasks) {
-    ++left_out_;
+    ++round_.left_out;
     return;
   }
   const bool threads = depth_ == Depth::threads;
@@ -122,39 +122,78 @@ void TaskGroup::add_task(pid_t process, pid_t task) {
   Task& added = tasks_.try_emplace(task, folder, !threads).first->second;
   added.process = process;
   added.first_thread = process == task;
-  added.existed = !discovered_ && depth_ == Depth::threads;
+  added.existed = !searched_ && depth_ == Depth::threads;
   order_.push_back(task);
 }
 
-void TaskGroup::discover() {
-  left_out_ = 0;
-  std::set<pid_t> zombies;
-  bool all_listed = true;
-  for (std::size_t i = 0; i < processes_.size(); ++i) {  // NOLINT(modernize-loop-convert): it grows
-    const pid_t process = processes_[i];
-    if (depth_ == Depth::threads) {
-      for (const pid_t thread : probe::threads_of(process, proc_)) add_task(process, thread);
-    } else {
-      add_task(process, process);
+void TaskGroup::remove_process(pid_t process) {
+  const auto found = std::find(processes_.begin(), processes_.end(), process);
+  if (found == processes_.end()) return;
+  const auto place = static_cast<std::size_t>(found - processes_.begin());
+  processes_.erase(found);
+  if (place == round_.process) round_.threads.reset();
+  if (place < round_.process) --round_.process;
+}
+
+void TaskGroup::search_children(pid_t process, pid_t thread) {
+  const Result<std::vector<pid_t>> children = probe::children_of_thread(process, thread, proc_);
+  round_.all_listed = round_.all_listed && children.ok();
+  if (!children) return;  // found in the next round
+  for (const pid_t child : *children) {
+    if (const auto zombie = zombies_.find(child); zombie != zombies_.end()) {
+      zombie->second = round_.number;
+      continue;
     }
-    const Result<std::vector<pid_t>> children = probe::children_of(process, proc_);
-    all_listed = all_listed && children.ok();
-    if (!children) continue;  // found at the next look
-    for (const pid_t child : *children) {
-      if (zombies_.contains(child)) {
-        zombies.insert(child);
-        continue;
-      }
-      const bool known = std::find(processes_.begin(), processes_.end(), child) != processes_.end();
-      if (known || processes_.size() >= kMaxTasks || others_.contains(child)) continue;
-      if (is_other && is_other(child)) {
-        others_.insert(child);
-      } else {
-        processes_.push_back(child);
-      }
+    const bool known = std::find(processes_.begin(), processes_.end(), child) != processes_.end();
+    if (known || processes_.size() >= kMaxTasks || others_.contains(child)) continue;
+    if (is_other && is_other(child)) {
+      others_.insert(child);
+    } else {
+      processes_.push_back(child);  // to be searched in this round, too
     }
   }
-  if (all_listed) zombies_.swap(zombies);
+}
+
+void TaskGroup::search_thread() {
+  const pid_t process = processes_[round_.process];
+  if (!round_.threads) {
+    round_.threads.emplace(process, proc_);
+    if (depth_ == Depth::processes) add_task(process, process);
+  }
+  const pid_t thread = round_.threads->next();
+  if (thread != 0) {
+    if (depth_ == Depth::threads) add_task(process, thread);
+    search_children(process, thread);
+    return;
+  }
+  round_.all_listed = round_.all_listed && round_.threads->error() == 0;
+  round_.threads.reset();
+  ++round_.process;
+}
+
+void TaskGroup::end_round(std::uint64_t now_monotonic_ns) {
+  if (round_.all_listed) {
+    std::erase_if(zombies_, [this](const auto& zombie) { return zombie.second != round_.number; });
+  }
+  left_out_ = round_.left_out;
+  plan_round(now_monotonic_ns);
+  searched_ = true;
+  round_.runs = false;
+}
+
+// Goes on with the search, or begins a round of it if one is due.
+void TaskGroup::search(std::uint64_t now_monotonic_ns) {
+  if (!round_.runs) {
+    if (now_monotonic_ns < next_round_ns_) return;
+    round_ = Round{true, round_.number + 1, now_monotonic_ns, 0, {}, 0, true};
+  }
+  for (std::size_t i = 0; i < kSearchesATime && round_.process < processes_.size();) {
+    const bool begins = !round_.threads;
+    search_thread();
+    if (begins || round_.threads) ++i;  // the end of a list costs little
+  }
+  longest_round_ns_ = std::max(longest_round_ns_, now_monotonic_ns - round_.began_ns);
+  if (round_.process >= processes_.size()) end_round(now_monotonic_ns);
 }
 
 void TaskGroup::read_schedstat(Task& task) {
@@ -233,32 +272,27 @@ void TaskGroup::read_next(std::uint64_t now_monotonic_ns) {
     }
     add_grown(found->second.now, found->second.before, ended_);
     ++ended_.gone;
-    zombies_.insert(found->first);
-    std::erase(processes_, found->first);
+    zombies_.insert_or_assign(found->first, round_.number);
+    remove_process(found->first);
     tasks_.erase(found);
     order_.erase(order_.begin() + static_cast<std::ptrdiff_t>(cursor_));
   }
 }
 
-// To look for tasks costs several times as much as to read them. Where none came or went since the
-// last time, it is done half as often.
-void TaskGroup::plan_discovery(std::uint64_t now_monotonic_ns) {
+// To search for tasks costs several times as much as to read them. Where none came or went since the
+// last round, it is done half as often.
+void TaskGroup::plan_round(std::uint64_t now_monotonic_ns) {
   const std::uint64_t seen = tasks_.size() + processes_.size() + 3 * ended_.gone;
-  const bool quiet = discovered_ && seen == seen_then_;
+  const bool quiet = searched_ && seen == seen_then_;
   seen_then_ = seen;
-  discover_every_ns_ =
-      quiet ? std::min(2 * discover_every_ns_, kDiscoverAtLeastEveryNs) : kDiscoverEveryNs;
+  round_every_ns_ = quiet ? std::min(2 * round_every_ns_, kRoundAtLeastEveryNs) : kRoundEveryNs;
   // Where all stand still, nothing new begins until they run again.
-  next_discovery_ns_ =
-      now_monotonic_ns + (all_traced_ ? kDiscoverTracedEveryNs : discover_every_ns_);
+  const std::uint64_t every_ns = all_traced_ ? kRoundTracedEveryNs : round_every_ns_;
+  next_round_ns_ = std::max(now_monotonic_ns, round_.began_ns + every_ns);
 }
 
 TaskTotals TaskGroup::read(std::uint64_t now_monotonic_ns) {
-  if (now_monotonic_ns >= next_discovery_ns_) {
-    discover();
-    plan_discovery(now_monotonic_ns);
-    discovered_ = true;
-  }
+  search(now_monotonic_ns);
   read_next(now_monotonic_ns);
   TaskTotals sum = ended_;
   for (const auto& [pid, task] : tasks_) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -13,6 +14,7 @@
 
 #include "inside/source.h"
 #include "probe/proc_file.h"
+#include "probe/thread_list.h"
 
 namespace kymo::inside {
 
@@ -43,13 +45,16 @@ struct TaskTotals {
 // Threads: one at a time.
 // Cost:    at most kReadsATime tasks are read each time, in turn: about 4 us for a thread and for a
 //          process, because the dear files of few tasks are not read each turn (kStatEvery,
-//          kIoEvery). A task that is not read keeps its figures. New tasks are looked for every 10
-//          ms, less often down to every 40 ms while none comes or goes, and every 50 ms while a
-//          tracer has stopped all.
+//          kIoEvery). A task that is not read keeps its figures. New tasks are searched for in
+//          rounds. A round passes over all threads of all processes, kSearchesATime of them each
+//          time, about 6 us for each. It begins every 10 ms, less often down to every 40 ms while
+//          none comes or goes, and every 50 ms while a tracer has stopped all, but not before the
+//          last round has ended. So no reading takes longer if there are many threads.
 // Bounds:  kMaxTasks tasks; those beyond are counted by left_out().
 class TaskGroup {
  public:
   static constexpr std::size_t kReadsATime = 4;
+  static constexpr std::size_t kSearchesATime = 4;
   static constexpr std::size_t kMaxTasks = 256;
   static constexpr std::uint64_t kStatEvery = 2;
   static constexpr std::uint64_t kIoEvery = 4;
@@ -68,7 +73,10 @@ class TaskGroup {
   // The process and all descendants that it has from now on.
   void add(pid_t process);
   [[nodiscard]] TaskTotals read(std::uint64_t now_monotonic_ns);
-  [[nodiscard]] std::size_t left_out() const { return left_out_; }
+  // Those that the last whole round has found, or the first one so far.
+  [[nodiscard]] std::size_t left_out() const { return searched_ ? left_out_ : round_.left_out; }
+  // The time of the longest round, also of one that has not ended.
+  [[nodiscard]] std::uint64_t longest_round_ns() const { return longest_round_ns_; }
   // The task that slept longest.
   [[nodiscard]] const Sleeper& longest_sleeper() const { return longest_; }
 
@@ -94,9 +102,24 @@ class TaskGroup {
     TaskTotals now;
   };
 
-  void discover();
-  void plan_discovery(std::uint64_t now_monotonic_ns);
+  // The search for new tasks: where it is.
+  struct Round {
+    bool runs = false;
+    std::uint32_t number = 0;
+    std::uint64_t began_ns = 0;
+    std::size_t process = 0;  // the place in processes_ of the one that is searched
+    std::optional<probe::ThreadList> threads;  // of that process
+    std::size_t left_out = 0;
+    bool all_listed = true;
+  };
+
+  void search(std::uint64_t now_monotonic_ns);
+  void search_thread();
+  void search_children(pid_t process, pid_t thread);
+  void end_round(std::uint64_t now_monotonic_ns);
+  void plan_round(std::uint64_t now_monotonic_ns);
   void add_task(pid_t process, pid_t task);
+  void remove_process(pid_t process);
   void read_next(std::uint64_t now_monotonic_ns);
   bool read_task(pid_t pid, Task& task, std::uint64_t now_monotonic_ns);
   bool read_stat(pid_t pid, Task& task, std::uint64_t now_monotonic_ns);
@@ -108,17 +131,20 @@ class TaskGroup {
   const std::string proc_;
   std::vector<pid_t> processes_;  // whose children are looked for
   std::set<pid_t> others_;        // children that are left out
-  std::set<pid_t> zombies_;       // that were read to their end, while their parents list them
+  // Those that were read to their end, while their parents list them, with the last round that did.
+  std::map<pid_t, std::uint32_t> zombies_;
   std::map<pid_t, Task> tasks_;
   std::vector<pid_t> order_;
   std::size_t cursor_ = 0;
   TaskTotals ended_;
   Sleeper longest_;
   std::size_t left_out_ = 0;
-  std::uint64_t next_discovery_ns_ = 0;
-  std::uint64_t discover_every_ns_ = 0;
-  std::uint64_t seen_then_ = 0;  // changes when a task comes or goes; of the last time
-  bool discovered_ = false;
+  Round round_;
+  std::uint64_t next_round_ns_ = 0;
+  std::uint64_t round_every_ns_ = 0;
+  std::uint64_t longest_round_ns_ = 0;
+  std::uint64_t seen_then_ = 0;  // changes when a task comes or goes; of the last round
+  bool searched_ = false;        // a whole round has ended
   bool all_traced_ = false;
   probe::ProcFile::Buffer buffer_{};
 };

@@ -4,6 +4,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/human.h"
 #include "inside/sources.h"
 #include "inside/task_group.h"
 #include "probe/container_keeper.h"
@@ -87,10 +88,20 @@ void put(const TaskTotals& totals, const std::array<Figure, N>& figures,
   for (std::size_t i = 0; i < N; ++i) values[i] = totals.*figures[i].value;
 }
 
+// Of many tasks, some are not looked at, and new ones are found late.
 std::string too_many(const TaskGroup& group) {
-  if (group.left_out() == 0) return {};
-  return "the tasks of the target: only " + std::to_string(TaskGroup::kMaxTasks) +
-         " are looked at, " + std::to_string(group.left_out()) + " more are not";
+  constexpr std::uint64_t kWorthTellingNs = 100'000'000;
+  const std::uint64_t round_ns = group.longest_round_ns();
+  std::string line = "the tasks of the target: ";
+  if (group.left_out() != 0) {
+    line += "only " + std::to_string(TaskGroup::kMaxTasks) + " are looked at, " +
+            std::to_string(group.left_out()) + " more are not";
+    if (round_ns >= kWorthTellingNs) line += "; ";
+  } else if (round_ns < kWorthTellingNs) {
+    return {};
+  }
+  if (round_ns >= kWorthTellingNs) line += "new ones are found within " + human::duration(round_ns);
+  return line;
 }
 
 class CriuSource : public Source {
@@ -98,6 +109,9 @@ class CriuSource : public Source {
   CriuSource(const Target& target, std::shared_ptr<Subjects> subjects, const std::string& proc)
       : subjects_(std::move(subjects)), proc_(proc), group_(TaskGroup::Depth::processes, proc) {
     if (target.container) tracee_ = target.pid;
+    if (target.restores && target.pid != 0) {
+      group_.is_other = [restored = target.pid](pid_t child) { return child == restored; };
+    }
     if (target.restored_container.empty()) return;
     keeper_.emplace(target.restored_container, proc);
     group_.is_other = [this](pid_t child) { return is_of_container(child); };

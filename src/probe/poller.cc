@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/look_pace.h"
 
 namespace kymo::probe {
 
@@ -42,14 +43,13 @@ void Poller::stop() {
 }
 
 void Poller::run() {
-  std::uint64_t deadline_ns = monotonic_ns() + interval_ns_;
-  while (!stop_.wait_until(deadline_ns)) {
+  constexpr std::uint64_t kRest = 3;
+  const std::uint64_t now_ns = monotonic_ns();
+  LookPace pace(interval_ns_, kRest, now_ns, thread_cpu_ns());
+  std::uint64_t due_ns = now_ns + interval_ns_;
+  while (!stop_.wait_until(due_ns)) {
     read_once();
-    // Deadlines are multiples of the interval after the first. A long reading skips some of them.
-    const std::uint64_t now_ns = monotonic_ns();
-    if (now_ns >= deadline_ns) {
-      deadline_ns += ((now_ns - deadline_ns) / interval_ns_ + 1) * interval_ns_;
-    }
+    due_ns = pace.next_ns(monotonic_ns(), thread_cpu_ns());
   }
 }
 

@@ -27,9 +27,8 @@ namespace kymo::probe {
 // Threads:   take() from one thread at a time; all other members from the owner's thread. `read`
 //            runs on the poller's thread, and on the owner's thread in start() and stop(), never on
 //            both at once.
-// Cost:      of take(): one exchange. The thread sleeps between readings. If a reading takes longer
-//            than the interval, the next one begins at the next due time, so a slow file only makes
-//            readings less frequent.
+// Cost:      of take(): one exchange. The thread sleeps between readings. If readings are dear, they
+//            become less frequent: they take at most a quarter of a CPU (LookPace).
 class Poller {
  public:
   // Fills `words`: as many as the constructor was given.
@@ -45,7 +44,7 @@ class Poller {
   Poller(const Poller&) = delete;
   Poller& operator=(const Poller&) = delete;
 
-  // Reads once, then goes on reading every interval.
+  // Reads once, then goes on reading every interval, or less often.
   void start();
   // Stops the thread, and reads a last time. Does nothing if the thread does not run.
   void stop();

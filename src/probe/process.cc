@@ -214,18 +214,26 @@ std::vector<pid_t> threads_of(pid_t pid, const std::string& root) {
   return numbered_entries(path_of(root, pid) + "/task");
 }
 
+Result<std::vector<pid_t>> children_of_thread(pid_t pid, pid_t thread, const std::string& root) {
+  std::vector<pid_t> children;
+  const Result<std::string> text =
+      read_file(path_of(path_of(root, pid) + "/task", thread) + "/children");
+  if (!text && !means_gone(text.error().errno_value)) return text.error();
+  if (!text) return children;
+  for (const std::string_view word : split(*text)) {
+    pid_t child = 0;
+    if (parse_number(word, child)) children.push_back(child);
+  }
+  return children;
+}
+
 Result<std::vector<pid_t>> children_of(pid_t pid, const std::string& root) {
   std::vector<pid_t> children;
-  const std::string tasks = path_of(root, pid) + "/task";
   int unseen = 0;
-  for (const pid_t thread : numbered_entries(tasks, &unseen)) {
-    const Result<std::string> text = read_file(path_of(tasks, thread) + "/children");
-    if (!text && !means_gone(text.error().errno_value)) return text.error();
-    if (!text) continue;
-    for (const std::string_view word : split(*text)) {
-      pid_t child = 0;
-      if (parse_number(word, child)) children.push_back(child);
-    }
+  for (const pid_t thread : numbered_entries(path_of(root, pid) + "/task", &unseen)) {
+    const Result<std::vector<pid_t>> own = children_of_thread(pid, thread, root);
+    if (!own) return own;
+    children.insert(children.end(), own->begin(), own->end());
   }
   if (unseen != 0)
     return system_error("list the children of process " + std::to_string(pid), unseen);

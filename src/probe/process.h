@@ -71,6 +71,11 @@ std::vector<pid_t> threads_of(pid_t pid, const std::string& root = "/proc");
 // Errors: they cannot be listed, for example because no descriptor is free.
 Result<std::vector<pid_t>> children_of(pid_t pid, const std::string& root = "/proc");
 
+// The children of one of its threads. Empty if that is gone.
+// Errors: as children_of().
+Result<std::vector<pid_t>> children_of_thread(pid_t pid, pid_t thread,
+                                              const std::string& root = "/proc");
+
 // The process and its descendants, the process first. Empty if the process is gone. Descendants that
 // cannot be listed are missing.
 std::vector<pid_t> process_tree(pid_t pid, const std::string& root = "/proc");

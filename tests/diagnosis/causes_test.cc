@@ -122,6 +122,32 @@ TEST(Causes, OtherProgramsAreNamedOnlyIfTheyHadCpuTime) {
   EXPECT_NEAR(explain(facts).findings[0].share, 0.5, 0.001);
 }
 
+// In the restore of 3,000 threads kymod took 30.9 s of CPU time in 20 s, to look at them, and other programs were blamed.
+TEST(Causes, KymodIsNamedIfItUsedTheCpuItself) {
+  Facts facts = healthy_restore();
+  facts.cpus = 2;
+  facts.signals.cpu_ns = 300 * kOneMs;
+  facts.signals.cpu_wait_ns = 640 * kOneMs;
+  facts.signals.machine_ns = 1900 * kOneMs;
+  const auto advice = [&facts] { return explain(facts).findings.at(0).advice; };
+  facts.signals.kymod_ns = 127 * kOneMs;
+  EXPECT_TRUE(advice().starts_with("Other programs used the CPUs: pause them")) << advice();
+  facts.signals.kymod_ns = 129 * kOneMs;  // a fifth of what was lacked
+  facts.signals.kymod_looks_ns = 60 * kOneMs;
+  EXPECT_TRUE(advice().starts_with(
+      "kymod itself used a CPU for 13 % of the restore: kymo profile, with the PID of kymod, shows "
+      "what for. Other programs used the CPUs, too: pause them"))
+      << advice();
+  facts.signals.kymod_ns = 900 * kOneMs;
+  facts.signals.kymod_looks_ns = 800 * kOneMs;
+  EXPECT_EQ(
+      advice(),
+      "kymod itself used a CPU for 90 % of the restore, mostly to look at CRIU and the target: "
+      "start it with --no-inside.");
+  facts.streaming = Streaming{.work_ns = 850 * kOneMs};
+  EXPECT_TRUE(advice().starts_with("Other programs")) << "it took the stream, as it must";
+}
+
 // 70 ms of 190 were blamed on the container runtime, which had nothing to do.
 TEST(Causes, LockingTheNetworkIsCriusOwnWork) {
   Facts facts = healthy_dump();

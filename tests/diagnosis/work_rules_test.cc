@@ -65,14 +65,54 @@ TEST(Verdict, SaysThatItWasNotTheMemory) {
             "No option of CRIU makes this faster: let the program close what it does not need.");
   facts.shape = {2, 30, 400, 65'536, 1, 1};
   EXPECT_TRUE(
-      explain(facts).lines[2].starts_with("Saving 30 mappings (and 1 socket, 2 processes) took"));
-  EXPECT_TRUE(explain(facts).lines[2].ends_with(" for each mapping."));
+      explain(facts).lines[2].starts_with("Saving 2 processes (and 1 socket, 30 mappings) took"));
+  EXPECT_TRUE(explain(facts).lines[2].ends_with(" for each of them."));
   EXPECT_TRUE(explain(facts).lines[3].starts_with("So few should take less: "));
   facts.log = "/dumps/web/work/dump.log";
   EXPECT_TRUE(
       explain(facts).lines[3].ends_with("two lines of CRIU's log (/dumps/web/work/dump.log)."));
-  facts.shape = {9, 9, 400, 65'536, 3, 1};
+  facts.shape = {1, 900, 400, 65'536, 900, 1};
   EXPECT_TRUE(explain(facts).lines[2].ends_with(" for each of them."));
+}
+
+// 3,000 threads were explained as "6,023 mappings", which take 200 ms without them.
+TEST(Verdict, NamesWhatTookMostAndNotWhatThereIsMostOf) {
+  Facts facts = healthy_dump();
+  facts.phases[5].begin_ns = facts.phases[4].end_ns = 410 * kOneMs;
+  facts.shape = {1, 6'023, 400, 65'536, 8, 0, 3'001};
+  Verdict verdict = explain(facts);
+  EXPECT_EQ(verdict.findings.front().rule, "many-threads");
+  EXPECT_EQ(verdict.shortly, "many threads");
+  EXPECT_EQ(verdict.lines[2],
+            "Saving 3,001 threads (and 8 files, 6,023 mappings, 1 process) took 73 % of the "
+            "standstill, about 221 µs for each thread.");
+  EXPECT_EQ(verdict.lines[3],
+            "No option of CRIU makes this faster: let the program end threads that it does not "
+            "need before it is dumped.");
+  facts.shape->threads = 200;  // 119 ms, and the mappings 181
+  verdict = explain(facts);
+  EXPECT_EQ(verdict.findings.front().rule, "many-files");
+  EXPECT_TRUE(verdict.lines[2].starts_with(
+      "Saving 6,023 mappings (and 8 files, 200 threads, 1 process) took"))
+      << verdict.lines[2];
+}
+
+TEST(Verdict, ManyThreadsAreStoppedAndRestoredOneByOne) {
+  Facts facts = healthy_dump();
+  facts.dump->freezing_time_us = 100'000;
+  facts.shape = {1, 30, 400, 65'536, 8, 0, 100};
+  EXPECT_NE(explain(facts).findings[0].evidence.find("some threads could not"), std::string::npos);
+  facts.shape->threads = 1'001;
+  EXPECT_TRUE(
+      explain(facts).findings[0].evidence.ends_with(": CRIU stops the 1,001 threads one by one."));
+  facts = healthy_restore();
+  facts.phases[1].name = "processes and files";
+  facts.shape = {1, 30, 400, 65'536, 8, 0, 319};
+  EXPECT_EQ(first_rule(facts), "");
+  facts.shape->threads = 1'001;
+  EXPECT_EQ(first_rule(facts), "many-threads");
+  EXPECT_EQ(explain(facts).findings[0].evidence,
+            "Creating 1,001 threads took 85 % of the restore, about 849 µs for each.");
 }
 
 // Beside "for 51 % no CPU was free", the advice to look for a pause in CRIU's log was for nothing.

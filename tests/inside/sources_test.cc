@@ -455,9 +455,71 @@ TEST(TargetSource, ThousandsOfTasksAreBoundedAndSaid) {
   }
   const auto source = make_target_source(1, nullptr, proc.path());
   std::vector<std::uint64_t> values(source->columns().size());
-  for (int i = 0; i < 100; ++i) source->read(monotonic_ns(), values);
+  std::uint64_t now_ns = 1'000'000'000;
+  const auto pass = [&](int readings) {
+    for (int i = 0; i < readings; ++i) source->read(now_ns += 1'000'000, values);
+  };
+  // Before the fix, each reading in which new tasks were looked for passed over all of them: with 3,000, they took a CPU.
+  pass(1);
+  EXPECT_LE(values.front(), TaskGroup::kReadsATime);
+  pass(299);
   EXPECT_EQ(values.front(), TaskGroup::kMaxTasks) << "each task must have been read once";
-  EXPECT_EQ(source->missing(), "the tasks of the target: only 256 are looked at, 744 more are not");
+  EXPECT_EQ(source->missing(),
+            "the tasks of the target: only 256 are looked at, 744 more are not; new ones are found "
+            "within 250 ms");
+}
+
+// Thread 90 of a program starts a child, while thread 1 has none.
+TEST(TargetSource, FindsTheChildOfALaterThread) {
+  const test::TemporaryDirectory proc;
+  const auto task = [&](int process, int thread, const std::string& children) {
+    const std::string folder =
+        proc.path() + "/" + std::to_string(process) + "/task/" + std::to_string(thread);
+    write(folder + "/stat",
+          std::to_string(thread) + " (x) S 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 5 1000 1 0\n");
+    write(folder + "/schedstat", "1 1 1\n");
+    write(folder + "/children", children);
+  };
+  for (int thread = 1; thread <= 100; ++thread) task(1, thread, "");
+  TaskGroup group(TaskGroup::Depth::threads, proc.path());
+  group.add(1);
+  std::uint64_t now_ns = 1'000'000'000;
+  TaskTotals totals;
+  const auto pass = [&](int readings) {
+    for (int i = 0; i < readings; ++i) totals = group.read(now_ns += 1'000'000);
+  };
+  pass(200);
+  EXPECT_EQ(totals.running, 100U);
+  task(200, 200, "");
+  task(1, 90, "200 ");
+  pass(200);
+  EXPECT_EQ(totals.running, 101U);
+}
+
+// What a process of many threads did while it was restored counted twice, and was searched for new threads twice.
+TEST(CriuSource, TheProcessThatIsRestoredIsNoPartOfCriu) {
+  const test::TemporaryDirectory proc;
+  const auto process = [&](int pid, const std::string& children) {
+    const std::string folder = proc.path() + "/" + std::to_string(pid);
+    write(folder + "/stat",
+          std::to_string(pid) + " (x) S 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 5 1000 1 0\n");
+    write(folder + "/schedstat", "1 1 1\n");
+    write(folder + "/task/" + std::to_string(pid) + "/children", children);
+  };
+  process(9, "10 11 ");
+  process(10, "");
+  process(11, "12 ");
+  process(12, "");
+  Target target;
+  target.pid = 11;
+  const auto tasks = [&] {
+    const auto subjects = std::make_shared<Subjects>();
+    subjects->spawned(9);
+    return read(*make_criu_source(target, subjects, proc.path())).at("criu_tasks");
+  };
+  EXPECT_EQ(tasks(), 4U) << "a dump";
+  target.restores = true;
+  EXPECT_EQ(tasks(), 2U);
 }
 
 TEST(CriuSource, FollowsTheProgramsThatTheThreadStarts) {

@@ -7,8 +7,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 
+#include "probe/thread_list.h"
 #include "support/no_descriptors.h"
 #include "support/stop_child.h"
 #include "support/temporary_directory.h"
@@ -51,6 +53,29 @@ TEST(ProcessTest, WithoutADescriptorItIsNotKnownWhetherAProcessRuns) {
   EXPECT_EQ(children_of(getpid()).error().errno_value, EMFILE);
   EXPECT_EQ(whole_process_tree(getpid()).error().errno_value, EMFILE);
   EXPECT_EQ(stopped_threads(getpid()), std::vector<pid_t>{getpid()});
+}
+
+TEST(ThreadListTest, GivesEachThreadOnce) {
+  const test::TemporaryDirectory root;
+  root.folder("42");
+  root.folder("42/task");
+  root.file("42/task/1x", "");
+  std::vector<pid_t> expected;
+  for (pid_t thread = 1; thread <= 500; ++thread) {
+    root.folder("42/task/" + std::to_string(thread));
+    expected.push_back(thread);
+  }
+  ThreadList list(42, root.path());
+  std::vector<pid_t> found;
+  while (const pid_t thread = list.next()) found.push_back(thread);
+  std::sort(found.begin(), found.end());
+  EXPECT_EQ(found, expected);
+  EXPECT_EQ(list.error(), 0);
+  ThreadList gone(43, root.path());
+  EXPECT_EQ(gone.next(), 0);
+  EXPECT_EQ(gone.error(), 0);
+  const test::NoDescriptors none;
+  EXPECT_EQ(ThreadList(42, root.path()).error(), EMFILE);
 }
 
 TEST(ProcessTest, ANameMayHoldSpacesAndParentheses) {

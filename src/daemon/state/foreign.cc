@@ -90,7 +90,8 @@ Result<std::string> look_at_shape(const std::string& images_dir) {
                         {"runs", shape->runs},
                         {"pages", shape->pages},
                         {"files", shape->files},
-                        {"sockets", shape->sockets}});
+                        {"sockets", shape->sockets},
+                        {"threads", shape->threads}});
 }
 
 Result<std::string> read_a_whole_record(const std::string& directory) {
@@ -277,7 +278,8 @@ std::optional<criu::MemoryShape> ForeignFiles::memory_shape(const std::string& i
   if (!said || number_of(*said, "processes") == 0) return std::nullopt;
   return criu::MemoryShape{number_of(*said, "processes"), number_of(*said, "mappings"),
                            number_of(*said, "runs"),      number_of(*said, "pages"),
-                           number_of(*said, "files"),     number_of(*said, "sockets")};
+                           number_of(*said, "files"),     number_of(*said, "sockets"),
+                           number_of(*said, "threads")};
 }
 
 Result<json> ForeignFiles::read_record(const CheckpointDir& dir, const char* reader,
