@@ -93,6 +93,7 @@ void save(DumpContext& c, const Result<void>& result, std::uint64_t duration_ns)
 diagnosis::Facts facts_of(const DumpContext& c, const Result<void>& result) {
   diagnosis::Facts facts;
   facts.dump = c.outcome.stats;
+  facts.by_containerd = runtime::row_of(c.target.kind).by_containerd;
   facts.ended = result && !c.asked.leave_running();
   if (c.dir) facts.log = c.dir->work() + "/dump.log";
   if (c.stream) {
