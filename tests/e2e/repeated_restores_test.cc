@@ -176,6 +176,22 @@ TEST(ContainerInputTest, AShellOfContainerdThatWaitsForInputWaitsOn) {
   }
 }
 
+// runc has no process that could read from new pipes.
+TEST(ContainerPipesTest, OfRuncAreLostByARestoreAndTheDumpSaysSo) {
+  KYMO_NEEDS_RUNC();
+  Runtimes all;
+  all.runc = std::make_unique<RuncFolder>();
+  Kymod kymod({"--runc-root", all.runc->path()});
+  kymod.start();
+  start_runc(all, "</dev/null 2>&1 | cat >/dev/null 2>&1 &");
+  const nlohmann::json dumped =
+      kymod.kymo_json({"dump", "runc", "kymo-web", "--dir", kymod.path("one")});
+  ASSERT_EQ(dumped["warnings"].size(), 1U) << dumped;
+  EXPECT_NE(dumped["warnings"][0].get<std::string>().find("CRIU cannot dump the container again"),
+            std::string::npos)
+      << dumped;
+}
+
 INSTANTIATE_TEST_SUITE_P(Each, ContainerRepeatedRestoresTest, testing::ValuesIn(starts()),
                          [](const auto& start) { return start.param.name; });
 
