@@ -97,6 +97,7 @@ struct Quota {
 struct Facts {
   bool restore = false;
   bool container = false;
+  bool by_containerd = false;  // containerd starts its CRIU, not kymod
   // Of one that did not succeed: "failed", "was cancelled" or "ran out of time".
   std::string ending{};
   std::string unbegun{};                 // of one that ended before CRIU was started: its last step

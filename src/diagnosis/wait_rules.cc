@@ -116,6 +116,9 @@ std::string higher_priority(const Facts& facts, double target, double kymod) {
            "(runc: linux.resources.cpu.shares in config.json; podman, containerd and Docker: "
            "--cpu-shares when it is created). The cgroups above it need it, too.";
   }
+  if (facts.by_containerd) {
+    return ", or give containerd, which starts CRIU, a higher priority.";
+  }
   std::string how = ", or give kymod, which starts CRIU, a higher priority";
   if (facts.priority == Priority::autogroup) {
     how = higher_autogroup(facts, target, kymod);
@@ -128,9 +131,7 @@ std::string higher_priority(const Facts& facts, double target, double kymod) {
         ", or give CRIU a higher priority, which is that of kymod's cgroup: set CPUWeight=10000 in "
         "kymod's systemd unit and for its slice";
   }
-  how +=
-      facts.container ? "; for a container of containerd or Docker, do that with containerd." : ".";
-  return how;
+  return how + ".";
 }
 
 // The share of a restore in which kymod and the container runtime worked before and after CRIU.

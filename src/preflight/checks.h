@@ -48,6 +48,9 @@ Place place_of(const Member& member, std::string object = {});
 Place place_of(const Member& member, const OpenFile& file);
 Place place_of(const Member& member, const Mapping& mapping);
 
+// How many bytes the deleted files take that the tree still uses. CRIU copies each of them once.
+std::uint64_t deleted_bytes_of(const Tree& tree);
+
 // How many more huge pages of this size a program can get.
 std::uint64_t free_huge_pages(std::uint64_t bytes);
 

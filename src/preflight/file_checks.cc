@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -25,23 +26,30 @@ bool is_ghost(const OpenFile& file) {
   return S_ISREG(file.mode) && file.links == 0 && file.deleted() && !is_memory(file.link);
 }
 
+// Calls look(place, file) for each deleted file that the tree still uses.
+template <class Look>
+void for_each_ghost(const Tree& tree, Look look) {
+  for (const Member& member : tree.members) {
+    for (const OpenFile& file : member.files) {
+      if (is_ghost(file)) look(place_of(member, file), file);
+    }
+    for (const DeletedMapping& deleted : member.deleted) {
+      if (is_ghost(deleted.file)) look(place_of(member, deleted.mapping), deleted.file);
+    }
+  }
+}
+
 // One limit must be enough for all of them, so they are one finding. A mapping may be of a library that was replaced
 // while the program ran, for example.
 void look_at_big_deleted_files(const Tree& tree, const Options& options, Findings& found) {
   std::vector<Place> places;
   std::uint64_t largest = 0;
-  const auto look = [&](Place place, const OpenFile& file) {
-    if (!is_ghost(file) || file.disk_bytes <= options.ghost_limit_bytes) return;
+  for_each_ghost(tree, [&](Place place, const OpenFile& file) {
+    if (file.disk_bytes <= options.ghost_limit_bytes) return;
     place.object += ", " + kibibytes(file.disk_bytes);
     places.push_back(std::move(place));
     largest = std::max(largest, file.disk_bytes);
-  };
-  for (const Member& member : tree.members) {
-    for (const OpenFile& file : member.files) look(place_of(member, file), file);
-    for (const DeletedMapping& deleted : member.deleted) {
-      look(place_of(member, deleted.mapping), deleted.file);
-    }
-  }
+  });
   const std::string remedy = failures::remedy_for(failures::entry_of("ghost-big"), largest);
   for (Place& place : places) {
     found.add(Grade::refuses, "ghost-big", std::move(place),
@@ -141,6 +149,15 @@ constexpr std::array kFileChecks{Check{"big deleted files", look_at_big_deleted_
                                  Check{"growing files", look_at_growing_files}};
 
 }  // namespace
+
+std::uint64_t deleted_bytes_of(const Tree& tree) {
+  std::set<std::array<std::uint64_t, 3>> seen;
+  std::uint64_t bytes = 0;
+  for_each_ghost(tree, [&](const Place&, const OpenFile& file) {
+    if (seen.insert(file.id).second) bytes += file.disk_bytes;
+  });
+  return bytes;
+}
 
 std::span<const Check> file_checks() {
   return kFileChecks;

@@ -1,5 +1,6 @@
 // Checks of mounts, and of files by the mounts that they are on.
 #include <sys/stat.h>
+#include <sys/statfs.h>
 
 #include <algorithm>
 #include <array>
@@ -83,6 +84,13 @@ bool needs_mount(const OpenFile& file) {
   return kind && file.has_path() && !is_memory(file.link);
 }
 
+// Whether it is a POSIX message queue (mq_overview(7)), which has no mount that programs see.
+bool is_message_queue(const std::string& path) {
+  constexpr long kMqueue = 0x19800202;  // MQUEUE_MAGIC of ipc/mqueue.c
+  struct statfs seen {};
+  return ::statfs(path.c_str(), &seen) == 0 && seen.f_type == kMqueue;
+}
+
 void look_at_lost_mounts(const Tree& tree, const Options& /*options*/, Findings& found) {
   std::set<std::uint64_t> known;
   for (const auto& [name, mounts] : mounts_of(tree)) {
@@ -93,6 +101,13 @@ void look_at_lost_mounts(const Tree& tree, const Options& /*options*/, Findings&
     for (const OpenFile& file : member.files) {
       const std::uint64_t mount = number_of(file.info, "mnt_id");
       if (!needs_mount(file) || mount == 0 || known.contains(mount)) continue;
+      if (is_message_queue(tree.folder_of(member) + "/fd/" + std::to_string(file.fd))) {
+        found.add(Grade::refuses, "mount-lookup", place_of(member, file),
+                  "a POSIX message queue is open, which CRIU cannot save",
+                  "Let the program close it before the dump (mq_close), and open it again "
+                  "afterwards.");
+        continue;
+      }
       // A process in a chroot does not see the mounts outside of it.
       found.add(member.root == "/" ? Grade::refuses : Grade::warns, "mount-lookup",
                 place_of(member, file));

@@ -83,6 +83,7 @@ Result<Report> look_at(pid_t pid, const Options& options, const Limits& limits,
   std::vector<std::string_view> statuses;
   for (const Member& member : tree->members) statuses.emplace_back(member.status);
   report.memory_bytes = probe::memory_to_dump(statuses);
+  report.deleted_bytes = deleted_bytes_of(*tree);
   report.findings = found.take();
   report.ended = std::move(tree->ended);
   for (const NotSeen& missed : tree->not_seen) report.not_seen.push_back(text_of(missed));
@@ -111,6 +112,7 @@ nlohmann::json to_json(const Report& report) {
   return {{"pid", report.pid},
           {"processes", report.processes},
           {"memory_bytes", report.memory_bytes},
+          {"deleted_bytes", report.deleted_bytes},
           {"refusing", report.refusing()},
           {"findings", findings},
           {"ended", report.ended},

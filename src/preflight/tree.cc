@@ -63,7 +63,7 @@ bool means_ended(int error) {
 void look_at_file(const std::string& path, OpenFile& file) {
   struct statx seen {};
   if (::statx(AT_FDCWD, path.c_str(), AT_STATX_DONT_SYNC,
-              STATX_TYPE | STATX_MODE | STATX_NLINK | STATX_BLOCKS, &seen) != 0) {
+              STATX_TYPE | STATX_MODE | STATX_NLINK | STATX_BLOCKS | STATX_INO, &seen) != 0) {
     return;
   }
   file.mode = seen.stx_mode;
@@ -71,6 +71,7 @@ void look_at_file(const std::string& path, OpenFile& file) {
   file.minor = seen.stx_rdev_minor;
   file.links = seen.stx_nlink;
   file.disk_bytes = seen.stx_blocks * kDiskBlock;
+  file.id = {seen.stx_dev_major, seen.stx_dev_minor, seen.stx_ino};
 }
 
 // The inode in "socket:[INODE]"; 0 if the link is another one.

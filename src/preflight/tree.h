@@ -43,6 +43,7 @@ struct OpenFile {
   unsigned minor = 0;
   unsigned links = 0;
   std::uint64_t disk_bytes = 0;
+  std::array<std::uint64_t, 3> id{};  // its device (major, minor) and inode
 
   [[nodiscard]] bool has_path() const { return link.starts_with('/'); }
   [[nodiscard]] bool deleted() const { return link.ends_with(" (deleted)"); }

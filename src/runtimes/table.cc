@@ -13,6 +13,7 @@ namespace {
 
 constexpr bool kHasBundles = true;
 constexpr bool kUserNamespaces = true;
+constexpr bool kByContainerd = true;
 
 std::unique_ptr<Runtime> make_process(const RuntimeSettings& all) {
   return make_process_runtime({.criu = all.criu, .exited = all.exited});
@@ -57,12 +58,12 @@ std::unique_ptr<Runtime> make_docker(const RuntimeSettings& all) {
 constexpr std::array<RuntimeRow, 5> kTable{{
     {"process", make_process},
     {"runc", make_runc, oci_of_runc, kHasBundles, kUserNamespaces},
-    {"podman", make_podman, oci_of_podman, !kHasBundles, !kUserNamespaces, kPodmanRenews,
-     "the arguments of podman run -d"},
-    {"containerd", make_containerd, oci_of_containerd, !kHasBundles, kUserNamespaces,
+    {"podman", make_podman, oci_of_podman, !kHasBundles, !kUserNamespaces, !kByContainerd,
+     kPodmanRenews, "the arguments of podman run -d"},
+    {"containerd", make_containerd, oci_of_containerd, !kHasBundles, kUserNamespaces, kByContainerd,
      kContainerdRenews, "the image, then the command and its arguments"},
-    {"docker", make_docker, oci_of_docker, !kHasBundles, !kUserNamespaces, "root hook namespace",
-     "the arguments of docker run -d"},
+    {"docker", make_docker, oci_of_docker, !kHasBundles, !kUserNamespaces, kByContainerd,
+     "root hook namespace", "the arguments of docker run -d"},
 }};
 
 }  // namespace

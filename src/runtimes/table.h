@@ -44,6 +44,8 @@ struct RuntimeRow {
   // Whether it restores a container with a user namespace: CRIU reads the images where kymod keeps them, and kymod can let
   // the root of that namespace read them there. podman's and Docker's own files it could not read (docs/runtimes.md).
   bool restores_user_namespaces = false;
+  // Whether containerd starts CRIU for it, and not kymod.
+  bool by_containerd = false;
   // What the runtime makes anew in a restore of what config.json names (preflight/host_names.h).
   std::string_view renews{};
   // If there are no bundles: what follows `kymo run NAME --`, for the help.

@@ -7,7 +7,7 @@
 namespace kymo::store {
 namespace {
 
-constexpr std::int64_t kFormatVersion = 7;
+constexpr std::int64_t kFormatVersion = 8;
 
 constexpr std::string_view kFirstFormat[] = {
     "CREATE TABLE about (key TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID",
@@ -82,10 +82,16 @@ constexpr std::string_view kToSeventhFormat[] = {
     "UPDATE about SET value = 7 WHERE key = 'format_version'",
 };
 
+// Adds what a dump wrote before compression.
+constexpr std::string_view kToEighthFormat[] = {
+    "ALTER TABLE runs ADD COLUMN written_bytes INTEGER NOT NULL DEFAULT 0",
+    "UPDATE about SET value = 8 WHERE key = 'format_version'",
+};
+
 // The statements that convert each format to the next. Format 0 is an empty file.
 constexpr std::span<const std::string_view> kSteps[] = {
-    kFirstFormat,   kToSecondFormat, kToThirdFormat,  kToFourthFormat,
-    kToFifthFormat, kToSixthFormat,  kToSeventhFormat};
+    kFirstFormat,   kToSecondFormat, kToThirdFormat,   kToFourthFormat,
+    kToFifthFormat, kToSixthFormat,  kToSeventhFormat, kToEighthFormat};
 static_assert(std::size(kSteps) == kFormatVersion);
 
 Result<void> set_up(Database& db) {

@@ -81,6 +81,7 @@ struct Run {
   bool refused = false;  // nothing was begun
   std::uint64_t duration_ns = 0;
   std::uint64_t image_bytes = 0;
+  std::uint64_t written_bytes = 0;   // of a dump: all images before compression; 0: not known
   std::string conditions;            // the options; only runs with the same conditions are compared
   std::string warmth;                // "warm", or "cold: " and why; empty: not known
   std::string stats_json;            // CRIU's statistics, as the API shows them

@@ -17,7 +17,7 @@ constexpr char kCheckpointColumns[] =
 constexpr char kRunColumns[] =
     "id, kind, owner, checkpoint_id, created_unix_ns, error, duration_ns, image_bytes, "
     "conditions, warmth, stats_json, phases_json, stood_still_ns, away_ns, disk, refused, failure, "
-    "verdict";
+    "verdict, written_bytes";
 // The most runs that are kept of each owner and kind. More would add nothing to a history.
 constexpr std::int64_t kMaxRuns = 1000;
 // The most owners whose runs are kept. Jobs and programs of other names come and go.
@@ -139,6 +139,7 @@ Run read_run(const Row& row) {
   run.refused = row.integer(15) != 0;
   run.failure = row.text(16);
   run.verdict = row.text(17);
+  run.written_bytes = to_unsigned(row.integer(18));
   return run;
 }
 
@@ -211,15 +212,15 @@ Result<void> add(Database& db, const Checkpoint& c) {
 }
 
 Result<void> add(Database& db, const Run& run) {
-  Result<void> added =
-      db.run("add run '" + run.id + "'",
-             std::string("INSERT INTO runs (") + kRunColumns +
-                 ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-             {run.id, name_in(kRunKinds, run.kind), run.owner, run.checkpoint_id,
-              run.created_unix_ns, run.error, to_integer(run.duration_ns),
-              to_integer(run.image_bytes), run.conditions, run.warmth, run.stats_json,
-              run.phases_json, to_integer(run.stood_still_ns), to_integer(run.away_ns), run.disk,
-              to_integer(run.refused ? 1 : 0), run.failure, run.verdict});
+  Result<void> added = db.run(
+      "add run '" + run.id + "'",
+      std::string("INSERT INTO runs (") + kRunColumns +
+          ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+      {run.id, name_in(kRunKinds, run.kind), run.owner, run.checkpoint_id, run.created_unix_ns,
+       run.error, to_integer(run.duration_ns), to_integer(run.image_bytes), run.conditions,
+       run.warmth, run.stats_json, run.phases_json, to_integer(run.stood_still_ns),
+       to_integer(run.away_ns), run.disk, to_integer(run.refused ? 1 : 0), run.failure, run.verdict,
+       to_integer(run.written_bytes)});
   if (!added) {
     return added;
   }

@@ -193,8 +193,11 @@ TEST(Verdict, TheAdviceOnPriorityIsThatOfTheMachine) {
   EXPECT_NE(advice().find("set CPUWeight=10000 in kymod's systemd unit"), std::string::npos);
   EXPECT_EQ(advice().find("containerd"), std::string::npos);
   facts.container = true;
-  EXPECT_NE(advice().find("for a container of containerd or Docker, do that with containerd."),
+  EXPECT_EQ(advice().find("containerd"), std::string::npos) << "kymod starts runc and podman";
+  facts.by_containerd = true;
+  EXPECT_NE(advice().find("give containerd, which starts CRIU, a higher priority."),
             std::string::npos);
+  EXPECT_EQ(advice().find("kymod"), std::string::npos);
 }
 
 // It named "$(pidof kymod)" again where kymod was at -20 already, and it was the target that had no CPU.

@@ -354,6 +354,18 @@ def with_file(change):
     return provoke
 
 
+def file_forbidden(p):
+    file = p.path("file")
+    file.write_text("content")
+    p.checkpoint(p.python(f"f = open('{file}', 'r+')"))
+    if run("chattr", "+i", file).returncode != 0:
+        raise NotHere("this file system has no immutable files")
+    try:
+        p.restore()
+    finally:
+        run("chattr", "-i", file)
+
+
 def read(path):
     try:
         return pathlib.Path(path).read_text()
@@ -470,7 +482,7 @@ FAILURES = [
     ("unix-half", held("unix-half", "--ext-unix-sk"), "refuses"), ("unix-in-flight", held("unix-in-flight"), "warns"),
     ("action-script", action_script, "unseen"),
     ("caps-restore", caps_restore, "unseen"), ("cgroup-restore", cgroup_restore, "unseen"), ("crash-signal", without_image("mm-*.img"), "another"),
-    ("file-buildid", file_buildid, "refuses"), ("file-missing", with_file(lambda file: file.unlink()), "refuses"),
+    ("file-buildid", file_buildid, "refuses"), ("file-forbidden", file_forbidden, "unseen"), ("file-missing", with_file(lambda file: file.unlink()), "refuses"),
     ("file-mode", with_file(lambda file: file.chmod(0o600)), "refuses"),
     ("file-size", with_file(lambda file: file.write_text("longer content")), "refuses"),
     ("images-broken", without_image("inventory.img"), "refuses"), ("lock-wait", lock_wait, "refuses"), ("mnt-restore", mnt_restore, "unseen"),

@@ -113,6 +113,7 @@ const std::vector<Case>& cases() {
       {kTarget, "main-thread-ends", kRefuses, "cannot-attach", "others run on"},
       {kTarget, "orphan", kRefuses, "pid-taken", "python3, whose session is "},
       {kTarget, "lost-session", kRefuses, "session-lost", "python3, session "},
+      {kTarget, "message-queue", kRefuses, "mount-lookup", "a POSIX message queue is open"},
       {kTarget, "secret-memory", kRefuses, "secret-memory", "descriptor 3, /secretmem"},
       {kTarget, "secret-mapping", kRefuses, "secret-memory", "of /secretmem"},
       {kTarget, "huge-pages", kWarns, "huge-pages", "in pages of 2048 KiB"},
@@ -203,6 +204,10 @@ TEST_F(LookAtTest, OptionsOfTheDumpTakeFindingsAway) {
   const Target big(python(kTarget, "big-deleted-mapping", folder_.path()));
   ASSERT_TRUE(big.is_ready());
   EXPECT_EQ(look(big.pid(), {.ghost_limit_bytes = 4U << 20U}).findings.size(), 0U);
+  const Report seen = look(big.pid());
+  EXPECT_GE(seen.deleted_bytes, 3U << 20U);
+  EXPECT_LT(seen.deleted_bytes, 4U << 20U);
+  EXPECT_EQ(seen.bytes_to_write(), seen.memory_bytes + seen.deleted_bytes);
   const Target renamed(python(kStubborn, "link-remap", folder_.path()));
   ASSERT_TRUE(renamed.is_ready());
   EXPECT_EQ(look(renamed.pid(), {.link_remap = true}).findings.size(), 0U);
@@ -425,6 +430,7 @@ TEST(PreflightReports, AReportIsTheSameBehindTheApi) {
   report.pid = 12;
   report.processes = 2;
   report.memory_bytes = 4096;
+  report.deleted_bytes = 8192;
   report.findings.push_back(
       {kRefuses, "ghost-big", "what", "remedy", 3, {{12, "one", 7, "/a"}, {13, "two", -1, ""}}});
   report.findings.push_back({kWarns, "epoll", "other", "none", 1, {{12, "one", 0, "/b"}}});

@@ -104,6 +104,14 @@ def lost_session():
     os.read(ends[0], 1)
 
 
+def message_queue():
+    name = b"/kymo-test-%d" % os.getpid()
+    queue = LIBC.mq_open(name, os.O_RDWR | os.O_CREAT, 0o600, None)
+    if queue < 0:
+        raise OSError(ctypes.get_errno(), "mq_open")
+    LIBC.mq_unlink(name)
+
+
 def secret_memory():
     call("syscall", 447, 0)  # memfd_secret(2)
 

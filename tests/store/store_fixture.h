@@ -44,6 +44,7 @@ inline Run make_run(const std::string& id, const std::string& owner, std::int64_
   run.created_unix_ns = when;
   run.duration_ns = 5'000'000;
   run.image_bytes = 1ULL << 40U;
+  run.written_bytes = 1ULL << 41U;
   run.conditions = "leave running";
   run.warmth = "warm";
   run.stats_json = R"({"pages_written":1})";

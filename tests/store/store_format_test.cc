@@ -17,14 +17,14 @@ namespace {
 TEST_F(StoreTest, RefusesANewerFormatByNameAndLeavesItAlone) {
   ASSERT_TRUE(store_->add_job(make_job("a")).ok());
   store_.reset();
-  sql("UPDATE about SET value = 8 WHERE key = 'format_version'");
+  sql("UPDATE about SET value = 9 WHERE key = 'format_version'");
   const auto newer = Store::open(path());
   ASSERT_FALSE(newer.ok());
   EXPECT_EQ(newer.error().code, Code::failed_precondition);
-  EXPECT_NE(newer.error().message.find("format_version 8, and this kymod reads up to 7"),
+  EXPECT_NE(newer.error().message.find("format_version 9, and this kymod reads up to 8"),
             std::string::npos)
       << newer.error().message;
-  sql("UPDATE about SET value = 7 WHERE key = 'format_version'");
+  sql("UPDATE about SET value = 8 WHERE key = 'format_version'");
   reopen();
   EXPECT_TRUE(store_->job("a").ok());
 }
@@ -104,7 +104,7 @@ TEST_F(StoreTest, OfTheFourthFormatKnowsWhichDumpsWereCutShort) {
   }
   store_.reset();
   sql("ALTER TABLE checkpoints DROP COLUMN cut_short");
-  for (const char* column : {"refused", "failure", "verdict"}) {
+  for (const char* column : {"refused", "failure", "verdict", "written_bytes"}) {
     sql(std::string("ALTER TABLE runs DROP COLUMN ") + column);
   }
   sql("UPDATE about SET value = 4 WHERE key = 'format_version'");

@@ -212,6 +212,7 @@ TEST_F(StoreTest, KeepsTheRunsOfAJobByKindOldestFirst) {
   EXPECT_EQ(first.checkpoint_id, "c-1");
   EXPECT_EQ(first.duration_ns, 5'000'000U);
   EXPECT_EQ(first.image_bytes, 1ULL << 40U);
+  EXPECT_EQ(first.written_bytes, 1ULL << 41U);
   EXPECT_EQ(first.conditions, "leave running");
   EXPECT_EQ(first.warmth, "warm");
   EXPECT_EQ(first.stats_json, R"({"pages_written":1})");

@@ -31,6 +31,11 @@ struct TargetReport {
 };
 
 std::string times_text(const v1::Forecast::Range& range) {
+  constexpr std::uint64_t kTooWide = 20;
+  if (range.high() / kTooWide > range.low()) {
+    return "from " + report::duration(range.low()) + " to " + report::duration(range.high()) +
+           " (earlier dumps differ too much to say more)";
+  }
   return "about " + report::duration(range.expected()) + " (" + report::duration(range.low()) +
          " to " + report::duration(range.high()) + ")";
 }
@@ -38,7 +43,7 @@ std::string times_text(const v1::Forecast::Range& range) {
 std::string forecast_text(const TargetReport& looked) {
   const v1::Forecast& forecast = looked.forecast;
   if (!looked.no_forecast.empty()) return "not known: " + looked.no_forecast;
-  if (forecast.dumps() == 0) return "not known: there is no earlier dump to compare with";
+  if (forecast.dumps() == 0) return "not known: there is no earlier dump like it to this disk";
   std::string text = "stands still " + times_text(forecast.stood_still_ns()) + ", in all " +
                      times_text(forecast.total_ns()) + ", judged by " +
                      std::to_string(forecast.dumps()) + " earlier " +
@@ -54,11 +59,17 @@ std::string checked_text(const v1::Target& target) {
   return name_of(target.container().runtime()) + " container " + target.container().name();
 }
 
+std::string deleted_text(const preflight::Report& report) {
+  if (report.deleted_bytes == 0) return "";
+  return ", and " + report::bytes(report.deleted_bytes) + " of deleted files that are in use";
+}
+
 void print_report(const TargetReport& looked, const v1::Target& target) {
   const preflight::Report& report = looked.report;
   print_findings(report, "a dump of " + checked_text(target));
   std::cout << "to write: about " << report::bytes(report.memory_bytes) << " of memory of "
-            << report.processes << (report.processes == 1 ? " process" : " processes") << "\n"
+            << report.processes << (report.processes == 1 ? " process" : " processes")
+            << deleted_text(report) << "\n"
             << "forecast: " << report::printable(forecast_text(looked)) << "\n"
             << sum_of(report, "dump") << "\n";
 }

@@ -23,6 +23,7 @@
 #include "preflight/planned_dump.h"
 #include "preflight/preflight.h"
 #include "preflight/report_messages.h"
+#include "probe/memory_to_dump.h"
 #include "report/human.h"
 #include "runtimes/host_check.h"
 
@@ -112,14 +113,12 @@ void set(const Range& range, v1::Forecast::Range& message) {
   message.set_high(range.high);
 }
 
-void add_forecast(const Parts& parts, const Target& target, v1::CheckResponse& response) {
-  v1::Forecast& forecast = *response.mutable_forecast();
+void add_forecast(const Parts& parts, const Target& target, const PlannedDump& planned,
+                  v1::Forecast& forecast) {
   const Result<EarlierDumps> earlier =
-      earlier_dumps(parts.store, history_owner(target), !target.id.empty(), false);
+      earlier_dumps(parts.store, history_owner(target), !target.id.empty(), {});
   if (!earlier) return;
-  // A dump goes to the state directory, unless its request names another.
-  const DumpTimes times =
-      forecast_times(*earlier, {response.memory_bytes(), disk_of(parts.config.state_dir)});
+  const DumpTimes times = forecast_times(*earlier, planned);
   forecast.set_of_others(times.of_others);
   forecast.set_dumps(static_cast<std::uint32_t>(times.dumps));
   if (times.dumps == 0) return;
@@ -133,22 +132,21 @@ std::string with_capital(std::string text) {
   return text;
 }
 
+// Where the dump would go.
+Result<std::string> folder_for(const Parts& parts, const v1::CheckRequest& request) {
+  if (request.directory().empty()) return parts.config.state_dir + "/checkpoints";
+  return allowed_path(parts.config, "check a dump into", request.directory());
+}
+
 // A dump is refused with the same figures.
 Result<void> add_room(const Parts& parts, const Target& target, const v1::CheckRequest& request,
-                      preflight::Report& report) {
-  std::string folder = parts.config.state_dir + "/checkpoints";
-  if (!request.directory().empty()) {
-    Result<std::string> allowed =
-        allowed_path(parts.config, "check a dump into", request.directory());
-    if (!allowed) return allowed.error();
-    folder = *std::move(allowed);
-  }
+                      const std::string& folder, preflight::Report& report) {
   const Result<criu::Compression> compression = compression_of(request.compression());
   if (!compression) {
     return Error{compression.error().code, "check: " + compression.error().message};
   }
-  if (report.memory_bytes == 0) return {};
-  PlannedImages planned = plan_images(parts.store, history_owner(target), report.memory_bytes,
+  if (report.bytes_to_write() == 0) return {};
+  PlannedImages planned = plan_images(parts.store, history_owner(target), report.bytes_to_write(),
                                       compression_name(*compression));
   planned.can_compress = target.kind == runtime::Kind::process;
   const std::optional<NoRoom> none = find_no_room(folder, planned);
@@ -231,24 +229,25 @@ void refuse_what_a_proof_hides(preflight::Report& report) {
 
 }  // namespace
 
-Result<void> refuse_if_sure_to_fail(const Target& target, const v1::DumpRequest& request,
-                                    std::vector<preflight::Finding>& seen) {
-  if (request.force()) return {};
+Result<preflight::Report> refuse_if_sure_to_fail(const Target& target,
+                                                 const v1::DumpRequest& request) {
   Result<preflight::Report> report = look(target, request.options(), request.leave_running());
   if (!report) {
     spdlog::info("dump {}: what could make it fail was not checked: {}", target.text(),
                  report.error().message);
-    return {};
+    preflight::Report unseen;
+    unseen.memory_bytes = probe::memory_to_dump(target.process.pid);
+    return unseen;
   }
   if (request.prove()) refuse_what_a_proof_hides(*report);
+  if (request.force()) report->findings.clear();
   for (const preflight::Finding& finding : report->findings) {
     if (finding.grade == preflight::Grade::refuses) {
       return refusal(target, *report, finding);
     }
     spdlog::debug("dump {}: may fail: {}", target.text(), report::printable(line_of(finding)));
   }
-  seen = std::move(report->findings);
-  return {};
+  return report;
 }
 
 Error with_places(Error error, const std::vector<preflight::Finding>& seen_before) {
@@ -272,11 +271,14 @@ Result<v1::CheckResponse> check_target(const Parts& parts, const v1::CheckReques
   Result<preflight::Report> report = look(*target, request.options(), false);
   if (!report) return report.error();
   add_refusal(parts, *target, request, *report);
-  if (Result<void> room = add_room(parts, *target, request, *report); !room) {
+  const Result<std::string> folder = folder_for(parts, request);
+  if (!folder) return folder.error();
+  if (Result<void> room = add_room(parts, *target, request, *folder, *report); !room) {
     return room.error();
   }
   v1::CheckResponse response = to_api(*report);
-  add_forecast(parts, *target, response);
+  add_forecast(parts, *target, {report->bytes_to_write(), disk_of(*folder)},
+               *response.mutable_forecast());
   return response;
 }
 

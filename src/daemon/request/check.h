@@ -12,14 +12,14 @@
 namespace kymo::daemon {
 
 // Looks at what a dump is about to stop, and refuses a dump that is sure to fail
-// (docs/preflight.md), unless it is forced. If the target cannot be looked at, or not in time, nothing
-// is refused. `seen` gets what may make the dump fail.
+// (docs/preflight.md), unless it is forced. Returns what was seen: the sizes, and, unless it is forced, what may make the
+// dump fail. If the target cannot be looked at, or not in time, nothing is refused, and only its memory is known.
 //
 // Threads: any; blocks for at most a second.
 // Errors:  failed_precondition: the first finding that refuses, its remedy, and --force.
 // Cost:    as preflight::look_at(). It holds at most 64 MiB.
-Result<void> refuse_if_sure_to_fail(const Target& target, const v1::DumpRequest& request,
-                                    std::vector<preflight::Finding>& seen);
+Result<preflight::Report> refuse_if_sure_to_fail(const Target& target,
+                                                 const v1::DumpRequest& request);
 
 // The error of a dump that failed, with the places (files, sockets) that the check before the dump
 // has found for it, because CRIU's log often names only the process.

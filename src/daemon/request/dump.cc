@@ -29,7 +29,6 @@
 #include "failures/catalogue.h"
 #include "failures/explain.h"
 #include "probe/boot.h"
-#include "probe/memory_to_dump.h"
 #include "report/checkpoint_record.h"
 #include "report/human.h"
 #include "runtime/memory_images.h"
@@ -177,29 +176,36 @@ Result<void> check_dumpable(DumpContext& c) {
 }
 
 Result<void> look_before(DumpContext& c) {
-  return refuse_if_sure_to_fail(c.target, c.asked, c.seen_before);
+  Result<preflight::Report> seen = refuse_if_sure_to_fail(c.target, c.asked);
+  if (!seen) return seen.error();
+  c.memory_bytes = seen->memory_bytes;
+  c.planned_bytes = seen->bytes_to_write();
+  c.seen_before = std::move(seen->findings);
+  return {};
+}
+
+// Where the checkpoint will be, or its directory.
+std::string folder_of(const DumpContext& c) {
+  return c.asked_directory.empty() ? c.parts.config.state_dir + "/checkpoints" : c.asked_directory;
 }
 
 // Runs before anything is made, and before the process is stopped.
 Result<void> look_for_room(DumpContext& c) {
-  if (c.asked.force() || c.memory_bytes == 0) return {};
+  if (c.asked.force() || c.planned_bytes == 0) return {};
   PlannedImages planned =
-      plan_images(c.parts.store, c.owner, c.memory_bytes,
+      plan_images(c.parts.store, c.owner, c.planned_bytes,
                   compression_name(c.stream ? c.stream->compression : criu::Compression::none));
   planned.can_compress = c.target.kind == runtime::Kind::process;
   planned.uncompressed_by = excludes_compression(c.asked);
-  const std::string folder =
-      c.asked_directory.empty() ? c.parts.config.state_dir + "/checkpoints" : c.asked_directory;
-  const Result<void> room = check_room(folder, planned);
+  const Result<void> room = check_room(folder_of(c), planned);
   if (room) return {};
   return Error{room.error().code, "dump " + c.target.text() + ": " + room.error().message};
 }
 
 // Refuses a dump that clearly has no room.
 Result<void> estimate_size(DumpContext& c) {
-  c.memory_bytes = probe::memory_to_dump(c.target.process.pid);
-  c.disk = disk_of(c.asked_directory.empty() ? c.parts.config.state_dir : c.asked_directory);
-  c.progress.expect(c.memory_bytes);
+  c.disk = disk_of(folder_of(c));
+  c.progress.expect(c.planned_bytes);
   if (const Result<void> room =
           c.asked.prove() ? check_rehearsal_memory(c.memory_bytes) : Result<void>();
       !room) {
@@ -212,9 +218,10 @@ Result<void> estimate_size(DumpContext& c) {
 Result<void> forecast(DumpContext& c) {
   if (c.asked.deadline_ns() == 0) return {};
   const Result<EarlierDumps> earlier =
-      earlier_dumps(c.parts.store, history_owner(c.target), !c.target.id.empty(), c.asked.prove());
+      earlier_dumps(c.parts.store, history_owner(c.target), !c.target.id.empty(),
+                    {.prove = c.asked.prove(), .sync = c.asked.sync()});
   if (!earlier) return earlier.error();
-  c.forecast = forecast_dump(*earlier, {c.memory_bytes, c.disk}, c.asked.deadline_ns()).text;
+  c.forecast = forecast_dump(*earlier, {c.planned_bytes, c.disk}, c.asked.deadline_ns()).text;
   c.progress.set_forecast(c.forecast);
   return {};
 }
@@ -239,12 +246,12 @@ Error explain_criu(const DumpContext& c, Error error) {
 
 // If the disk was full, adds to the error how much space the images need.
 Error explain_full_disk(const DumpContext& c, Error error) {
-  if (error.code != Code::resource_exhausted || c.memory_bytes == 0) return error;
+  if (error.code != Code::resource_exhausted || c.planned_bytes == 0) return error;
   const std::string id = failures::of_error(error).id;
   if (id != "no-space" && id != "disk-full") return error;
   if (has_advice_on_inodes(error.message)) return error;  // not the space is used up
   error.message +=
-      "; about " + report::bytes(c.memory_bytes) +
+      "; about " + report::bytes(c.planned_bytes) +
       (is_compressed(c.stream) ? ", before compression, are needed in " : " are needed in ") +
       c.dir->path();
   return error;
@@ -357,7 +364,7 @@ void watch_images(DumpContext& c) {
 // does not wait for a disk, and can be ended at the deadline.
 void choose_memory(DumpContext& c) {
   if (c.target.kind == runtime::Kind::process || c.asked.deadline_ns() == 0) return;
-  const std::uint64_t bytes = c.memory_bytes * (1 + std::uint64_t{c.asked.pre_dumps()});
+  const std::uint64_t bytes = c.planned_bytes * (1 + std::uint64_t{c.asked.pre_dumps()});
   Result<std::string> place =
       runtime::choose_memory_images(checkpoint_id(c), bytes, c.dir->partial_images());
   if (place) {

@@ -38,9 +38,10 @@ struct DumpContext : Request {
   std::optional<CheckpointDir> dir;        // set once this request has made it
   std::shared_ptr<criu::HeldImages> held;  // the images in it; set with it
   store::Checkpoint checkpoint;
-  bool listed = false;             // the checkpoint is in the store
-  std::uint64_t memory_bytes = 0;  // estimate of what will be dumped
-  std::string memory_images;       // runtime::DumpSpec::memory_images
+  bool listed = false;              // the checkpoint is in the store
+  std::uint64_t memory_bytes = 0;   // of the processes, about
+  std::uint64_t planned_bytes = 0;  // of the images before compression, about
+  std::string memory_images;        // runtime::DumpSpec::memory_images
   std::string forecast;
   std::vector<preflight::Finding> seen_before;  // what may make the dump fail
   std::uint64_t streamed_bytes = 0;             // before compression

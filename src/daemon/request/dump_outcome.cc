@@ -47,6 +47,11 @@ json record_of(const DumpContext& c, const Result<void>& result, std::uint64_t d
   return record;
 }
 
+// All images, before compression.
+std::uint64_t written_bytes(const DumpContext& c) {
+  return c.streamed_bytes != 0 ? c.streamed_bytes : c.outcome.image_bytes;
+}
+
 store::Run run_of(const DumpContext& c, const Result<void>& result) {
   store::Run run = common_run(c, result, c.outcome);
   run.id = c.checkpoint.id;
@@ -54,6 +59,7 @@ store::Run run_of(const DumpContext& c, const Result<void>& result) {
   run.checkpoint_id = c.checkpoint.id;
   run.duration_ns = c.checkpoint.duration_ns;
   run.image_bytes = c.checkpoint.image_bytes;
+  run.written_bytes = written_bytes(c);
   run.conditions = conditions_of(c.asked, c.stream, !c.memory_images.empty(), !c.stacks.empty());
   run.stood_still_ns = c.stood_still_ns;
   run.disk = c.disk;
@@ -87,6 +93,7 @@ void save(DumpContext& c, const Result<void>& result, std::uint64_t duration_ns)
 diagnosis::Facts facts_of(const DumpContext& c, const Result<void>& result) {
   diagnosis::Facts facts;
   facts.dump = c.outcome.stats;
+  facts.by_containerd = runtime::row_of(c.target.kind).by_containerd;
   facts.ended = result && !c.asked.leave_running();
   if (c.dir) facts.log = c.dir->work() + "/dump.log";
   if (c.stream) {
@@ -99,8 +106,7 @@ diagnosis::Facts facts_of(const DumpContext& c, const Result<void>& result) {
   if (result && c.target.kind == runtime::Kind::process) {
     constexpr std::size_t kEarlier = 50;
     if (auto runs = c.parts.store.runs(c.owner, store::RunKind::dump, kEarlier)) {
-      const std::uint64_t pages = c.outcome.stats ? c.outcome.stats->pages_written : 0;
-      const std::vector<store::Run> earlier = alike(*std::move(runs), c.disk, pages);
+      const std::vector<store::Run> earlier = alike(*std::move(runs), c.disk, written_bytes(c));
       facts.plain_still_ns = standstill_of(earlier, "");
       if (is_compressed(c.stream)) return facts;
       const double share = least_share_of(earlier, "zstd");

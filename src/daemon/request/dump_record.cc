@@ -43,7 +43,7 @@ std::string conditions_of(const v1::DumpRequest& asked, const std::optional<criu
   add(memory_first, "memory first");
   add(asked.no_stream(), "no stream");
   add(asked.pre_dumps() != 0, "pre-dump");
-  add(asked.sync(), "sync");
+  add(asked.sync(), std::string(kSync));
   add(asked.checksums(), "checksums");
   add(asked.prove(), std::string(kProve));
   add(stacks, "stacks");

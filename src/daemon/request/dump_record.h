@@ -20,6 +20,7 @@ const nlohmann::json& machine_json();
 
 // In store::Run::conditions of a dump whose restore was rehearsed.
 inline constexpr std::string_view kProve = "prove";
+inline constexpr std::string_view kSync = "sync";
 // The options that change how long a dump takes, for store::Run::conditions. Only runs with the same ones
 // are compared. `stream`: how the images were streamed; nothing: they were not.
 std::string conditions_of(const v1::DumpRequest& asked, const std::optional<criu::Encoding>& stream,

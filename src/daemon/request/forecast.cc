@@ -8,6 +8,7 @@
 #include "analysis/robust.h"
 #include "base/json_text.h"
 #include "daemon/request/dump_record.h"
+#include "daemon/request/room.h"
 #include "report/human.h"
 
 namespace kymo::daemon {
@@ -15,9 +16,8 @@ namespace {
 
 constexpr std::size_t kMaxEarlier = 20;
 constexpr std::size_t kMaxOthers = 200;
-constexpr std::uint64_t kPageBytes = 4096;
-// In bytes. Where times are only scaled with memory, this is added to the memory of each dump. It
-// stands for the part of a time that does not depend on memory.
+// In bytes. Where times are only scaled with what was written, this is added to the bytes of each
+// dump. It stands for the part of a time that does not depend on them.
 constexpr double kConstantPart = 16 << 20;
 
 std::optional<std::uint64_t> number_in(const nlohmann::json& stats, const char* name) {
@@ -29,7 +29,7 @@ std::optional<std::uint64_t> number_in(const nlohmann::json& stats, const char* 
 
 // What a forecast needs of an earlier dump.
 struct Earlier {
-  double memory_bytes = 0;  // that it wrote
+  double bytes = 0;  // that it wrote
   double stood_still_ns = 0;
   double total_ns = 0;
 };
@@ -37,31 +37,28 @@ using Time = double Earlier::*;
 
 Earlier earlier_of(const store::Run& run) {
   const nlohmann::json stats = parse_json(run.stats_json);
-  std::optional<std::uint64_t> pages = number_in(stats, "pages_written");
-  if (pages) *pages += number_in(stats, "shpages_written").value_or(0);
   std::uint64_t still_ns = run.stood_still_ns;
   if (still_ns == 0) {  // stored by an older kymod
     still_ns = (number_in(stats, "freezing_time_us").value_or(0) +
                 number_in(stats, "frozen_time_us").value_or(0)) *
                1000;
   }
-  // Images may be compressed.
-  return {static_cast<double>(pages ? *pages * kPageBytes : run.image_bytes),
-          static_cast<double>(still_ns), static_cast<double>(run.duration_ns)};
+  return {static_cast<double>(written_by(run)), static_cast<double>(still_ns),
+          static_cast<double>(run.duration_ns)};
 }
 
-// The newest dumps that succeeded, on this disk or, if it is empty, on any.
+// The newest dumps to this disk that succeeded.
 std::vector<Earlier> newest_of(const std::vector<store::Run>& runs, const std::string& disk,
                                std::size_t most) {
   std::vector<Earlier> newest;
   for (auto run = runs.rbegin(); run != runs.rend() && newest.size() < most; ++run) {
     const bool counts = run->error.empty() && run->duration_ns != 0;
-    if (counts && (disk.empty() || run->disk == disk)) newest.push_back(earlier_of(*run));
+    if (counts && run->disk == disk) newest.push_back(earlier_of(*run));
   }
   return newest;
 }
 
-// How a time grows with memory, in nanoseconds a byte: the median, and the slopes that a tenth of the
+// How a time grows with what is written, in nanoseconds a byte: the median, and the slopes that a tenth of the
 // pairs are below or above.
 struct Slope {
   double low = 0;
@@ -69,21 +66,21 @@ struct Slope {
   double high = 0;
 };
 
-// The slopes between those pairs of dumps that differ much in memory (Theil and Sen's estimate, which one
+// The slopes between those pairs of dumps that differ much in size (Theil and Sen's estimate, which one
 // odd dump does not move). Nothing if the dumps differ too little.
 std::optional<Slope> slope_of(const std::vector<Earlier>& dumps, Time time) {
   constexpr std::size_t kMinDumps = 3;
-  constexpr double kSpan = 0.5;  // of the largest memory
+  constexpr double kSpan = 0.5;  // of the largest size
   if (dumps.size() < kMinDumps) return std::nullopt;
-  const auto [least, most] = std::minmax_element(
-      dumps.begin(), dumps.end(),
-      [](const Earlier& a, const Earlier& b) { return a.memory_bytes < b.memory_bytes; });
-  const double span = most->memory_bytes - least->memory_bytes;
-  if (span < kConstantPart || span < kSpan * most->memory_bytes) return std::nullopt;
+  const auto [least, most] =
+      std::minmax_element(dumps.begin(), dumps.end(),
+                          [](const Earlier& a, const Earlier& b) { return a.bytes < b.bytes; });
+  const double span = most->bytes - least->bytes;
+  if (span < kConstantPart || span < kSpan * most->bytes) return std::nullopt;
   std::vector<double> slopes;
   for (const Earlier& a : dumps) {
     for (const Earlier& b : dumps) {
-      const double apart = b.memory_bytes - a.memory_bytes;
+      const double apart = b.bytes - a.bytes;
       if (apart >= span / 3) slopes.push_back(std::max(0.0, (b.*time - a.*time) / apart));
     }
   }
@@ -104,39 +101,51 @@ Range range_of(std::vector<double> values) {
   return rounded(values.front(), values[values.size() / 2], values.back());
 }
 
-// The estimate for `memory` on the line with this slope through the middle of the dumps. The range
+// The shortest time that these dumps leave possible. Of those that wrote no more than is planned, or little, it is the
+// shortest. Those that wrote more are only scaled down if there are no others.
+double floor_of(const std::vector<Earlier>& dumps, Time time, double bytes) {
+  std::optional<double> small;
+  std::optional<double> scaled;
+  for (const Earlier& dump : dumps) {
+    const double took = dump.*time;
+    if (took == 0) continue;  // not known
+    const bool is_small = dump.bytes <= std::max(bytes, kConstantPart);
+    std::optional<double>& least = is_small ? small : scaled;
+    const double part =
+        is_small ? took : took * (bytes + kConstantPart) / (dump.bytes + kConstantPart);
+    least = std::min(least.value_or(part), part);
+  }
+  return small ? *small : scaled.value_or(0);
+}
+
+// The estimate for `bytes` on the line with this slope through the middle of the dumps. The range
 // is as wide as the dumps lie around the line. It widens with the distance from the dumps, because
 // the slope is not exact.
-Range on_line(const std::vector<Earlier>& dumps, Time time, const Slope& slope, double memory) {
+Range on_line(const std::vector<Earlier>& dumps, Time time, const Slope& slope, double bytes,
+              double floor) {
   std::vector<double> fixed;
-  std::vector<double> memories;
+  std::vector<double> sizes;
   for (const Earlier& dump : dumps) {
-    fixed.push_back(dump.*time - slope.middle * dump.memory_bytes);
-    memories.push_back(dump.memory_bytes);
+    fixed.push_back(dump.*time - slope.middle * dump.bytes);
+    sizes.push_back(dump.bytes);
   }
   const double base = analysis::median(fixed);
   const auto [least, most] = std::minmax_element(fixed.begin(), fixed.end());
-  const double away = memory - analysis::median(memories);
-  const double expected = base + slope.middle * memory;
+  const double away = bytes - analysis::median(sizes);
+  const double expected = base + slope.middle * bytes;
   const double lower = away > 0 ? slope.low - slope.middle : slope.high - slope.middle;
   const double higher = away > 0 ? slope.high - slope.middle : slope.low - slope.middle;
-  // For little memory the line may be below 0. So no estimate is below this: each earlier time,
-  // scaled down in proportion to memory if its dump had more of it, and of these the shortest.
-  double floor = 0;
-  for (const Earlier& dump : dumps) {
-    const double part = dump.*time * std::min(1.0, memory / std::max(dump.memory_bytes, 1.0));
-    floor = floor == 0 ? part : std::min(floor, part);
-  }
   const double low = std::max(floor, expected + (*least - base) + lower * away);
   return rounded(low, std::max(low, expected),
                  std::max({low, expected, expected + (*most - base) + higher * away}));
 }
 
-// Each time in proportion to memory.
-Range in_proportion(const std::vector<Earlier>& dumps, Time time, double memory) {
+// Each time in proportion to what was written.
+Range in_proportion(const std::vector<Earlier>& dumps, Time time, double bytes, double floor) {
   std::vector<double> scaled;
   for (const Earlier& dump : dumps) {
-    scaled.push_back(dump.*time * (memory + kConstantPart) / (dump.memory_bytes + kConstantPart));
+    const double part = dump.*time * (bytes + kConstantPart) / (dump.bytes + kConstantPart);
+    scaled.push_back(std::max(floor, part));
   }
   return range_of(std::move(scaled));
 }
@@ -144,48 +153,47 @@ Range in_proportion(const std::vector<Earlier>& dumps, Time time, double memory)
 }  // namespace
 
 Result<EarlierDumps> earlier_dumps(store::Store& store, const std::string& owner, bool container,
-                                   bool prove) {
-  const auto is_other = [prove](const store::Run& run) {
-    return (run.conditions.find(kProve) != std::string::npos) != prove;
+                                   const Extras& extras) {
+  const auto differs = [&extras](const store::Run& run) {
+    const auto has = [&run](std::string_view condition) {
+      return run.conditions.find(condition) != std::string::npos;
+    };
+    return has(kProve) != extras.prove || has(kSync) != extras.sync;
   };
   const auto kind = store::RunKind::dump;
   EarlierDumps earlier;
   Result<std::vector<store::Run>> runs = store.runs(owner, kind);
   if (!runs) return runs.error();
   earlier.own = *std::move(runs);
-  std::erase_if(earlier.own, is_other);
+  std::erase_if(earlier.own, differs);
   if (container) return earlier;
   runs = store.runs({}, kind, kMaxOthers);
   if (!runs) return runs.error();
   earlier.others = *std::move(runs);
-  std::erase_if(earlier.others, is_other);
+  std::erase_if(earlier.others, differs);
   return earlier;
 }
 
 DumpTimes forecast_times(const EarlierDumps& earlier, const PlannedDump& planned) {
   DumpTimes times;
-  std::vector<Earlier> dumps;
-  const auto choose = [&](const std::vector<store::Run>& runs, bool others, bool any_disk) {
-    if (!dumps.empty()) return;
-    dumps = newest_of(runs, any_disk ? "" : planned.disk, kMaxEarlier);
-    times.of_others = others;
-    times.other_disks = any_disk && !planned.disk.empty();
-  };
-  choose(earlier.own, false, false);
-  choose(earlier.own, false, true);
-  choose(earlier.others, true, false);
-  choose(earlier.others, true, true);
+  const std::vector<Earlier> here = newest_of(earlier.others, planned.disk, kMaxOthers);
+  std::vector<Earlier> dumps = newest_of(earlier.own, planned.disk, kMaxEarlier);
+  times.of_others = dumps.empty();
+  if (dumps.empty()) dumps = newest_of(earlier.others, planned.disk, kMaxEarlier);
   if (dumps.empty()) return {};
   times.dumps = dumps.size();
-  const auto memory = static_cast<double>(planned.memory_bytes);
-  const std::vector<Earlier> here = newest_of(earlier.others, planned.disk, kMaxOthers);
+  std::vector<Earlier> all = dumps;
+  all.insert(all.end(), here.begin(), here.end());
+  const auto bytes = static_cast<double>(planned.bytes);
   const auto foretold = [&](Time time) {
+    const double floor = floor_of(all, time, bytes);
     std::optional<Slope> slope = slope_of(dumps, time);
     if (!slope) slope = slope_of(here, time);
-    return slope ? on_line(dumps, time, *slope, memory) : in_proportion(dumps, time, memory);
+    return slope ? on_line(dumps, time, *slope, bytes, floor)
+                 : in_proportion(dumps, time, bytes, floor);
   };
   std::vector<double> written;
-  for (const Earlier& dump : dumps) written.push_back(dump.memory_bytes);
+  for (const Earlier& dump : dumps) written.push_back(dump.bytes);
   times.written_bytes = range_of(std::move(written));
   times.stood_still_ns = foretold(&Earlier::stood_still_ns);
   times.total_ns = foretold(&Earlier::total_ns);
@@ -195,12 +203,13 @@ DumpTimes forecast_times(const EarlierDumps& earlier, const PlannedDump& planned
 Forecast forecast_dump(const EarlierDumps& earlier, const PlannedDump& planned,
                        std::uint64_t deadline_ns) {
   const DumpTimes times = forecast_times(earlier, planned);
-  const std::string memory = report::bytes(planned.memory_bytes) + " of memory";
+  const std::string size = report::bytes(planned.bytes);
   const std::string within = "the deadline of " + report::duration(deadline_ns);
   Forecast forecast;
   if (times.dumps == 0) {
     forecast.text = "kymod cannot say whether the dump will meet " + within +
-                    ": there is no earlier dump to compare with; it has to write " + memory;
+                    ": there is no earlier dump like it to this disk; it has to write about " +
+                    size;
     return forecast;
   }
   forecast.expected_ns = times.total_ns.expected;
@@ -216,10 +225,10 @@ Forecast forecast_dump(const EarlierDumps& earlier, const PlannedDump& planned,
     forecast.verdict = Forecast::Verdict::unlikely;
     verdict = "the dump will probably not meet ";
   }
-  const std::string by =
-      std::to_string(times.dumps) + (times.dumps == 1 ? " earlier dump" : " earlier dumps") +
-      (times.of_others ? " of others" : "") + (times.other_disks ? " on other disks" : "");
-  forecast.text = verdict + within + ": judged by " + by + ", " + memory + " take about " +
+  const std::string by = std::to_string(times.dumps) +
+                         (times.dumps == 1 ? " earlier dump" : " earlier dumps") +
+                         (times.of_others ? " of others" : "") + " to this disk";
+  forecast.text = verdict + within + ": judged by " + by + ", " + size + " take about " +
                   report::duration(forecast.expected_ns) + ", at most " +
                   report::duration(forecast.worst_ns);
   return forecast;

@@ -92,27 +92,32 @@ std::uint64_t pages_in(const store::Run& run, const char* name) {
 
 }  // namespace
 
+std::uint64_t written_by(const store::Run& run) {
+  if (run.written_bytes != 0) return run.written_bytes;
+  // An older kymod has stored it. Images without compression are a little larger than their pages.
+  constexpr std::uint64_t kPageBytes = 4096;
+  const std::uint64_t pages = pages_in(run, "pages_written") + pages_in(run, "shpages_written");
+  return std::max(run.image_bytes, pages * kPageBytes);
+}
+
 double least_share_of(const std::vector<store::Run>& earlier, std::string_view compression) {
-  constexpr double kPageBytes = 4096;
   const std::string wanted = "stream " + std::string(compression);
   double least = 0;
   for (const store::Run& run : earlier) {
     if (!run.error.empty() || run.conditions.find(wanted) == std::string::npos) continue;
-    const std::uint64_t pages = pages_in(run, "pages_written");
-    if (pages == 0) continue;
-    const double memory =
-        static_cast<double>(pages + pages_in(run, "shpages_written")) * kPageBytes;
-    const double share = static_cast<double>(run.image_bytes) / memory;
+    if (pages_in(run, "pages_written") == 0) continue;
+    const double share =
+        static_cast<double>(run.image_bytes) / static_cast<double>(written_by(run));
     if (least == 0 || share < least) least = share;
   }
   return least;
 }
 
 std::vector<store::Run> alike(std::vector<store::Run> earlier, const std::string& disk,
-                              std::uint64_t pages) {
+                              std::uint64_t written_bytes) {
   const auto differs = [&](const store::Run& run) {
-    const std::uint64_t its = pages_in(run, "pages_written");
-    return run.disk != disk || its > 2 * pages || pages > 2 * its;
+    const std::uint64_t its = written_by(run);
+    return run.disk != disk || its > 2 * written_bytes || written_bytes > 2 * its;
   };
   std::erase_if(earlier, differs);
   return earlier;
@@ -134,10 +139,10 @@ std::uint64_t standstill_of(const std::vector<store::Run>& earlier, std::string_
   return *middle;
 }
 
-PlannedImages plan_images(store::Store& store, std::string_view owner, std::uint64_t memory_bytes,
+PlannedImages plan_images(store::Store& store, std::string_view owner, std::uint64_t bytes,
                           std::string_view compression) {
   constexpr std::size_t kEarlier = 50;
-  PlannedImages planned{.memory_bytes = memory_bytes, .compressed = !compression.empty()};
+  PlannedImages planned{.bytes = bytes, .compressed = !compression.empty()};
   const auto earlier = store.runs(owner, store::RunKind::dump, kEarlier);
   if (earlier)
     planned.least_share = least_share_of(*earlier, planned.compressed ? compression : "zstd");
@@ -156,13 +161,13 @@ std::optional<NoRoom> find_no_room(const std::string& directory, const PlannedIm
     return none;
   }
   const double share = share_of(planned, room);
-  const auto least = static_cast<std::uint64_t>(static_cast<double>(planned.memory_bytes) * share);
+  const auto least = static_cast<std::uint64_t>(static_cast<double>(planned.bytes) * share);
   if (least <= room.bytes) return std::nullopt;
   const bool plain = !planned.compressed && room.plain;
   if (plain) {
-    none.figures = "about " + report::bytes(planned.memory_bytes);
+    none.figures = "about " + report::bytes(planned.bytes);
     // What earlier dumps took says that it would not fit either.
-    const auto compressed = static_cast<double>(planned.memory_bytes) * planned.least_share;
+    const auto compressed = static_cast<double>(planned.bytes) * planned.least_share;
     if (planned.can_compress && compressed <= static_cast<double>(room.bytes))
       none.remedy += ", or compress the images (" + zstd_remedy(planned) + ")";
   } else {

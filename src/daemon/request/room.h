@@ -13,10 +13,10 @@ namespace kymo::daemon {
 
 // What is known of the size of a dump's images before the dump.
 struct PlannedImages {
-  std::uint64_t memory_bytes = 0;  // probe::memory_to_dump()
-  // Images may be much smaller than the memory if they are compressed.
+  std::uint64_t bytes = 0;  // before compression (preflight::Report::bytes_to_write())
+  // Images may be much smaller if they are compressed.
   bool compressed = false;
-  // The part of the memory that they took in earlier dumps that were compressed like this, or with zstd if this one is not
+  // The part of these bytes that they took in earlier dumps that were compressed like this, or with zstd if this one is not
   // compressed; 0: not known.
   double least_share = 0;
   bool can_compress = true;  // false: a runtime writes the images, and kymod cannot compress them
@@ -24,14 +24,17 @@ struct PlannedImages {
       uncompressed_by{};  // the option with which images cannot be compressed; empty: none was given
 };
 
-// The smallest part of their memory that the images of these dumps took, of those that were compressed like this
+// What an earlier dump wrote in all, before compression.
+std::uint64_t written_by(const store::Run& run);
+
+// The smallest part of what these dumps wrote that their images took, of those that were compressed like this
 // ("zstd"); 0: there is none.
 double least_share_of(const std::vector<store::Run>& earlier, std::string_view compression);
 
-// Those of these dumps that can say how long another one would take: onto the same disk (Run::disk), with at least half
-// and at most twice of its pages.
+// Those of these dumps that can say how long another one would take: onto the same disk (Run::disk), which wrote at
+// least half and at most twice as much.
 std::vector<store::Run> alike(std::vector<store::Run> earlier, const std::string& disk,
-                              std::uint64_t pages);
+                              std::uint64_t written_bytes);
 
 // The median of how long the processes of these dumps stood still, in nanoseconds, of those that were compressed like this
 // ("zstd"; empty: of those that were not compressed); 0: there is none.
@@ -39,7 +42,7 @@ std::uint64_t standstill_of(const std::vector<store::Run>& earlier, std::string_
 
 // What is planned, if the images are compressed like this ("zstd"; empty: they are not). The history of the owner tells
 // how much compressed images took.
-PlannedImages plan_images(store::Store& store, std::string_view owner, std::uint64_t memory_bytes,
+PlannedImages plan_images(store::Store& store, std::string_view owner, std::uint64_t bytes,
                           std::string_view compression);
 
 // Why images have no room.
@@ -50,8 +53,8 @@ struct NoRoom {
 
 // Whether images clearly have no room. CRIU would find that only after it has stopped the process. The
 // estimate of what they take is a low one, because such a dump must not be refused if it could succeed.
-// - Without compression, it is nine tenths of the memory: the process may give memory back meanwhile.
-// - Compressed, it is half of the smallest part in earlier dumps, or 0.003 % of the memory if there were
+// - Without compression, it is nine tenths of the bytes: the process may give memory back meanwhile.
+// - Compressed, it is half of the smallest part in earlier dumps, or 0.003 % of the bytes if there were
 //   none, which is what zstd makes of zeros. The same holds on a file system that may compress files itself, or does not say.
 // - On a tmpfs, the machine's free memory and swap are a bound, too.
 // A disk with fewer than ten free inodes has no room, either.

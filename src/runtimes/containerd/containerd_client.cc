@@ -1,6 +1,8 @@
 #include "runtimes/containerd/containerd_client.h"
 
 #include <grpcpp/grpcpp.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
@@ -65,6 +67,36 @@ void pack(const Message& message, google::protobuf::Any& any) {
   any.set_type_url(std::string(Message::descriptor()->full_name()));
   any.set_value(message.SerializeAsString());
 }
+
+// The input, output and error of a restored task. By these names its shim gives it pipes, which runc puts in the place of
+// those that it had at its dump. Without names the shim would give it its own /dev/null, which is outside of the container,
+// and CRIU dumps no open file from outside. The shim discards what comes out, and holds the input open, where nothing
+// comes in.
+//
+// Ownership: the FIFO in `folder` is removed at the end. The shim opens it when the task starts. If the file system has no
+//            FIFOs, the input is at its end.
+class RestoredPipes {
+ public:
+  explicit RestoredPipes(const std::string& folder) : fifo_(folder + "/input") {
+    ::unlink(fifo_.c_str());  // of a kymod that was killed
+    made_ = ::mkfifo(fifo_.c_str(), S_IRUSR | S_IWUSR) == 0;
+  }
+  ~RestoredPipes() {
+    if (made_) ::unlink(fifo_.c_str());
+  }
+  RestoredPipes(const RestoredPipes&) = delete;
+  RestoredPipes& operator=(const RestoredPipes&) = delete;
+
+  void give(tasks::CreateTaskRequest& request) const {
+    request.set_stdin(made_ ? fifo_ : "/dev/null");
+    request.set_stdout("file:///dev/null");
+    request.set_stderr("file:///dev/null");
+  }
+
+ private:
+  const std::string fifo_;
+  bool made_ = false;
+};
 
 // Makes a call that takes as long as CRIU does.
 Result<CommandOutcome> run_grpc_call(
@@ -236,6 +268,8 @@ Result<CommandOutcome> ContainerdClient::restore(const ContainerdName& name,
   tasks::CreateTaskRequest request;
   request.set_container_id(name.id);
   pack(options, *request.mutable_options());
+  const RestoredPipes pipes(work_dir);
+  pipes.give(request);
   if (!container.snapshot_key().empty()) {
     snapshots::MountsRequest of;
     of.set_snapshotter(container.snapshotter());

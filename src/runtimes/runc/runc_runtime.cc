@@ -81,6 +81,12 @@ bool restores(pid_t process, const RestoreSpec& spec, const std::string& program
          has(read_file(folder + "/environ"), restore_mark(spec));
 }
 
+// Whether the container had a pipe as its input, output or error. runc notes what they were beside the images.
+bool had_pipes(const std::string& images_dir) {
+  const Result<std::string> noted = read_file(images_dir + "/descriptors.json");
+  return noted && noted->find("pipe:") != std::string::npos;
+}
+
 class RuncRuntime : public Runtime {
  public:
   explicit RuncRuntime(RuncRuntimeOptions options) : options_(std::move(options)) {
@@ -394,6 +400,14 @@ Result<DumpOutcome> RuncRuntime::dump(const DumpSpec& spec, const Observer& obse
   checkpoint.stats_path = spec.work_dir + "/stats-dump";
   checkpoint.run = [&](const Command& limits) { return run_proved(limits, spec); };
   Result<DumpOutcome> outcome = dump_container(spec, std::move(checkpoint), observer);
+  // Nothing would read from new pipes as long as the container runs.
+  if (outcome && had_pipes(spec.images_dir)) {
+    outcome->warnings.push_back(
+        "the input or output of container " + name_of_container(spec) +
+        " is a pipe: after a restore it is /dev/null of this machine, and CRIU cannot dump the "
+        "container again; start it with </dev/null >/dev/null 2>&1, and let it write its log "
+        "into a file of its own");
+  }
   const std::string folder = folder_of(spec.container);
   std::error_code error;
   if (outcome && !spec.leave_running && std::filesystem::exists(folder, error)) {

@@ -46,8 +46,7 @@ TEST_F(RoomTest, WhatClearlyHasNoRoomIsRefusedWithFigures) {
   EXPECT_FALSE(refused(7));
   EXPECT_FALSE(refused(8)) << "the process may give some memory back until it is dumped";
   EXPECT_TRUE(refused(10));
-  const Result<void> result =
-      check_room(folder_.path() + "/c", {.memory_bytes = 64 * kOneMebibyte});
+  const Result<void> result = check_room(folder_.path() + "/c", {.bytes = 64 * kOneMebibyte});
   ASSERT_FALSE(result);
   EXPECT_EQ(result.error().code, Code::resource_exhausted);
   EXPECT_NE(result.error().message.find("there is no room for its images: about 64 MiB are needed "
@@ -58,14 +57,14 @@ TEST_F(RoomTest, WhatClearlyHasNoRoomIsRefusedWithFigures) {
   EXPECT_NE(result.error().message.find("--compression zstd"), std::string::npos);
   // Before, the option was advised without this. Then the dump was refused because the two exclude each other.
   const Result<void> with_rounds = check_room(
-      folder_.path() + "/c", {.memory_bytes = 64 * kOneMebibyte, .uncompressed_by = "--pre-dump"});
+      folder_.path() + "/c", {.bytes = 64 * kOneMebibyte, .uncompressed_by = "--pre-dump"});
   ASSERT_FALSE(with_rounds);
   EXPECT_NE(with_rounds.error().message.find("(--compression zstd, without --pre-dump)"),
             std::string::npos)
       << with_rounds.error().message;
   // A dump of a container cannot be compressed.
   const Result<void> container =
-      check_room(folder_.path() + "/c", {.memory_bytes = 64 * kOneMebibyte, .can_compress = false});
+      check_room(folder_.path() + "/c", {.bytes = 64 * kOneMebibyte, .can_compress = false});
   ASSERT_FALSE(container);
   EXPECT_EQ(container.error().message.find("--compression"), std::string::npos);
 }
@@ -73,8 +72,8 @@ TEST_F(RoomTest, WhatClearlyHasNoRoomIsRefusedWithFigures) {
 // zstd was advised, although earlier dumps of the process had saved 2 % with it.
 TEST_F(RoomTest, CompressionIsAdvisedOnlyIfItsImagesWouldHaveRoom) {
   const auto advised = [&](double share) {
-    const Result<void> result = check_room(
-        folder_.path() + "/c", {.memory_bytes = 64 * kOneMebibyte, .least_share = share});
+    const Result<void> result =
+        check_room(folder_.path() + "/c", {.bytes = 64 * kOneMebibyte, .least_share = share});
     return !result && result.error().message.find("--compression") != std::string::npos;
   };
   EXPECT_TRUE(advised(0)) << "nothing is known of it";
@@ -151,7 +150,7 @@ TEST(RoomShareTest, OnlyDumpsOfThisDiskAndOfAboutThisSizeAreCompared) {
   const std::vector<store::Run> found =
       alike({onto("/a", 100), onto("/b", 100), onto("/a", 49), onto("/a", 50), onto("/a", 200),
              onto("/a", 201), onto("/a", 0)},
-            "/a", 100);
+            "/a", 100 * 4096);
   ASSERT_EQ(found.size(), 3U);
   EXPECT_EQ(found[1].stats_json, onto("/a", 50).stats_json);
   EXPECT_EQ(found[2].stats_json, onto("/a", 200).stats_json);
