@@ -139,8 +139,8 @@ struct ScopeRecord {
   bool parallel = false;
   bool redundant = false;
   bool bytes_redundant = false;
-  bool unfinished = false;   // still open; the duration is the time so far
-  std::uint32_t thread = 0;  // the thread that opened it, as gettid(2) names it; 0: unknown
+  bool unfinished = false;     // still open; the duration is the time so far
+  std::uint32_t thread = 0;    // the thread that opened it, as gettid(2) names it; 0: unknown
   std::uint64_t left_out = 0;  // of a root: the scopes of its tree that had no room
 
   friend bool operator==(const ScopeRecord&, const ScopeRecord&) = default;
