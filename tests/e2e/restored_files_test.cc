@@ -21,6 +21,7 @@
 #include "base/file.h"
 #include "base/spawn.h"
 #include "programs.h"
+#include "small_disk.h"
 #include "subjects.h"
 
 namespace kymo::test {
@@ -260,6 +261,38 @@ TEST_F(ProgramTest, AnotherBuildIsRestoredIfTheDumpKeptNoBuildId) {
     restore();
     EXPECT_EQ(kymod_.kymo({"delete", checkpoint()}).exit_code, 0);
   }
+}
+
+// Before the fix, only memory counted: `kymo check` said that 8 MiB would be written, a disk of 50 MiB had room for it, and
+// afterwards the dump of 700 MiB had written 8 MiB.
+TEST_F(SubjectsTest, ADeletedFileIsInEverySizeOfItsDump) {
+  constexpr std::uint64_t kSize = std::uint64_t{64} << 20U;
+  start({"ghost", kymod_.path("deleted"), std::to_string(kSize)});
+  const auto check = [&] {
+    return kymod_.kymo_json({"check", "process", "subject", "--ghost-limit", "128M"});
+  };
+  const nlohmann::json before = check();
+  EXPECT_GE(before["deleted_bytes"], kSize) << before;
+  EXPECT_LT(before["deleted_bytes"], kSize + (kSize >> 4U)) << before;
+  const Outcome text = kymod_.kymo({"check", "process", "subject", "--ghost-limit", "128M"});
+  EXPECT_NE(text.out.find(" MiB of deleted files that are in use\n"), std::string::npos)
+      << text.out;
+  {
+    const SmallDisk disk(kymod_.path("small"), "size=50m");
+    const Outcome refused = kymod_.kymo(
+        {"dump", "process", "subject", "--ghost-limit", "128M", "--dir", kymod_.path("small/c")});
+    EXPECT_EQ(refused.exit_code, 1);
+    EXPECT_NE(refused.err.find("there is no room for its images: about "), std::string::npos)
+        << refused.err;
+  }
+  std::vector<std::string> words{
+      "dump",          "process", "subject",         "--dir",      checkpoint(),
+      "--ghost-limit", "128M",    "--leave-running", "--deadline", "1h"};
+  const nlohmann::json dumped = kymod_.kymo_json(words);
+  EXPECT_GE(dumped["image_bytes"], kSize) << dumped;
+  const nlohmann::json after = check()["forecast"];
+  EXPECT_EQ(after["dumps"], 1) << after;
+  EXPECT_GE(after["written_bytes"]["low"], kSize) << after;
 }
 
 }  // namespace
