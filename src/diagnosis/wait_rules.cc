@@ -190,15 +190,12 @@ std::optional<Finding> held_up_by_quota(const Known& known) {
                  without(known, share)};
 }
 
-// CPU time that kymod itself used while CRIU could run, besides what it had to do for a stream. 0: not known.
+// CPU time that kymod itself used while CRIU could run, and need not have. If it took a stream, only its looks are that: it
+// makes and fills the files of the images. 0: not known.
 std::uint64_t used_by_kymod_ns(const Known& known) {
-  std::uint64_t stream_ns = 0;
-  if (const auto& stream = known.facts.streaming) {
-    // How much of the time that it waited for the disk was CPU time, such as to create files, is not known.
-    stream_ns = stream->work_ns - std::min(stream->starved_ns, stream->work_ns) + stream->wait_ns;
-  }
-  const std::uint64_t all_ns = known.facts.signals.kymod_ns.value_or(0);
-  return all_ns - std::min(stream_ns, all_ns);
+  const Signals& signals = known.facts.signals;
+  const std::uint64_t all_ns = signals.kymod_ns.value_or(0);
+  return known.facts.streaming ? std::min(all_ns, signals.kymod_looks_ns.value_or(0)) : all_ns;
 }
 
 // Who used the CPUs, and what one can do about it. `lacked`: the share in which CRIU, the target or kymod had no CPU.

@@ -3,6 +3,7 @@
     shape.py mappings N P   has N mappings of P pages
     shape.py scattered M G  has M MiB of memory, with G pages between any two that are not used
     shape.py files N        has N files open
+    shape.py threads N      has N threads that do nothing
     shape.py shared M       has M MiB of shared memory
     shape.py writes PATH    writes MiB after MiB into a file, and waits each time until the disk has it
 """
@@ -55,6 +56,15 @@ def shared(mib):
 def files(count):
     resource.setrlimit(resource.RLIMIT_NOFILE, (4096, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
     return [open(__file__) for _ in range(int(count))]
+
+
+def threads(count):
+    threading.stack_size(64 << 10)
+    never = threading.Event()
+    started = [threading.Thread(target=never.wait, daemon=True) for _ in range(int(count))]
+    for thread in started:
+        thread.start()
+    return started
 
 
 def writes(path):

@@ -272,6 +272,22 @@ TEST_F(VerdictTest, ManyFilesAreNamed) {
   expect_first(dump(), "many-files");
 }
 
+// The threads were called mappings, of which there are more. And kymod looked at all of them so often that it took the CPUs
+// from CRIU, and named other programs for that.
+TEST_F(VerdictTest, ManyThreadsAreNamedAndCostNoMoreLooks) {
+  start_shape({"threads", "1000"});
+  const nlohmann::json record = dump();
+  expect_first(record, "many-threads");
+  const auto looks_share = [](const nlohmann::json& about) {
+    return about["inside"]["cpu_ns"].get<double>() / about["phases"].back()["end_ns"].get<double>();
+  };
+  constexpr double kTwiceWhatIsAllowed = 0.05;
+  const nlohmann::json dumped = ended_metadata(directory_ + "/recordings/dump.tsv")["about"];
+  EXPECT_LT(looks_share(dumped), kTwiceWhatIsAllowed) << dumped["inside"];
+  const nlohmann::json restored = restore();
+  EXPECT_LT(looks_share(restored), kTwiceWhatIsAllowed) << restored["inside"];
+}
+
 TEST_F(VerdictTest, AThreadInUninterruptibleSleepMakesFreezingSlow) {
   const std::string out = start({TASKS_PROGRAM, "sleeper"});
   const std::size_t slept = read_file(out).size();

@@ -1,10 +1,12 @@
 #include "runtimes/process/restore_reads.h"
 
+#include <algorithm>
 #include <chrono>
 #include <optional>
 #include <utility>
 
 #include "base/clock.h"
+#include "base/look_pace.h"
 #include "probe/process_tree.h"
 
 namespace kymo::runtime {
@@ -26,15 +28,19 @@ RestoreReads::~RestoreReads() {
   thread_.join();
 }
 
-bool RestoreReads::pause() {
+bool RestoreReads::pause(std::uint64_t until_ns) {
+  const std::uint64_t now_ns = monotonic_ns();
   std::unique_lock lock(mutex_);
-  return !stopped_.wait_for(lock, kInterval, [this] { return stop_; });
+  return !stopped_.wait_for(lock, std::chrono::nanoseconds(until_ns - std::min(now_ns, until_ns)),
+                            [this] { return stop_; });
 }
 
 void RestoreReads::follow() {
   std::optional<probe::ProcessTree> tree;
   std::uint64_t before = 0;
-  while (pause()) {
+  constexpr std::uint64_t kRest = 99;  // it looks beside the view inside the request: 1 % of a CPU
+  LookPace pace(to_nanos(kInterval), kRest, monotonic_ns(), thread_cpu_ns());
+  while (pause(pace.next_ns(monotonic_ns(), thread_cpu_ns()))) {
     if (!tree) {
       Result<probe::ProcessTree> opened = probe::ProcessTree::open(root_);
       if (!opened) continue;

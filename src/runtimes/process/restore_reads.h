@@ -16,7 +16,8 @@ namespace kymo::runtime {
 // Threads:   has its own thread, which calls `report`. Constructor and destructor on one thread.
 // Ownership: the destructor ends the thread.
 // Errors:    none. If the root process never exists, nothing is reported.
-// Cost:      three system calls for each process every two milliseconds.
+// Cost:      three system calls for each process and one for each thread every two milliseconds, or less
+//            often: at most 1 % of a CPU (LookPace).
 class RestoreReads {
  public:
   using Report = std::function<void(std::uint64_t bytes)>;
@@ -28,7 +29,7 @@ class RestoreReads {
 
  private:
   void follow();
-  bool pause();  // waits until the next look; false: stop
+  bool pause(std::uint64_t until_ns);  // waits until then; false: stop
 
   const pid_t root_;
   const Report report_;
