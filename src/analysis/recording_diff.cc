@@ -126,7 +126,7 @@ std::vector<bool> inner_columns(const std::vector<HistogramBlocks>& histograms,
 // What is missing of a recording that was rotated. Empty: nothing.
 std::string missing_parts(const Recording& recording) {
   if (!recording.metadata) return {};
-  if (recording.parts.empty()) return part_sentence(*recording.metadata);
+  if (recording.parts.empty()) return part_sentence(*recording.metadata, 0, recording.path);
   const auto said = std::find_if(recording.notes.begin(), recording.notes.end(), is_part_sentence);
   return said == recording.notes.end() ? std::string() : *said;
 }
