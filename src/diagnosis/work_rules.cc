@@ -233,7 +233,7 @@ constexpr char kFewerThreads[] =
 
 std::optional<Finding> slow_freeze(const Known& known) {
   constexpr std::uint64_t kMinUs = 50'000;
-  constexpr double kNsToStopAThread = 300'000;  // at most; measured with 1,000 and 3,000 threads
+  constexpr double kNsToStopAThread = 300'000;  // at most; estimated with 1,000 and 3,000 threads
   const Facts& facts = known.facts;
   if (!facts.dump || facts.dump->freezing_time_us < kMinUs) return {};
   const double ns = static_cast<double>(facts.dump->freezing_time_us) * kNsPerUs;
@@ -288,8 +288,8 @@ struct Objects {
   double usual_ns;  // what all of them take
 };
 
-// Which kind took most is not known from its number: a thread takes as long as 20 mappings. The costs were measured one by
-// one, on two cores of a virtual machine: 3,600 files, 3,000 threads, 6,000 mappings and 100 processes.
+// Which kind took most is not known from its number: a thread takes as long as 20 mappings. The costs are estimates from
+// CRIU's logs of dumps on two cores of a virtual machine, with 3,600 files, 3,000 threads, 6,000 mappings and 100 processes.
 Objects objects_of(const criu::MemoryShape& shape) {
   constexpr double kNearlyAll = 0.9;
   struct Kind {
