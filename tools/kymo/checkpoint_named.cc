@@ -91,6 +91,8 @@ std::string checkpoint_to_read(const Context& context, const std::string& name) 
 }
 
 std::string recordings_named(const Context& context, const std::string& name) {
+  std::error_code unknown;
+  if (std::filesystem::is_regular_file(name, unknown)) return readable_checkpoint(context, name);
   const NewestDump dump = newest_dump_named(context, name);
   if (!dump.directory.empty()) return readable_checkpoint(context, dump.directory);
   throw CLI::ValidationError(name,

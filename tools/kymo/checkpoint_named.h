@@ -17,7 +17,7 @@ std::string checkpoint_named(const Context& context, const std::string& name);
 std::string checkpoint_to_read(const Context& context, const std::string& name);
 
 // The directory of the newest dump of a job, also of one that failed, or what else the name means in
-// checkpoint_named(), to read its recordings.
+// checkpoint_named(), to read its recordings. A regular file of that name is that file.
 // Throws CLI::ValidationError as newest_dump_named(), and if the only requests for the job were refused.
 std::string recordings_named(const Context& context, const std::string& name);
 
