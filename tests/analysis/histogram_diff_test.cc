@@ -256,9 +256,10 @@ TEST_F(HistogramDiffTest, ThePartsOfARecordingAreSaidToBeComparedAsRuns) {
                                      "part":{"number":0,"next":"after.1.tsv"}})"));
   const RecordingDiff made = diff({before}, {after});
   EXPECT_TRUE(std::any_of(made.notes.begin(), made.notes.end(), [&](const std::string& note) {
-    return note == after +
-                       ": it is only part 0 of a longer recording: the rows after are in "
-                       "\"after.1.tsv\"; it is compared as a run of its own";
+    return note ==
+           after +
+               ": it is only part 0 of a longer recording: the rows after are in "
+               "\"after.1.tsv\" (which is not there any more); it is compared as a run of its own";
   }));
 }
 
