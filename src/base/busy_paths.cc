@@ -13,19 +13,9 @@ BusyPaths::Work::~Work() {
   all_.less_.notify_all();
 }
 
-bool BusyPaths::busy(const std::string& path) const {
-  const std::lock_guard lock(mutex_);
-  return paths_.contains(path);
-}
-
 void BusyPaths::wait(const std::string& path) const {
   std::unique_lock lock(mutex_);
   less_.wait(lock, [&] { return !paths_.contains(path); });
-}
-
-void BusyPaths::wait(const std::string& path, std::chrono::milliseconds patience) const {
-  std::unique_lock lock(mutex_);
-  less_.wait_for(lock, patience, [&] { return !paths_.contains(path); });
 }
 
 }  // namespace kymo

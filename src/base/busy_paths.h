@@ -1,6 +1,5 @@
 #pragma once
 
-#include <chrono>
 #include <condition_variable>
 #include <mutex>
 #include <set>
@@ -28,11 +27,8 @@ class BusyPaths {
     std::multiset<std::string>::iterator place_;
   };
 
-  [[nodiscard]] bool busy(const std::string& path) const;
   // Waits until no work goes on at the path.
   void wait(const std::string& path) const;
-  // The same, but at most `patience`.
-  void wait(const std::string& path, std::chrono::milliseconds patience) const;
 
  private:
   mutable std::mutex mutex_;

@@ -4,12 +4,12 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <string_view>
 #include <utility>
 
 #include "base/file.h"
+#include "probe/process.h"
 
 namespace kymo::probe {
 namespace {
@@ -21,26 +21,6 @@ bool is_writable(const fs::path& link) {
   std::error_code gone;
   const fs::perms mode = fs::symlink_status(link, gone).permissions();
   return !gone && (mode & fs::perms::owner_write) != fs::perms::none;
-}
-
-// The number that a name is. -1: it is none.
-int number_named(const std::string& name) {
-  int number = -1;
-  const char* const end = name.data() + name.size();
-  const auto parsed = std::from_chars(name.data(), end, number);
-  return parsed.ec == std::errc() && parsed.ptr == end ? number : -1;
-}
-
-// Ordered.
-std::vector<pid_t> processes_in(const std::string& proc) {
-  std::vector<pid_t> pids;
-  std::error_code error;
-  for (fs::directory_iterator entry(proc, error), end; !error && entry != end;
-       entry.increment(error)) {
-    if (const pid_t pid = number_named(entry->path().filename()); pid > 0) pids.push_back(pid);
-  }
-  std::sort(pids.begin(), pids.end());
-  return pids;
 }
 
 // The value of a line of /proc/PID/fdinfo/N, such as "3" of "ino:\t3". Empty if there is none.
@@ -112,22 +92,23 @@ std::vector<pid_t> processes_writing(const std::string& path) {
   wanted.path = fs::read_symlink("/proc/self/fd/" + own, error);
   wanted.name = fs::path(path).filename();
   wanted.place = mount_and_inode_in("/proc/self/fdinfo/" + own);
-  for (const pid_t pid : processes_in("/proc")) {
+  for (const pid_t pid : all_processes()) {
     if (writes("/proc/" + std::to_string(pid), wanted)) found.push_back(pid);
   }
+  std::sort(found.begin(), found.end());
   return found;
 }
 
 std::vector<OpenDescriptor> descriptors_with(const std::set<std::string>& links,
                                              const std::string& proc) {
   std::vector<OpenDescriptor> found;
-  for (const pid_t pid : processes_in(proc)) {
+  for (const pid_t pid : all_processes(proc)) {
     std::error_code gone;
     for (fs::directory_iterator fd(proc + "/" + std::to_string(pid) + "/fd", gone), end;
          !gone && fd != end; fd.increment(gone)) {
       std::string link = fs::read_symlink(*fd, gone);
       if (!gone && links.contains(link)) {
-        found.push_back({pid, number_named(fd->path().filename()), std::move(link)});
+        found.push_back({pid, std::stoi(fd->path().filename()), std::move(link)});
       }
       gone.clear();
     }

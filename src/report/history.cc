@@ -60,11 +60,26 @@ void compare(History& history) {
   if (history.newest_left_out) history.compared = std::move(others);
 }
 
-std::vector<double> values_of(const History& history, HistoryMetric metric) {
+// Of those of these runs that have the metric.
+std::vector<double> values_in(const History& history, std::span<const std::size_t> runs,
+                              HistoryMetric metric) {
   std::vector<double> values;
-  for (const std::size_t i : history.compared) {
+  for (const std::size_t i : runs) {
     if (const std::optional<double> value = value_of(history.runs[i], metric)) {
       values.push_back(*value);
+    }
+  }
+  return values;
+}
+
+// A run that does not have the phase counts as 0.
+std::vector<double> phase_in(const History& history, std::span<const std::size_t> runs,
+                             const std::string& name) {
+  std::vector<double> values;
+  for (const std::size_t i : runs) {
+    values.push_back(0);
+    for (const auto& [phase, duration_ns] : history.runs[i].phases) {
+      if (phase == name) values.back() = static_cast<double>(duration_ns);
     }
   }
   return values;
@@ -100,15 +115,9 @@ std::span<const std::size_t> side(const History& history, const analysis::Change
                : all.subspan(change.begin, change.at - change.begin);
 }
 
-double median_metric(const History& history, std::span<const std::size_t> runs,
-                     HistoryMetric metric) {
-  std::vector<double> values;
-  for (const std::size_t i : runs) {
-    if (const std::optional<double> value = value_of(history.runs[i], metric)) {
-      values.push_back(*value);
-    }
-  }
-  return analysis::median(std::move(values));
+// All compared runs in which the change was found.
+std::span<const std::size_t> both_sides(const History& history, const analysis::Change& change) {
+  return std::span(history.compared).subspan(change.begin, change.end - change.begin);
 }
 
 // The medians of the phases. If a run does not have a phase, the phase counts as 0.
@@ -136,28 +145,6 @@ std::optional<std::size_t> own_place(const analysis::Change& change,
   if (!of_all || analysis::cut_test(values).p >= kAllowedP) return std::nullopt;
   const std::size_t at = change.begin + analysis::closest_cut(values);
   return at == change.at ? std::nullopt : std::optional(at);
-}
-
-std::vector<double> values_around(const History& history, const analysis::Change& change,
-                                  HistoryMetric metric) {
-  std::vector<double> values;
-  for (std::size_t i = change.begin; i < change.end; ++i) {
-    const std::optional<double> value = value_of(history.runs[history.compared[i]], metric);
-    if (value) values.push_back(*value);
-  }
-  return values;
-}
-
-std::vector<double> phase_around(const History& history, const analysis::Change& change,
-                                 const std::string& name) {
-  std::vector<double> values;
-  for (std::size_t i = change.begin; i < change.end; ++i) {
-    values.push_back(0);
-    for (const auto& [phase, duration_ns] : history.runs[history.compared[i]].phases) {
-      if (phase == name) values.back() = static_cast<double>(duration_ns);
-    }
-  }
-  return values;
 }
 
 std::vector<HistoryMove> phases_that_moved(const History& history, const analysis::Change& change) {
@@ -246,9 +233,9 @@ HistoryChange describe(const History& history, const analysis::Change& found) {
     HistoryMove move;
     move.name = name_of(metric);
     move.metric = metric;
-    move.before = median_metric(history, side(history, found, false), metric);
-    move.after = median_metric(history, side(history, found, true), metric);
-    move.at = own_place(found, values_around(history, found, metric));
+    move.before = analysis::median(values_in(history, side(history, found, false), metric));
+    move.after = analysis::median(values_in(history, side(history, found, true), metric));
+    move.at = own_place(found, values_in(history, both_sides(history, found), metric));
     if (metric == history.options.metric) {
       change.ratio = move.after / std::max(move.before, 1.0);
       change.worse = (move.after - move.before) * worse_sign(metric) > 0;
@@ -260,7 +247,7 @@ HistoryChange describe(const History& history, const analysis::Change& found) {
   for (HistoryMove& move : phases_that_moved(history, found)) {
     if (!is_state(move.name)) {
       if (change.phases.size() < kMovedPhases) {
-        move.at = own_place(found, phase_around(history, found, move.name));
+        move.at = own_place(found, phase_in(history, both_sides(history, found), move.name));
       }
       change.phases.push_back(std::move(move));
     } else if (all_have(move.name, history, side(history, found, false)) &&
@@ -376,11 +363,12 @@ History analyse_history(std::vector<HistoryRun> runs, const HistoryOptions& opti
   history.runs = std::move(runs);
   compare(history);
   for (const HistoryMetric metric : kHistoryMetrics) {
-    if (const std::vector<double> values = values_of(history, metric); !values.empty()) {
+    if (const std::vector<double> values = values_in(history, history.compared, metric);
+        !values.empty()) {
       history.levels.push_back(level_of(metric, values));
     }
   }
-  const std::vector<double> values = values_of(history, options.metric);
+  const std::vector<double> values = values_in(history, history.compared, options.metric);
   for (const analysis::Change& found : analysis::find_changes(logarithms(values))) {
     history.changes.push_back(describe(history, found));
   }

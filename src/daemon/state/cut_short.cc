@@ -280,7 +280,7 @@ Result<void> add_figures(CutShortDump& lost, json& record) {
 }
 
 // The checkpoint.json of a dump whose outcome is known.
-json record_of(const CutShortDump& lost, bool failed) {
+json record_of(const CutShortDump& lost, bool failed, bool was_lost) {
   const store::Checkpoint& checkpoint = lost.checkpoint;
   json record = lost.dump.record;
   record["state"] = failed ? "failed" : "complete";
@@ -294,7 +294,7 @@ json record_of(const CutShortDump& lost, bool failed) {
   }
   if (!failed) return record;
   record["error"] = checkpoint.error;
-  if (is_lost(checkpoint)) {
+  if (was_lost) {
     record["failure"] =
         failures::to_json(failures::of_error({Code::unavailable, checkpoint.error}));
   }
@@ -320,11 +320,10 @@ Result<bool> store_fate(store::Store& store, CutShortDump& lost, SettledDump& se
     checkpoint.error = why_open(checkpoint, kCutShort) + told(lost.dump, settled);
   }
   spdlog::warn("dump of {}: {}", lost.dump.text, checkpoint.error);
-  json record = open ? json() : record_of(lost, failed);
   checkpoint.cut_short = was_lost;
   const Result<void> stored = carry_out(
-      store, lost.dump, settled, checkpoint, [&] { return std::move(record); }, false,
-      was_lost && !open ? run_of(lost, failed) : std::nullopt, disk);
+      store, lost.dump, settled, checkpoint, [&] { return record_of(lost, failed, was_lost); },
+      false, was_lost && !open ? run_of(lost, failed) : std::nullopt, disk);
   for (const std::string& warning : settled.warnings) spdlog::warn("{}", warning);
   return stored ? Result<bool>(!open) : stored.error();
 }
