@@ -3,11 +3,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <iterator>
 #include <string_view>
 
 #include "base/near_names.h"
@@ -73,21 +73,54 @@ std::vector<std::string> options_of(const CLI::App* app) {
   return names;
 }
 
-// Translates a verb of other tools into kymo's name for it.
+struct OtherName {
+  std::string_view typed;
+  std::string_view ours;
+};
+
+// What other tools call the verbs of kymo.
+constexpr OtherName kVerbs[] = {{"checkpoint", "dump"}, {"save", "dump"},
+                                {"start", "run"},       {"list", "ps"},
+                                {"ls", "ps"},           {"jobs", "ps"},
+                                {"status", "ps"},       {"logs", "attach"},
+                                {"log", "attach"},      {"stop", "kill"},
+                                {"pause", "freeze"},    {"unpause", "unfreeze"},
+                                {"resume", "unfreeze"}, {"rm", "delete"},
+                                {"remove", "delete"},   {"info", "inspect"},
+                                {"show", "inspect"},    {"images", "checkpoints"},
+                                {"why", "explain"},     {"diagnose", "explain"},
+                                {"events", "history"},  {"top", "watch"},
+                                {"compare", "diff"},    {"doctor", "check"},
+                                {"trace", "profile"},   {"flamegraph", "profile"}};
+
+// What other tools call the options of kymo. An option is proposed to the verbs that have it.
+constexpr OtherName kOptions[] = {{"--timeout", "--deadline"},
+                                  {"--compress", "--compression"},
+                                  {"--since", "--from"},
+                                  {"--since", "--last"},
+                                  {"--until", "--to"},
+                                  {"--at", "--from"},
+                                  {"-n", "--last"},
+                                  {"--limit", "--rows"}};
+
+// "; did you mean NAME?" for a verb of other tools. Empty for others.
 std::string by_another_name(const std::string& word) {
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kNames = {
-      {{"checkpoint", "dump"},
-       {"list", "ps"},
-       {"ls", "ps"},
-       {"logs", "attach"},
-       {"rm", "delete"},
-       {"remove", "delete"},
-       {"start", "run"},
-       {"stop", "kill"},
-       {"status", "ps"}}};
-  const auto* found = std::find_if(kNames.begin(), kNames.end(),
-                                   [&](const auto& name) { return name.first == word; });
-  return found == kNames.end() ? "" : "; did you mean " + std::string(found->second) + "?";
+  const auto* found = std::find_if(std::begin(kVerbs), std::end(kVerbs),
+                                   [&](const OtherName& name) { return name.typed == word; });
+  return found == std::end(kVerbs) ? "" : "; did you mean " + std::string(found->ours) + "?";
+}
+
+// "; did you mean --NAME?" for an option of other tools that `known` has under another name, or for
+// one that is nearly one of `known`. Empty for others.
+std::string option_meant(const std::string& typed, const std::vector<std::string>& known) {
+  for (const OtherName& name : kOptions) {
+    const std::string ours(name.ours);
+    if (name.typed == typed && std::find(known.begin(), known.end(), ours) != known.end()) {
+      return "; did you mean " + ours + "?";
+    }
+  }
+  constexpr std::size_t kShort = 2;  // no proposal for one letter: all others are equally near
+  return typed.size() <= kShort ? "" : did_you_mean(typed, known);
 }
 
 // Whether the option may be one of the command that `kymo run` gets.
@@ -105,10 +138,8 @@ std::string unknown_option(const Typed& typed, const std::string& word) {
     // CLI11 did not know it where it stands: before the word of the command that has it.
     return typed.prefix() + "put " + name + " behind " + typed.app->get_name() + typed.help();
   }
-  constexpr std::size_t kShort = 2;  // no suggestion for one letter: all others are equally near
-  return typed.prefix() + "there is no option " + name +
-         (name.size() <= kShort ? "" : did_you_mean(name, known)) + for_the_command(*typed.app) +
-         typed.help();
+  return typed.prefix() + "there is no option " + name + option_meant(name, known) +
+         for_the_command(*typed.app) + typed.help();
 }
 
 // The message for `kymo foo`.
@@ -205,11 +236,15 @@ bool is_error(const CLI::ParseError& error, CLI::ExitCodes code) {
 }  // namespace
 
 std::string explain_usage(const CLI::ParseError& error, const CLI::App& app,
-                          const std::vector<std::string>& commands) {
+                          const std::vector<std::string>& commands, const std::string& first) {
   if (is_error(error, CLI::ExitCodes::ConfigError) || is_error(error, CLI::ExitCodes::FileError)) {
     return config_file(error, app);
   }
   const Typed typed = typed_command(app);
+  const bool is_command = std::find(commands.begin(), commands.end(), first) != commands.end();
+  if (!commands.empty() && !first.empty() && !is_option(first) && !is_command) {
+    return unknown_command({&app, app.get_name(), "", {first}}, commands);
+  }
   const bool extra = is_error(error, CLI::ExitCodes::ExtrasError);
   const bool missing = is_error(error, CLI::ExitCodes::RequiredError);
   if ((extra || missing) && typed.app->get_require_subcommand_min() > 0 &&

@@ -48,16 +48,18 @@ refused() {
   refused 2 "there is no command frobnicate (see kymo --help)" "$kymo" frobnicate
   refused 2 "there is no command dumb; did you mean dump?" "$kymo" dumb process 1
   refused 2 "kymo: dump: choose one of process, runc, podman, containerd or docker: type kymo dump process ..." "$kymo" dump
-  refused 2 "kymo: dump web: web is not one of process, runc, podman, containerd or docker: type kymo dump process web" "$kymo" dump web
-  refused 2 "type kymo dump process web-1" "$kymo" dump web-1 --leave-running
-  refused 2 "type kymo adopt process 12" "$kymo" adopt 12
-  refused 2 "type kymo freeze process web" "$kymo" freeze web
   refused 2 "kymo: dump process: target is missing: type kymo dump process TARGET (see kymo dump process --help)" "$kymo" dump process
   refused 2 "directory" "$kymo" restore process
   refused 2 "command" "$kymo" run process
   refused 2 "kymo: ps: there is no option --bogus (see kymo ps --help)" "$kymo" ps --bogus
   refused 2 "there is no option --verison; did you mean --version?" "$kymo" --verison
   refused 2 "there is no command ls; did you mean ps?" "$kymo" ls
+  refused 2 "there is no command why; did you mean explain?" "$kymo" why history
+  refused 2 "there is no command info; did you mean inspect?" "$kymo" info web
+  refused 2 "there is no option --timeout; did you mean --deadline?" "$kymo" dump web --timeout 3s
+  refused 2 "there is no option --compress; did you mean --compression?" "$kymo" dump web --compress
+  refused 2 "history: there is no option --since; did you mean --last?" "$kymo" history web --since 10m
+  refused 2 "report: there is no option --since; did you mean --from?" "$kymo" report x.tsv --since 10m
   refused 2 "type kymo --help" "$kymo" help
   refused 2 "there is no option --jsn; did you mean --json?" "$kymo" ps --jsn
   refused 2 "there is no option --leave-runing; did you mean --leave-running?" "$kymo" dump process 1 --leave-runing
@@ -107,6 +109,38 @@ refused() {
   refused 1 "start kymod" "$kymo" --socket none dump process 1 -q -v -d there
   refused 1 "start kymod" "$kymo" --socket none restore -q -v there
   refused 1 "start kymod" "$kymo" --socket none run process -q -n web -- true
+  refused 1 "start kymod" "$kymo" --socket none ps -a
+  refused 1 "start kymod" "$kymo" --socket none dump process 1 -R
+}
+
+@test "a target without a kind is a process or a job" {
+  refused 1 "start kymod" "$kymo" --socket none dump web
+  refused 1 "start kymod" "$kymo" --socket none dump --leave-running web-1
+  refused 1 "start kymod" "$kymo" --socket none dump -d there 12
+  refused 1 "start kymod" "$kymo" --socket none adopt 12 --name x
+  refused 1 "start kymod" "$kymo" --socket none freeze web
+  refused 1 "start kymod" "$kymo" --socket none unfreeze web
+  refused 1 "start kymod" "$kymo" --socket none run -- podman ps
+  refused 1 "start kymod" "$kymo" --socket none run --name x -e A=1 -- true
+  refused 2 "run podman: --name is missing" "$kymo" run podman -- alpine
+}
+
+@test "the first ten lines of the help are the verbs of every day, and five groups have at most eight" {
+  run --separate-stderr "$kymo" --help
+  for verb in run dump restore ps check explain history; do
+    head -10 <<<"$output" | grep -q "^  $verb "
+  done
+  groups=$(awk '/^Options:/ { exit } /:$/ { name = $0 } /^  [a-z]+ / { n[name]++ } END { for (g in n) print n[g] }' <<<"$output")
+  [ "$(wc -l <<<"$groups")" -eq 5 ]
+  for count in $groups; do [ "$count" -le 8 ]; done
+}
+
+@test "kymod --help shows at most thirty flags, and --help-all all of them" {
+  run --separate-stderr "$kymod" --help
+  [ "$(grep -c '^  -' <<<"$output")" -le 30 ]
+  [[ "$output" != *--profiling-pace* ]]
+  run --separate-stderr "$kymod" --help-all
+  [[ "$output" == *--socket*"Advanced options:"*--profiling-pace* ]]
 }
 
 @test "kymo dump says that the process ends" {
@@ -235,11 +269,11 @@ END
 # profiles, profile, report and diff in their own files.
 @test "-q prints nothing on stdout, and is on every verb that does or checks something" {
   local quiet="" verb
-  for verb in $("$kymo" --help | sed -n '/^Subcommands:/,$s/^  \([a-z]\+\) .*/\1/p'); do
+  for verb in $("$kymo" --help | sed -n 's/^  \([a-z]\+\) .*/\1/p'); do
     if "$kymo" "$verb" --help 2>&1 | grep -q -e "-q,--quiet"; then quiet+="$verb "; fi
   done
   echo "with -q: $quiet"
-  [ "$quiet" = "run release restore cancel kill verify delete report export check diff record profile profiles recover recorder snapshot status " ]
+  [ "$quiet" = "run restore check release kill cancel verify delete record report diff export recover status recorder snapshot profile profiles " ]
   for verb in run "adopt process" release "dump process" "restore process" cancel "freeze process" "unfreeze process" kill \
     verify delete report export check "check process" diff record profile recover recorder snapshot; do
     run --separate-stderr "$kymo" $verb --help

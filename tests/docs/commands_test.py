@@ -16,7 +16,8 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 @functools.lru_cache(maxsize=None)
 def help_of(program, *words):
-    return subprocess.run([os.environ[program], *words, "--help"], check=True, stdout=subprocess.PIPE, text=True,
+    asked = "--help-all" if program == "KYMOD" else "--help"
+    return subprocess.run([os.environ[program], *words, asked], check=True, stdout=subprocess.PIPE, text=True,
                           timeout=60).stdout
 
 
@@ -25,8 +26,8 @@ def options_in(text):
 
 
 def subcommands_in(text):
-    _, _, listed = text.partition("\nSubcommands:\n")
-    return set(re.findall(r"^  ([a-z]+)", listed, re.MULTILINE))
+    """The verbs of kymo, or the kinds that a verb takes."""
+    return set(re.findall(r"^  ([a-z]+) ", text, re.MULTILINE))
 
 
 def commands_in(text):
@@ -60,8 +61,8 @@ def wrong_in(command, exact):
             options |= options_in(text)
             kinds = subcommands_in(text)
             given = kinds & set(words[1:])
-            # A command within a sentence may leave out what it is about.
-            for kind in given if given or exact else kinds:
+            # Without a kind it is a process or job. A command within a sentence may leave out what it is about.
+            for kind in given or (kinds & {"process"} if exact else kinds):
                 options |= options_in(help_of("KYMO", name, kind))
     for word in words:
         option = re.match(r"\[?(--?[a-zA-Z][a-z-]*)", word)

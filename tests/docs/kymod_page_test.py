@@ -1,4 +1,4 @@
-"""Compares the table of docs/kymod.md with `kymod --help`. With --write, writes the table.
+"""Compares the table of docs/kymod.md with `kymod --help-all`. With --write, writes the table.
 
 The variable KYMOD names the program.
 """
@@ -12,7 +12,7 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs/kymod.md"
-BEGIN = "<!-- generated: kymod --help -->\n"
+BEGIN = "<!-- generated: kymod --help-all -->\n"
 END = "<!-- end -->\n"
 
 
@@ -48,7 +48,7 @@ def table(text):
 class KymodPageTest(unittest.TestCase):
     def test_the_table_is_what_the_help_says(self):
         text = PAGE.read_text()
-        made = table(subprocess.run([os.environ["KYMOD"], "--help"], check=True, stdout=subprocess.PIPE, text=True,
+        made = table(subprocess.run([os.environ["KYMOD"], "--help-all"], check=True, stdout=subprocess.PIPE, text=True,
                                     env={"PATH": os.environ["PATH"]}).stdout)
         begin, end = text.index(BEGIN) + len(BEGIN), text.index(END)
         if "--write" in sys.argv:

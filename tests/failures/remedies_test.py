@@ -35,7 +35,7 @@ class RemediesTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         kymo, kymod = os.environ["KYMO"], os.environ["KYMOD"]
-        cls.ours = options_of(kymo, "dump", "process", "--help") | options_of(kymo, "restore", "process", "--help") | options_of(kymod, "--help")
+        cls.ours = options_of(kymo, "dump", "process", "--help") | options_of(kymo, "restore", "process", "--help") | options_of(kymod, "--help-all")
         cls.verbs = run(kymo, "--help").stdout
         shown = run(CRIU, "--help")
         # CRIU's help leaves some out, which kymo passes on to CRIU by the same name.

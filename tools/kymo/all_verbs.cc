@@ -5,19 +5,48 @@
 namespace kymo::cli {
 namespace {
 
+constexpr std::string_view kDaily = "Every day";
+constexpr std::string_view kJobs = "Jobs and running dumps";
+constexpr std::string_view kCheckpoints = "Checkpoints";
+constexpr std::string_view kRecordings = "Recordings";
+constexpr std::string_view kKymod = "kymod, its recorder, and stack profiles";
+
 constexpr Verb kVerbs[] = {
-    {"run", add_run},           {"adopt", add_adopt},       {"release", add_release},
-    {"dump", add_dump},         {"restore", add_restore},   {"cancel", add_cancel},
-    {"freeze", add_freeze},     {"unfreeze", add_freeze},   {"ps", add_ps},
-    {"attach", add_attach},     {"kill", add_kill},         {"checkpoints", add_checkpoints},
-    {"inspect", add_inspect},   {"verify", add_verify},     {"delete", add_delete},
-    {"history", add_history},   {"metrics", add_metrics},   {"report", add_report},
-    {"export", add_export},     {"check", add_check},       {"diff", add_diff},
-    {"explain", add_explain},   {"stats", add_stats},       {"record", add_record},
-    {"profile", add_profile},   {"profiles", add_profiles}, {"recover", add_recover},
-    {"watch", add_watch},       {"recorder", add_recorder}, {"snapshot", add_snapshot},
-    {"progress", add_progress}, {"web", add_web},           {"view", add_view},
-    {"status", add_status}};
+    {"run", add_run, kDaily},
+    {"dump", add_dump, kDaily},
+    {"restore", add_restore, kDaily},
+    {"ps", add_ps, kDaily},
+    {"check", add_check, kDaily},
+    {"explain", add_explain, kDaily},
+    {"history", add_history, kDaily},
+    {"progress", add_progress, kDaily},
+    {"adopt", add_adopt, kJobs},
+    {"release", add_release, kJobs},
+    {"attach", add_attach, kJobs},
+    {"kill", add_kill, kJobs},
+    {"freeze", add_freeze, kJobs},
+    {"unfreeze", add_freeze, kJobs},
+    {"cancel", add_cancel, kJobs},
+    {"checkpoints", add_checkpoints, kCheckpoints},
+    {"inspect", add_inspect, kCheckpoints},
+    {"verify", add_verify, kCheckpoints},
+    {"delete", add_delete, kCheckpoints},
+    {"stats", add_stats, kCheckpoints},
+    {"record", add_record, kRecordings},
+    {"report", add_report, kRecordings},
+    {"diff", add_diff, kRecordings},
+    {"export", add_export, kRecordings},
+    {"view", add_view, kRecordings},
+    {"watch", add_watch, kRecordings},
+    {"recover", add_recover, kRecordings},
+    {"status", add_status, kKymod},
+    {"web", add_web, kKymod},
+    {"metrics", add_metrics, kKymod},
+    {"recorder", add_recorder, kKymod},
+    {"snapshot", add_snapshot, kKymod},
+    {"profile", add_profile, kKymod},
+    {"profiles", add_profiles, kKymod},
+};
 
 }  // namespace
 

@@ -178,7 +178,7 @@ void add_kind(CLI::App& dump_verb, Context& context, const TargetKind& kind) {
   verb->add_option(
       "-d,--dir", flags->directory,
       "Directory for the checkpoint, new or empty (default: a new one in kymod's state directory)");
-  verb->add_flag("--leave-running", flags->leave_running,
+  verb->add_flag("-R,--leave-running", flags->leave_running,
                  "Let the process run on (default: it ends when the dump is done)");
   verb->add_flag("--sync", flags->sync,
                  "Sync the images to their disk before the process ends, so that they survive a "

@@ -10,6 +10,7 @@
 
 #include "confine/descriptors.h"
 #include "flags_file.h"
+#include "help.h"
 #include "kymo/version.h"
 #include "print.h"
 #include "usage.h"
@@ -48,6 +49,7 @@ void add_verbs(CLI::App& app, Context& context, std::span<char* const> words) {
       last = verb.add;  // a function that adds several verbs is in the table several times
     }
   }
+  group_verbs(app);
 }
 
 }  // namespace
@@ -56,7 +58,11 @@ void add_verbs(CLI::App& app, Context& context, std::span<char* const> words) {
 namespace {
 
 int run(int argc, char** argv) {
-  CLI::App app("Kymograph: a flight recorder for checkpoint/restore.", "kymo");
+  CLI::App app(
+      "Kymograph: dumps and restores processes and containers, records what happens inside, and "
+      "says "
+      "why it was slow or failed.",
+      "kymo");
   kymo::cli::Context context;
   app.set_version_flag("-V,--version", "kymo " KYMO_VERSION);
   kymo::cli::add_flags_file(app, kymo::cli::kConfigVariable);
@@ -64,12 +70,16 @@ int run(int argc, char** argv) {
   app.require_subcommand(1);
   app.fallthrough();
   kymo::cli::add_verbs(app, context, {argv, static_cast<std::size_t>(argc)});
+  std::vector<std::string> words =
+      kymo::cli::with_kind(app, {argv + std::min(argc, 1), argv + argc});
+  const std::string first = words.empty() ? "" : words.front();
+  std::reverse(words.begin(), words.end());  // as CLI11 takes them
   try {
-    app.parse(argc, argv);
+    app.parse(std::move(words));
   } catch (const CLI::Success& success) {  // --help, --version
     return app.exit(success);
   } catch (const CLI::ParseError& error) {
-    kymo::cli::say(kymo::cli::explain_usage(error, app, kymo::cli::names_of_verbs()));
+    kymo::cli::say(kymo::cli::explain_usage(error, app, kymo::cli::names_of_verbs(), first));
     return kymo::cli::kWrongUsage;
   }
   return context.exit_code;

@@ -63,9 +63,10 @@ void list_jobs(Context& context) {
 }  // namespace
 
 void add_ps(CLI::App& app, Context& context) {
-  CLI::App* ps = app.add_subcommand("ps", "List the jobs");
+  CLI::App* ps = app.add_subcommand("ps", "List the jobs, also those that have ended");
   ps->fallthrough();
   ps->add_flag("--json", context.json, "Print JSON");
+  ps->add_flag("-a,--all")->group("");  // what other tools have: it lists all jobs anyway
   ps->callback([&context] { list_jobs(context); });
 }
 

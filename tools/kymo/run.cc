@@ -163,7 +163,8 @@ void add_image(CLI::App& run, Context& context, const TargetKind& kind,
 }  // namespace
 
 void add_run(CLI::App& app, Context& context) {
-  CLI::App* run = app.add_subcommand("run", "Start a process or container as a job");
+  CLI::App* run =
+      app.add_subcommand("run", "Start a command or a container as a job: kymo run -- COMMAND");
   run->require_subcommand(1);
   run->fallthrough();
   add_quiet_option(*run, context);

@@ -61,6 +61,7 @@ inline void add_quiet_option(CLI::App& verb, Context& context) {
 struct Verb {
   std::string_view name;
   void (*add)(CLI::App& app, Context& context);
+  std::string_view group = "Verbs";  // its heading in the help
 };
 
 // The verbs of this program, in the order of the help, and the options that they share. There are

@@ -84,15 +84,20 @@ void add_flags(CLI::App& app, Config& config, Result<void>& refused) {
       option->transform(cli::seconds_text(cli::Seconds::whole));
     }
     if (flag.range.min != flag.range.max) {
-      const bool whole = std::holds_alternative<int Config::*>(flag.target);
-      option->check(
-          whole ? CLI::Range(static_cast<int>(flag.range.min), static_cast<int>(flag.range.max))
-                : CLI::Range(flag.range.min, flag.range.max));
+      option->check(CLI::Range(flag.range.min, flag.range.max));
     }
     // The help shows no default for what is off unless its flag is given.
     const std::string otherwise = daemon::value_of(flag, Config{});
     if (otherwise != "off") option->default_str(otherwise);
+    if (flag.advanced) option->group("");
   }
+}
+
+std::string help_with_advanced(CLI::App& app) {
+  for (CLI::Option* option : app.get_options()) {
+    if (option->get_group().empty()) option->group("Advanced options");
+  }
+  return app.help();
 }
 
 }  // namespace kymo

@@ -108,14 +108,18 @@ int run(int argc, char** argv) {
   Config config;
   kymo::Result<void> good;
   app.set_version_flag("--version", "kymod " KYMO_VERSION);
+  app.set_help_all_flag("--help-all", "Print the help with the advanced options, too, and exit");
   kymo::cli::add_flags_file(app, "KYMOD_CONFIG");
   kymo::add_flags(app, config, good);
   try {
     app.parse(argc, argv);
+  } catch (const CLI::CallForAllHelp&) {
+    std::fputs(kymo::help_with_advanced(app).c_str(), stdout);
+    return 0;
   } catch (const CLI::Success& success) {  // --help, --version
     return app.exit(success);
   } catch (const CLI::ParseError& error) {
-    kymo::print_line("kymod: " + kymo::cli::explain_usage(error, app, {}));
+    kymo::print_line("kymod: " + kymo::cli::explain_usage(error, app));
     return kUsage;
   }
   if (good) good = kymo::daemon::resolve_and_check(config);

@@ -56,10 +56,7 @@ struct Config {
   std::string profiling_ring;                       // empty: the ring is in private memory
   std::chrono::microseconds profiling_interval{1000};
   Pace profiling_pace = Pace::thrifty;
-  double profiling_max_spin_share = 0.15;  // of the interval, at precise pace
-  int profiling_priority = 0;              // SCHED_FIFO priority of the collector; 0: see next
-  bool profiling_realtime = true;          // if that is 0: use 1 if the collector only sleeps
-  int profiling_cpu = -1;                  // the CPU of the collector; -1: any
+  bool profiling_realtime = true;  // a collector that only sleeps has SCHED_FIFO priority 1
   // Rotation of the daemon-wide recording (kymo::TsvOptions); 0: off.
   std::uint64_t profiling_log_rotate_bytes = 0;
   std::chrono::seconds profiling_log_rotate_after{0};

@@ -1,7 +1,5 @@
 #include "daemon/config/flags.h"
 
-#include <array>
-#include <cstdio>
 #include <iterator>
 #include <sstream>
 #include <type_traits>
@@ -62,23 +60,18 @@ std::string podman_flags_text(const Config& config) {
   return joined(config.podman_flags, " ");
 }
 
-std::vector<Flag> all_flags() {
+std::vector<Flag> everyday_flags() {
   return {
       {"socket", &Config::socket, "Unix socket of the API", "KYMO_SOCKET"},
       {"socket-group", &Config::socket_group, "Group whose members may connect to the socket, too"},
       {"http", &Config::http,
        "HOST:PORT of the page, /metrics and /healthz (port 0: any free port)", "KYMO_HTTP"},
-      {"http-name", &Config::http_name,
-       "Host name, besides localhost, under which browsers may open the page"},
       {"http-token-file", &Config::http_token_file,
        "File with the token of the page, mode 0600 or 0640; kymod creates it if it does not exist "
        "(default: http-token in the state directory)"},
       {"http-controls", Flag::Switch{&Config::http_controls},
        "Allow the page to take snapshots, and to start, stop and change the recorder (default: the "
        "page only reads)"},
-      {"http-profiles", Flag::Switch{&Config::http_profiles},
-       "Let the readers of the page see the profiles of --profiles, which name what all users run "
-       "(default: the page does not show them)"},
       {"state-dir", &Config::state_dir, "Directory in which kymod keeps jobs and checkpoints",
        "KYMO_STATE_DIR"},
       {"allow-directory", &Config::allowed_directories,
@@ -91,8 +84,6 @@ std::vector<Flag> all_flags() {
        "KYMO_CRIU_FALLBACK"},
       {"criu-timeout", &Config::criu_timeout,
        "Kill a CRIU that has not finished its dump or restore after this time, 1s to 24h"},
-      {"runc-root", &Config::runc_root,
-       "Directory in which runc keeps the state of its containers"},
       {"podman-flags", Flag::Converted{set_podman_flags, podman_flags_text},
        "Options that kymod puts before podman's command: --podman-flags='--cgroup-manager=cgroupfs "
        "--runtime runc'"},
@@ -102,10 +93,6 @@ std::vector<Flag> all_flags() {
       {"keep-count", &Config::keep_count,
        "Delete the oldest checkpoints of a job in the state directory if it has more than this "
        "many (0: no limit)"},
-      {"job-output-bytes", Flag::Bytes{&Config::job_output_bytes},
-       "Keep only this many bytes of each job's stdout, and of its stderr: the newest ones (0: "
-       "keep "
-       "all)"},
       {"profiling", Flag::Switch{&Config::timing, true},
        "Measure the steps of each request, for checkpoint.json and for the caller",
        "KYMO_PROFILING"},
@@ -122,12 +109,6 @@ std::vector<Flag> all_flags() {
        "Take the stacks of all processes all the time, and keep them in this folder (default: no "
        "profiles are kept; see kymo profiles)",
        "KYMO_PROFILES"},
-      {.name = "profiles-rate",
-       .target = &Config::profiles_rate,
-       .help = "Samples of each CPU a second for --profiles",
-       .range = {19, 999}},
-      {"profiles-off-cpu", Flag::Switch{&Config::profiles_off_cpu},
-       "With --profiles, also keep where threads wait"},
       {"profiles-only", &Config::profiles_only,
        "With --profiles, keep only this: job:NAME, container:ID, process:NAME, cgroup:PATH, or a "
        "runtime and a container's name such as podman:web (may be repeated; default: all)"},
@@ -135,22 +116,10 @@ std::vector<Flag> all_flags() {
        "With --profiles, also pull the profiles of programs of Go that this file lists: lines NAME "
        "http://HOST:PORT, or pods of Kubernetes as JSON; or of the pods that the API of Kubernetes "
        "at this address lists (https://HOST:PORT)"},
-      {"profiles-pull-token", &Config::profiles_pull_token,
-       "A file with the token for the API of Kubernetes"},
-      {"profiles-pull-ca", &Config::profiles_pull_ca,
-       "A file with the certificates that the API of Kubernetes is checked with (default: those of "
-       "the system)"},
-      {.name = "profiles-pull-every",
-       .target = &Config::profiles_pull_every,
-       .help = "Pull the profiles of each program again after this time, 2s to 1h",
-       .range = {2, 3600},
-       .seconds = true},
       {.name = "profiles-keep-days",
        .target = &Config::profiles_keep_days,
        .help = "Keep this many days of profiles: remove those that were taken first (0: no limit)",
        .range = {0, 3650}},
-      {"profiles-keep-bytes", Flag::Bytes{&Config::profiles_keep_bytes},
-       "Remove the oldest profiles if all together have more than this many bytes (0: no limit)"},
       {"otlp-endpoint", &Config::otlp_endpoint,
        "OpenTelemetry collector to which kymod sends the scopes of each request as spans "
        "(OTLP/HTTP): http://HOST[:PORT][/PATH]",
@@ -160,46 +129,8 @@ std::vector<Flag> all_flags() {
       {"profiling-metrics-log", &Config::profiling_log,
        "File of the daemon-wide recording, .tsv or .tsv.zst; if it exists, kymod writes to "
        "NAME-2.tsv and so on (default: none)"},
-      {"profiling-metrics-format", Flag::Converted{set_profiling_format, format_text},
-       "Format of the daemon-wide recording: tsv, annotated (gVisor's format) or annotated-lossy "
-       "(for log files; --profiling-metrics-log - writes to kymod's own log)"},
-      {"profiling-ring", &Config::profiling_ring,
-       "Ring file for rows that are not written yet, so that they survive if kymod is killed (see "
-       "kymo recover; default: none)"},
       {"profiling-metrics-rate-us", &Config::profiling_interval,
        "Interval between samples, in microseconds"},
-      {.name = "profiling-pace",
-       .target = Flag::Converted{set_pace, pace_text},
-       .help = "How the collector waits for a tick: thrifty (it sleeps) or precise (it spins for "
-               "the last microseconds)",
-       .choices = {"thrifty", "precise"}},
-      {.name = "profiling-max-spin-share",
-       .target = &Config::profiling_max_spin_share,
-       .help = "Longest time that the precise pace spins before a sample, as a share of the "
-               "interval",
-       .range = {0, 1}},
-      {.name = "profiling-priority",
-       .target = &Config::profiling_priority,
-       .help = "Real-time priority of the collector, 1 to 99 (0: priority 1 if the collector only "
-               "sleeps, otherwise none)",
-       .range = {0, 99}},
-      {"no-realtime", Flag::SwitchOff{&Config::profiling_realtime},
-       "Give the collector no real-time priority by default; samples may then be late on a busy "
-       "machine"},
-      {.name = "profiling-cpu",
-       .target = &Config::profiling_cpu,
-       .help = "CPU to which the collector is pinned (-1: any CPU)",
-       .range = {-1, 1023}},
-      {"profiling-log-rotate-bytes", Flag::Bytes{&Config::profiling_log_rotate_bytes},
-       "Begin a new part of the daemon-wide recording when a part has this many bytes (0: never)"},
-      {"profiling-log-rotate-after", &Config::profiling_log_rotate_after,
-       "Begin a new part when a part is this old, such as 1h (0: never)"},
-      {"profiling-log-keep-bytes", Flag::Bytes{&Config::profiling_log_keep_bytes},
-       "Remove the oldest parts, also those of earlier starts, if all parts together have more "
-       "than "
-       "this many bytes (0: never)"},
-      {"profiling-keep", &Config::profiling_keep,
-       "How far back a snapshot can reach (kymo snapshot, SIGUSR1), such as 30s"},
       {"profiling-rule", &Config::profiling_rules,
        "Take a snapshot when this condition becomes true, such as 'frozen_time_us > 500000' (may "
        "be "
@@ -211,10 +142,75 @@ std::vector<Flag> all_flags() {
   };
 }
 
+std::vector<Flag> advanced_flags() {
+  return {
+      {"http-name", &Config::http_name,
+       "Host name, besides localhost, under which browsers may open the page"},
+      {"http-profiles", Flag::Switch{&Config::http_profiles},
+       "Let the readers of the page see the profiles of --profiles, which name what all users run "
+       "(default: the page does not show them)"},
+      {"runc-root", &Config::runc_root,
+       "Directory in which runc keeps the state of its containers"},
+      {"job-output-bytes", Flag::Bytes{&Config::job_output_bytes},
+       "Keep only this many bytes of each job's stdout, and of its stderr: the newest ones (0: "
+       "keep "
+       "all)"},
+      {.name = "profiles-rate",
+       .target = &Config::profiles_rate,
+       .help = "Samples of each CPU a second for --profiles",
+       .range = {19, 999}},
+      {"profiles-off-cpu", Flag::Switch{&Config::profiles_off_cpu},
+       "With --profiles, also keep where threads wait"},
+      {"profiles-pull-token", &Config::profiles_pull_token,
+       "A file with the token for the API of Kubernetes"},
+      {"profiles-pull-ca", &Config::profiles_pull_ca,
+       "A file with the certificates that the API of Kubernetes is checked with (default: those of "
+       "the system)"},
+      {.name = "profiles-pull-every",
+       .target = &Config::profiles_pull_every,
+       .help = "Pull the profiles of each program again after this time, 2s to 1h",
+       .range = {2, 3600},
+       .seconds = true},
+      {"profiles-keep-bytes", Flag::Bytes{&Config::profiles_keep_bytes},
+       "Remove the oldest profiles if all together have more than this many bytes (0: no limit)"},
+      {"profiling-metrics-format", Flag::Converted{set_profiling_format, format_text},
+       "Format of the daemon-wide recording: tsv, annotated (gVisor's format) or annotated-lossy "
+       "(for log files; --profiling-metrics-log - writes to kymod's own log)"},
+      {"profiling-ring", &Config::profiling_ring,
+       "Ring file for rows that are not written yet, so that they survive if kymod is killed (see "
+       "kymo recover; default: none)"},
+      {.name = "profiling-pace",
+       .target = Flag::Converted{set_pace, pace_text},
+       .help = "How the collector waits for a tick: thrifty (it sleeps) or precise (it spins for "
+               "the last microseconds)",
+       .choices = {"thrifty", "precise"}},
+      {"no-realtime", Flag::SwitchOff{&Config::profiling_realtime},
+       "Give the collector no real-time priority by default; samples may then be late on a busy "
+       "machine"},
+      {"profiling-log-rotate-bytes", Flag::Bytes{&Config::profiling_log_rotate_bytes},
+       "Begin a new part of the daemon-wide recording when a part has this many bytes (0: never)"},
+      {"profiling-log-rotate-after", &Config::profiling_log_rotate_after,
+       "Begin a new part when a part is this old, such as 1h (0: never)"},
+      {"profiling-log-keep-bytes", Flag::Bytes{&Config::profiling_log_keep_bytes},
+       "Remove the oldest parts, also those of earlier starts, if all parts together have more "
+       "than "
+       "this many bytes (0: never)"},
+      {"profiling-keep", &Config::profiling_keep,
+       "How far back a snapshot can reach (kymo snapshot, SIGUSR1), such as 30s"},
+  };
+}
+
 }  // namespace
 
 const std::vector<Flag>& flags() {
-  static const std::vector<Flag> kFlags = all_flags();
+  static const std::vector<Flag> kFlags = [] {
+    std::vector<Flag> all = everyday_flags();
+    for (Flag& flag : advanced_flags()) {
+      flag.advanced = true;
+      all.push_back(std::move(flag));
+    }
+    return all;
+  }();
   return kFlags;
 }
 
@@ -226,10 +222,6 @@ std::string value_of(const Flag& flag, const Config& config) {
       return value;
     } else if constexpr (std::is_same_v<Value, std::vector<std::string>>) {
       return joined(value, "; ");
-    } else if constexpr (std::is_same_v<Value, double>) {
-      std::array<char, 32> text{};
-      std::snprintf(text.data(), text.size(), "%g", value);
-      return text.data();
     } else if constexpr (std::is_arithmetic_v<Value>) {
       return std::to_string(value);
     } else {

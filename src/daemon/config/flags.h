@@ -12,8 +12,8 @@
 
 namespace kymo::daemon {
 
-// A flag of kymod. The parser of the command line, `kymod --help`, the lines that kymod logs when it
-// starts and docs/kymod.md are all made from flags().
+// A flag of kymod. The parser of the command line, `kymod --help`, `kymod --help-all`, the lines that
+// kymod logs when it starts and docs/kymod.md are all made from flags().
 struct Flag {
   // Sets a member to true. `off`: a second flag --no-NAME sets it to false.
   struct Switch {
@@ -47,11 +47,11 @@ struct Flag {
   // A list: the flag may be repeated.
   using List = std::vector<std::string> Config::*;
   using Target = std::variant<std::string Config::*, List, Switch, SwitchOff, Bytes, Rate, Words,
-                              Converted, std::uint64_t Config::*, int Config::*, double Config::*,
+                              Converted, std::uint64_t Config::*, int Config::*,
                               std::chrono::seconds Config::*, std::chrono::microseconds Config::*>;
   struct Range {
-    double min = 0;
-    double max = 0;  // the same as `min`: the parser allows any number
+    int min = 0;
+    int max = 0;  // the same as `min`: the parser allows any number
   };
 
   const char* name;  // without dashes
@@ -61,7 +61,8 @@ struct Flag {
   std::vector<std::string_view>
       choices{};  // the allowed values; empty: resolve_and_check() decides
   Range range{};
-  bool seconds = false;  // a time, though its type is a mere number
+  bool seconds = false;   // a time, though its type is a mere number
+  bool advanced = false;  // only `kymod --help-all` shows it
 };
 
 // All flags of kymod, in the order of the help. It never changes.

@@ -77,11 +77,8 @@ ProfilerOptions profiler_options(const Config& config, const std::string& log_pa
   options.interval = config.profiling_interval;
   options.ring_file = config.profiling_ring;
   options.pace = config.profiling_pace;
-  options.max_spin_share = config.profiling_max_spin_share;
   run_ahead(&options, config.profiling_realtime);
-  if (config.profiling_priority > 0) options.realtime_priority = config.profiling_priority;
   options.prometheus_prefix = kPrometheusPrefix;
-  options.cpu = config.profiling_cpu;
   options.on_trouble = nullptr;  // troubles() tells kymod's log
   options.sink = std::move(memory);
   if (std::shared_ptr<Sink> log = make_log_sink(config, log_path)) {
