@@ -27,6 +27,7 @@ import pandas
 FORMAT_VERSION = 1
 TIME_COLUMN = "Time (ns)"
 COMPANIONS = (".gaps.tsv", ".meta.json")  # files next to a recording
+READING_AGE = "profiler_tree_age_ns"  # how long before their row the figures of the process tree were read
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 LARGEST = 2**64 - 1
 _BUCKET = re.compile(r"(?P<metric>[^\[\]]+)\[(?P<low>\d+)-(?P<high>\d+|inf)\]")
@@ -124,37 +125,56 @@ class Recording:
         """
         times = self.rows.index.to_numpy()
         ends = _window_ends(times, pandas.Timedelta(window).value)
-        seconds = numpy.diff(times[ends].astype("int64")) / 1e9
         rates = {}
         for name in self.counters():
+            seconds = numpy.diff(self._times_of(name)[ends]) / 1e9
             values = self.rows[name].to_numpy()[ends]
             # Differences of unsigned numbers wrap. So decreases are found before the subtraction.
             fell = values[1:] < values[:-1]
             grown = numpy.where(fell, 0, values[1:] - values[:-1]).astype("float64")
-            grown[fell] = numpy.nan
-            rates[name] = grown / seconds
+            grown[fell | (seconds == 0)] = numpy.nan
+            rates[name] = grown / numpy.where(seconds == 0, 1, seconds)
         return pandas.DataFrame(rates, index=pandas.Index(times[ends][1:], name=TIME_COLUMN))
 
     def highest_rates(self, window="10ms"):
-        """The highest rate of each counter over any window of at least this length that ends at a row.
+        """The highest rate of each counter over the windows of at least this length that begin or end at a row.
 
         A DataFrame of rate and at_ns (where that window begins), by counter. Of a shorter recording it is the mean rate.
         """
-        times = self.rows.index.to_numpy().astype("int64")
         length = pandas.Timedelta(window).value
-        begins = numpy.searchsorted(times, times - length, side="right") - 1
-        ends = numpy.flatnonzero(begins >= 0)
-        begins = begins[ends]
-        if not len(ends) and len(times) > 1:
-            begins, ends = numpy.array([0]), numpy.array([len(times) - 1])
         found = {}
         for name in self.counters():
+            times = self._times_of(name)
+            rows = numpy.arange(len(times))
+            # The last begin of a window that ends at each row, and the first end of one that begins there.
+            last = numpy.searchsorted(times, times - length, side="right") - 1
+            first = numpy.searchsorted(times, times + length, side="left")
+            begins = numpy.concatenate([last[last >= 0], rows[first < len(times)]])
+            ends = numpy.concatenate([rows[last >= 0], first[first < len(times)]])
+            if not len(ends) and len(times) > 1 and times[-1] > times[0]:
+                begins, ends = numpy.array([0]), numpy.array([len(times) - 1])
             values = self.rows[name].to_numpy()
             grown = numpy.where(values[ends] < values[begins], 0, values[ends] - values[begins]).astype("float64")
             rates = grown / ((times[ends] - times[begins]) / 1e9)
             best = int(numpy.argmax(rates)) if len(rates) else -1
             found[name] = (rates[best], int(times[begins[best]])) if best >= 0 else (0.0, 0)
         return pandas.DataFrame.from_dict(found, orient="index", columns=["rate", "at_ns"])
+
+    def mean(self, name):
+        """The mean of a gauge over the time. Rows may be missing just when it is high, so it is not the mean of the rows."""
+        times = self._times_of(name)
+        values = self.rows[name].to_numpy().astype("float64")
+        seconds = numpy.diff(times) / 1e9
+        if not len(values) or not seconds.sum():
+            return float(values[0]) if len(values) else float("nan")
+        return float(((values[1:] + values[:-1]) / 2 * seconds).sum() / seconds.sum())
+
+    def _times_of(self, name):
+        """The time in ns of each row's value. That of a process tree was read before its row, by the age that the row has."""
+        times = self.rows.index.to_numpy().astype("int64")
+        if READING_AGE not in self.rows.columns or not name.startswith(("tree_", "cgroup_")):
+            return times
+        return numpy.maximum.accumulate(times - self.rows[READING_AGE].to_numpy().astype("int64"))
 
     def phases(self):
         """The phases, from each mark to the next, as a DataFrame of name, begin_ns, end_ns."""
@@ -310,10 +330,12 @@ def find(path):
 
 
 def find_all(paths):
-    """The recordings that these paths stand for. Leaves out companion files, which *.tsv of a shell also matches."""
+    """The recordings that these paths stand for, each once. Leaves out companion files, which *.tsv of a shell also
+    matches."""
     paths = [pathlib.Path(path) for path in paths]
     stems = {path.with_name(_stem(path)) for path in paths if not path.name.endswith(COMPANIONS)}
-    return [file for path in paths if _recording_beside(path) not in stems for file in find(path)]
+    found = [file for path in paths if _recording_beside(path) not in stems for file in find(path)]
+    return list({file.resolve(): file for file in reversed(found)}.values())[::-1]
 
 
 def load_all(paths, rows=True):
@@ -332,7 +354,7 @@ def table(runs):
             name = f"phase: {phase.name}"
             row[name] = row.get(name, 0) + int(phase.end_ns) - int(phase.begin_ns)
         for name in run.rows.columns if len(run.rows) else []:
-            row[name] = run.elapsed(name) if run.kind(name) == "counter" else float(run.rows[name].mean())
+            row[name] = run.elapsed(name) if run.kind(name) == "counter" else run.mean(name)
         rows.append(row)
     return pandas.DataFrame(rows)
 

@@ -28,25 +28,26 @@ class BlockColumn {
     }
     if (!begun_) {
       begun_ = true;
-      first_ns_ = block_begin_ns_ = times[run.begin];
+      first_ns_ = block_begin_ns_ = last_ns_ = times[run.begin];
       value_ = values[run.begin];
     }
     for (std::size_t row = run.begin; row < run.end; ++row) {
       const std::uint64_t value = values[row];
       grown_ += value > value_ ? static_cast<double>(value - value_) : 0;
       blocks_.rises += value > value_ ? 1U : 0U;
-      sum_ += static_cast<double>(value);
+      const auto both = static_cast<double>(value) + static_cast<double>(value_);
+      area_ += both / 2 * static_cast<double>(times[row] - last_ns_);
       value_ = value;
+      last_ns_ = times[row];
     }
     rows_ += run.end - run.begin;
-    last_ns_ = times[run.end - 1];
   }
 
   ColumnBlocks finish(std::uint64_t whole_blocks) {
     close(whole_blocks);
     blocks_.growth = all_grown_;
     if (kind_ == Kind::gauge) {
-      blocks_.mean = all_rows_ == 0 ? 0 : all_sum_ / static_cast<double>(all_rows_);
+      blocks_.mean = mean_of(all_area_, last_ns_ - first_ns_);
     } else {
       blocks_.mean = rate_per_second(all_grown_, last_ns_ - first_ns_);
     }
@@ -54,21 +55,25 @@ class BlockColumn {
   }
 
  private:
+  // Of a gauge over some time. A single row has no time, only its value.
+  [[nodiscard]] double mean_of(double area, std::uint64_t ns) const {
+    return ns == 0 ? static_cast<double>(value_) : area / static_cast<double>(ns);
+  }
+
   void close(std::uint64_t whole_blocks) {
     if (rows_ == 0) return;
     if (block_ < whole_blocks) {
       if (kind_ == Kind::gauge) {
-        blocks_.values.push_back(sum_ / static_cast<double>(rows_));
+        blocks_.values.push_back(mean_of(area_, last_ns_ - block_begin_ns_));
       } else if (last_ns_ > block_begin_ns_) {
         blocks_.values.push_back(rate_per_second(grown_, last_ns_ - block_begin_ns_));
         blocks_.growths.push_back(grown_);
       }
     }
     all_grown_ += grown_;
-    all_sum_ += sum_;
-    all_rows_ += rows_;
+    all_area_ += area_;
     block_begin_ns_ = last_ns_;
-    grown_ = sum_ = 0;
+    grown_ = area_ = 0;
     rows_ = 0;
   }
 
@@ -78,10 +83,9 @@ class BlockColumn {
   std::uint64_t block_ = 0;
   std::uint64_t rows_ = 0;  // the next three: of the open block
   double grown_ = 0;
-  double sum_ = 0;
-  std::uint64_t all_rows_ = 0;  // the next three: of all closed blocks
-  double all_grown_ = 0;
-  double all_sum_ = 0;
+  double area_ = 0;       // of a gauge: its values times the nanoseconds for which it had them
+  double all_grown_ = 0;  // the next two: of all closed blocks
+  double all_area_ = 0;
   std::uint64_t value_ = 0;
   std::uint64_t first_ns_ = 0;
   std::uint64_t block_begin_ns_ = 0;  // the block's growth counts from here: last row before it

@@ -15,7 +15,7 @@ struct TimeWindow {
 };
 
 // A column, cut into blocks of equal time. The value of a block is the growth per second of a
-// counter, or the mean of a gauge.
+// counter, or the mean of a gauge over the time.
 struct ColumnBlocks {
   std::vector<double> values;   // one for each block that has rows, without a partial last block
   std::vector<double> growths;  // of a counter: by how much it grew in each of these blocks

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <utility>
 
+#include "base/human.h"
+
 namespace kymo::analysis {
 namespace {
 
@@ -102,6 +104,14 @@ std::uint64_t end_of(const DiffRun& run, const Aligned& aligned, const DiffOptio
 Result<void> set_window(DiffRun& run, const Aligned& aligned, const DiffOptions& options) {
   const Summary& summary = run.summary;
   const std::uint64_t begin = options.from_s ? instant(run, *options.from_s) : run.origin_ns;
+  if (options.to_s && instant(run, *options.to_s) > summary.last_ns + kRateWindowNs) {
+    const double seconds = static_cast<double>(summary.last_ns - run.origin_ns) / kNanos;
+    return Error{Code::invalid_argument,
+                 "compare " + summary.recording.path + " up to --to " +
+                     human::duration(*options.to_s * kNanos) + ": it ends after " +
+                     human::duration(seconds * kNanos) +
+                     ": leave out --to, or give a time that all recordings reach"};
+  }
   run.window.begin_ns = std::max(begin, summary.first_ns);
   run.window.end_ns = std::min(end_of(run, aligned, options), summary.last_ns);
   if (run.window.begin_ns < run.window.end_ns) return {};

@@ -103,9 +103,14 @@ std::vector<std::string> without_companions(const std::vector<std::string>& path
   for (const std::string& path : paths) {
     if (is_recording_name(path) && !is_companion(path)) stems.insert(recording_stem(path));
   }
+  // The first part of a recording may have been removed, and its companions not.
+  const auto has_recording = [&](const std::string& stem) {
+    const auto part = stems.lower_bound(stem + ".");
+    return stems.contains(stem) || (part != stems.end() && part->starts_with(stem + "."));
+  };
   std::vector<std::string> kept;
   for (const std::string& path : paths) {
-    if (!is_companion(path) || !stems.contains(companion_stem(path))) kept.push_back(path);
+    if (!is_companion(path) || !has_recording(companion_stem(path))) kept.push_back(path);
   }
   return kept;
 }

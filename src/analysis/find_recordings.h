@@ -18,8 +18,8 @@ Result<std::vector<std::string>> find_recordings(const std::string& path);
 // Whether `path` is a companion file by its name: NAME.gaps.tsv or NAME.meta.json.
 bool is_companion(const std::string& path);
 
-// `paths` without the companion files whose recording is in `paths`, too: the shell's *.tsv matches
-// both. Other companion files stay, so that the caller reports them as an error.
+// `paths` without the companion files whose recording, or a later part of it, is in `paths`, too: the
+// shell's *.tsv matches both. Other companion files stay, so that the caller reports them as an error.
 std::vector<std::string> without_companions(const std::vector<std::string>& paths);
 
 // The recordings at all of `paths`, in that order, without companion files.

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <filesystem>
 #include <limits>
 #include <map>
 #include <numeric>
 #include <set>
+#include <system_error>
 #include <utility>
 
 #include "analysis/diff_tests.h"
@@ -367,7 +369,24 @@ void compare_all(AllValues& all, std::uint64_t block_ns, const DiffOptions& opti
   sort_metrics(diff.metrics);
 }
 
+// A recording that counted as two runs would make a change seem certain.
+Result<void> check_named_once(const std::vector<std::string>& paths) {
+  std::map<std::string, std::string> seen;
+  for (const std::string& path : paths) {
+    std::error_code unknown;
+    const std::string real = std::filesystem::weakly_canonical(path, unknown).string();
+    const auto [first, is_new] = seen.try_emplace(unknown ? path : real, path);
+    if (is_new) continue;
+    return Error{Code::invalid_argument,
+                 "compare " + path + ": it is named twice" +
+                     (first->second == path ? "" : ", also as " + first->second) +
+                     ": name each recording once"};
+  }
+  return {};
+}
+
 Result<std::vector<DiffRun>> read_runs(const std::vector<std::string>& paths) {
+  if (Result<void> once = check_named_once(paths); !once) return once.error();
   std::vector<DiffRun> runs;
   for (const std::vector<std::string>& parts : join_parts(paths)) {
     auto summary = summarize(parts);

@@ -6,7 +6,9 @@
 #include <utility>
 
 #include "analysis/joined_parts.h"
+#include "analysis/reading_age.h"
 #include "analysis/row_pieces.h"
+#include "base/clock.h"
 #include "base/rate.h"
 
 namespace kymo::analysis {
@@ -45,7 +47,8 @@ class WindowCutter {
   std::vector<Window> windows_;
 };
 
-// A window that slides: one ends at each row, and begins at the last row that is at least its length before.
+// A window that slides. Of each row one ends at it, which begins at the last row that is at least the length before; and
+// one begins at it, which ends at the first row that is at least the length after.
 struct SlidingWindow {
   std::uint32_t begin =
       0;  // a row of the block; of Slide::carried windows, a value that columns carry
@@ -53,7 +56,7 @@ struct SlidingWindow {
   double per_second = 0;      // what a growth of 1 in it is
 };
 
-// The windows that end in a block, in their order.
+// The windows that end in a block. Neither their begins nor their ends ever go back.
 struct Slide {
   std::vector<SlidingWindow> windows;
   std::vector<std::pair<std::uint64_t, std::uint64_t>> times;  // of each: its begin and end
@@ -82,17 +85,21 @@ class WindowSlider {
       times_.push_back(times[row]);
       rows_.push_back(static_cast<std::uint32_t>(row));
       if (!begins_before(times[row])) continue;
-      const bool here = begin_ >= carried;
-      const auto begin = here ? rows_[begin_ - carried] : static_cast<std::uint32_t>(begin_);
-      if (!here) ++slide_.carried;
-      slide_.windows.push_back(
-          {begin, rows_.back(), rate_per_second(1, times[row] - times_[begin_])});
-      slide_.times.emplace_back(times_[begin_], times[row]);
+      for (std::size_t at = std::min(unused_, begin_); at <= begin_; ++at) {
+        const bool here = at >= carried;
+        const auto begin = here ? rows_[at - carried] : static_cast<std::uint32_t>(at);
+        if (!here) ++slide_.carried;
+        slide_.windows.push_back(
+            {begin, rows_.back(), rate_per_second(1, times[row] - times_[at])});
+        slide_.times.emplace_back(times_[at], times[row]);
+      }
+      unused_ = begin_ + 1;
     }
     slide_.dropped = std::min(begin_, carried);
     slide_.kept.assign(rows_.begin() + static_cast<std::ptrdiff_t>(begin_ - slide_.dropped),
                        rows_.end());
     times_.erase(times_.begin(), times_.begin() + static_cast<std::ptrdiff_t>(begin_));
+    unused_ -= begin_;
     begin_ = 0;
     return slide_;
   }
@@ -116,7 +123,63 @@ class WindowSlider {
   std::vector<std::uint64_t> times_;  // of the rows that are carried, then of those of the block
   std::vector<std::uint32_t> rows_;   // of the block
   std::size_t begin_ = 0;             // in `times_`
+  std::size_t unused_ = 0;            // the first in `times_` at which no window has begun
   Slide slide_;
+};
+
+// How the rows of a block are cut into windows, and how much time each row ends.
+struct Cut {
+  const std::vector<Window>* windows = nullptr;
+  const Slide* slide = nullptr;
+  std::vector<double> seconds{};  // of each row: since the one before; 0 for the first of all
+};
+
+// Cuts the rows of a recording, block by block, by one clock.
+class RowCutter {
+ public:
+  explicit RowCutter(std::uint64_t length) : cutter_(length), slider_(length) {}
+
+  const Cut& cut(std::span<const std::uint64_t> times) {
+    if (!begun_) last_ns_ = times.front();
+    begun_ = true;
+    cut_.seconds.clear();
+    for (const std::uint64_t time : times) {
+      cut_.seconds.push_back(static_cast<double>(time - last_ns_) / kNanosPerSecond);
+      last_ns_ = time;
+    }
+    cut_.windows = &cutter_.cut(times);
+    cut_.slide = &slider_.slide(times);
+    return cut_;
+  }
+  // The time of the newest row.
+  [[nodiscard]] std::uint64_t last_ns() const { return last_ns_; }
+  // WindowSlider::last() of that row.
+  std::optional<std::pair<std::size_t, std::uint64_t>> last() { return slider_.last(last_ns_); }
+
+ private:
+  WindowCutter cutter_;
+  WindowSlider slider_;
+  bool begun_ = false;
+  std::uint64_t last_ns_ = 0;
+  Cut cut_;
+};
+
+// The clock of values that were read before their row: each row's time without its age, in the order of time.
+class ValueClock {
+ public:
+  std::span<const std::uint64_t> times(std::span<const std::uint64_t> rows,
+                                       std::span<const std::uint64_t> ages) {
+    times_.clear();
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      last_ns_ = std::max(last_ns_, rows[i] - std::min(rows[i], ages[i]));
+      times_.push_back(last_ns_);
+    }
+    return times_;
+  }
+
+ private:
+  std::uint64_t last_ns_ = 0;
+  std::vector<std::uint64_t> times_;
 };
 
 // Sums up one column, block by block.
@@ -124,9 +187,11 @@ class ColumnBuilder {
  public:
   explicit ColumnBuilder(ColumnInfo info) { summary_.info = std::move(info); }
 
-  void add(std::span<const std::uint64_t> values, const ColumnSum& sum,
-           const std::vector<Window>& windows, const Slide& slide) {
+  void add(std::span<const std::uint64_t> values, const ColumnSum& sum, const Cut& cut) {
+    const std::vector<Window>& windows = *cut.windows;
+    const Slide& slide = *cut.slide;
     if (sum_.values == 0) window_value_ = values.front();
+    if (!summary_.info.described || summary_.info.kind == Kind::gauge) weigh(values, cut.seconds);
     sum_.add(sum);
     for (const Window& window : windows) {
       close(window, values[window.end_row]);
@@ -149,7 +214,8 @@ class ColumnBuilder {
     if (open_) {
       // What comes after the last window belongs to it.
       if (sum_.last > window_value_) open_growth_ += sum_.last - window_value_;
-      profile_.add(open_->begin_ns, last_ns, open_growth_);
+      open_->end_ns = last_ns;
+      profile();
     }
     summary_.first = sum_.first;
     summary_.last = sum_.last;
@@ -160,7 +226,7 @@ class ColumnBuilder {
       summary_.info.kind = summary_.falls == 0 ? Kind::counter : Kind::gauge;
     }
     if (sum_.values != 0) {
-      summary_.mean = sum_.total() / static_cast<double>(sum_.values);
+      summary_.mean = seconds_ > 0 ? area_ / seconds_ : static_cast<double>(sum_.first);
     }
     if (summary_.last > summary_.first) {
       summary_.delta = summary_.last - summary_.first;
@@ -174,8 +240,25 @@ class ColumnBuilder {
   }
 
  private:
+  // A gauge has its value for the time until the next row. Rows may be missing just when it is high.
+  void weigh(std::span<const std::uint64_t> values, const std::vector<double>& seconds) {
+    double before = static_cast<double>(sum_.values == 0 ? values.front() : sum_.last);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const auto value = static_cast<double>(values[i]);
+      area_ += (before + value) / 2 * seconds[i];
+      seconds_ += seconds[i];
+      before = value;
+    }
+  }
+
+  // Adds the open window to the profile. No window of it may be above the highest rate.
+  void profile() {
+    profile_.add(open_->begin_ns, open_->end_ns, open_growth_);
+    note_rate(0, open_growth_, open_->begin_ns, open_->end_ns);
+  }
+
   void close(const Window& window, std::uint64_t value) {
-    if (open_) profile_.add(open_->begin_ns, open_->end_ns, open_growth_);
+    if (open_) profile();
     open_.reset();
     if (value >= window_value_) {
       open_ = window;
@@ -228,6 +311,8 @@ class ColumnBuilder {
   std::optional<Window> open_;  // the last window, which the profile does not have yet
   std::uint64_t open_growth_ = 0;
   std::vector<std::uint64_t> carried_;  // values at rows before the block, at which windows begin
+  double area_ = 0;  // of a gauge: its values times the seconds for which it had them
+  double seconds_ = 0;
   bool slid_ = false;
   RateProfile profile_;
 };
@@ -276,25 +361,27 @@ class SummaryBuilder {
     summary_.recording = std::move(recording);
     const auto& metadata = summary_.recording.metadata;
     summary_.rate_window_ns = std::max(kRateWindowNs, metadata ? metadata->interval_ns : 0);
-    cutter_ = WindowCutter(summary_.rate_window_ns);
-    slider_ = WindowSlider(summary_.rate_window_ns);
+    by_row_ = RowCutter(summary_.rate_window_ns);
+    by_value_ = by_row_;
     for (const ColumnInfo& info : summary_.recording.columns) columns_.emplace_back(info);
+    age_ = column_of_age(summary_.recording.columns);
   }
 
   void add(const RowPiece& piece) {
     const RowBlock& rows = piece.rows;
     if (summary_.rows == 0) summary_.first_ns = rows.times().front();
-    summary_.last_ns = rows.times().back();
     summary_.rows += rows.rows();
-    const std::vector<Window>& windows = cutter_.cut(rows.times());
-    const Slide& slide = slider_.slide(rows.times());
+    const Cut& by_row = by_row_.cut(rows.times());
+    const Cut& by_value =
+        age_ ? by_value_.cut(clock_.times(rows.times(), rows.column(*age_ + 1))) : by_row;
     for (std::size_t i = 0; i < columns_.size(); ++i) {
-      columns_[i].add(rows.column(i + 1), piece.sums[i + 1], windows, slide);
+      const bool aged = age_ && is_read_before(summary_.recording.columns[i].name);
+      columns_[i].add(rows.column(i + 1), piece.sums[i + 1], aged ? by_value : by_row);
     }
   }
 
   // The time of the newest row.
-  [[nodiscard]] std::uint64_t last_ns() const { return summary_.last_ns; }
+  [[nodiscard]] std::uint64_t last_ns() const { return by_row_.last_ns(); }
 
   Summary finish(const TsvReader& reader) {
     if (const Metadata* embedded = reader.embedded_metadata(); embedded != nullptr) {
@@ -308,9 +395,14 @@ class SummaryBuilder {
   }
 
   Summary finish(LeftOut left_out) {
-    const auto last = slider_.last(summary_.last_ns);
-    for (ColumnBuilder& column : columns_) {
-      summary_.columns.push_back(column.finish(summary_.duration_ns(), summary_.last_ns, last));
+    summary_.last_ns = by_row_.last_ns();
+    const auto last = by_row_.last();
+    const auto last_value = by_value_.last();
+    for (std::size_t i = 0; i < columns_.size(); ++i) {
+      const bool aged = age_ && is_read_before(summary_.recording.columns[i].name);
+      summary_.columns.push_back(columns_[i].finish(summary_.duration_ns(),
+                                                    (aged ? by_value_ : by_row_).last_ns(),
+                                                    aged ? last_value : last));
     }
     summary_.left_out = std::move(left_out);
     compare_with_metadata(summary_);
@@ -319,8 +411,10 @@ class SummaryBuilder {
 
  private:
   Summary summary_;
-  WindowCutter cutter_{kRateWindowNs};
-  WindowSlider slider_{kRateWindowNs};
+  RowCutter by_row_{kRateWindowNs};
+  RowCutter by_value_{kRateWindowNs};
+  std::optional<std::size_t> age_;  // the column with the age of the values of some others
+  ValueClock clock_;
   std::vector<ColumnBuilder> columns_;
 };
 

@@ -17,11 +17,12 @@ struct ColumnSummary {
   std::uint64_t last = 0;
   std::uint64_t min = 0;
   std::uint64_t max = 0;
-  double mean = 0;  // over the rows
+  double mean = 0;  // over the time, of a gauge
   // The members from here to `busiest` are for counters. `rate` is the mean over the recording.
   std::uint64_t delta = 0;
   double rate = 0;
-  // Of all windows that end at a row, the last one too: they slide, so a short peak is in one of them.
+  // Of the windows from each row to the first one that is far enough after it, and of those that end at
+  // each row: they slide, so a short peak is in one of them.
   double highest_rate = 0;
   std::uint64_t highest_rate_at_ns = 0;  // beginning of that window, on the rows' clock
   RatePercentiles rates;                 // over neighbouring windows

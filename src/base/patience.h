@@ -5,9 +5,10 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <system_error>
 #include <thread>
 #include <utility>
+
+#include "base/own_thread.h"
 
 namespace kymo {
 
@@ -30,21 +31,18 @@ auto within(std::chrono::milliseconds patience, Ask ask) -> std::optional<declty
     bool over = false;                      // guarded by mutex
   };
   const auto shared = std::make_shared<Shared>();
-  try {
-    std::thread([shared, ask = std::move(ask)]() mutable {
-      try {
-        auto answer = ask();
-        const std::lock_guard lock(shared->mutex);
-        shared->answer = std::move(answer);
-      } catch (...) {  // no answer
-      }
+  const Result<void> asked = on_own_thread([shared, ask = std::move(ask)]() mutable {
+    try {
+      auto answer = ask();
       const std::lock_guard lock(shared->mutex);
-      shared->over = true;
-      shared->ended.notify_all();
-    }).detach();
-  } catch (const std::system_error&) {
-    return std::nullopt;
-  }
+      shared->answer = std::move(answer);
+    } catch (...) {  // no answer
+    }
+    const std::lock_guard lock(shared->mutex);
+    shared->over = true;
+    shared->ended.notify_all();
+  });
+  if (!asked) return std::nullopt;
   std::unique_lock lock(shared->mutex);
   shared->ended.wait_for(lock, patience, [&] { return shared->over; });
   return std::exchange(shared->answer, std::nullopt);

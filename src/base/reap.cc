@@ -4,8 +4,9 @@
 
 #include <cerrno>
 #include <cstring>
-#include <system_error>
 #include <thread>
+
+#include "base/own_thread.h"
 
 namespace kymo {
 
@@ -29,10 +30,8 @@ std::optional<int> reap_within(pid_t child, std::chrono::milliseconds time, rusa
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
-  try {
-    std::thread([child] { reap(child); }).detach();
-  } catch (const std::system_error&) {  // the child stays a zombie until this program ends
-  }
+  // Without a thread, the child stays a zombie until this program ends.
+  static_cast<void>(on_own_thread([child] { reap(child); }).ok());
   return std::nullopt;
 }
 

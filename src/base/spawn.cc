@@ -11,13 +11,13 @@
 #include <cstdlib>
 #include <mutex>
 #include <optional>
-#include <system_error>
-#include <thread>
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
 #include "base/file.h"
 #include "base/file_limit.h"
+#include "base/own_thread.h"
 #include "base/pipe.h"
 #include "base/reap.h"
 
@@ -164,7 +164,7 @@ class LastingStarter::Worker {
     }
     try {
       return new Worker;
-    } catch (const std::system_error&) {
+    } catch (const std::runtime_error&) {
       return nullptr;
     }
   }
@@ -203,13 +203,9 @@ class LastingStarter::Worker {
     sigset_t before;
     sigfillset(&all);
     ::pthread_sigmask(SIG_SETMASK, &all, &before);
-    try {
-      std::thread([this] { work(); }).detach();
-    } catch (...) {
-      ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-      throw;
-    }
+    const Result<void> begun = on_own_thread([this] { work(); });
     ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    if (!begun) throw std::runtime_error(begun.error().message);
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return id_ != 0; });
   }

@@ -4,7 +4,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <charconv>
+#include <string_view>
 
 namespace kymo::criu {
 namespace {
@@ -38,7 +41,7 @@ Result<std::unique_ptr<ActionScript>> ActionScript::make() {
   made->lines_ = LineReader(made->names());
   fcntl(made->names(), F_SETFL, O_NONBLOCK);
   Result<FileDescriptor> script = file_with(
-      "#!/bin/sh\necho \"$CRTOOLS_SCRIPT_ACTION\" >" + path_of(made->names_.to) +
+      "#!/bin/sh\necho \"$CRTOOLS_SCRIPT_ACTION $CRTOOLS_INIT_PID\" >" + path_of(made->names_.to) +
       " && read -r answer <" + path_of(made->answers_.from) + " && test \"$answer\" = go\n");
   if (!script) return script.error();
   made->script_ = *std::move(script);
@@ -56,9 +59,16 @@ std::string ActionScript::config_path() const {
   return path_of(config_);
 }
 
-std::optional<std::string> ActionScript::next() {
+std::optional<ActionScript::Point> ActionScript::next() {
   lines_.read();
-  return lines_.take();
+  std::optional<std::string> line = lines_.take();
+  if (!line) return std::nullopt;
+  const std::string_view words = *line;
+  const std::string_view name = words.substr(0, words.find(' '));
+  Point point{std::string(name)};
+  const std::string_view pid = words.substr(std::min(name.size() + 1, words.size()));
+  std::from_chars(pid.data(), pid.data() + pid.size(), point.root);
+  return point;
 }
 
 void ActionScript::answer(bool go_on) {

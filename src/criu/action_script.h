@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <memory>
 #include <optional>
 #include <string>
@@ -11,8 +13,8 @@
 
 namespace kymo::criu {
 
-// An action script of criu (its --action-script), which writes the name of the point that criu passes into a
-// pipe, and waits for the answer from another one. criu fails if the answer is no.
+// An action script of criu (its --action-script), which writes the name of the point that criu passes and the pid of
+// its root process into a pipe, and waits for the answer from another one. criu fails if the answer is no.
 //
 // The script and the pipes are reached through /proc/PID/fd of this process. So no file is left behind, and the
 // script fails if this process is gone.
@@ -30,8 +32,12 @@ class ActionScript {
   [[nodiscard]] std::string config_path() const;
   // Can be read when a name is there.
   [[nodiscard]] int names() const { return names_.from.get(); }
-  // The next whole name, if one is there.
-  std::optional<std::string> next();
+  struct Point {
+    std::string name;
+    pid_t root = 0;  // of criu's processes, as this process sees it; 0: it is not there yet
+  };
+  // The next point, if criu has passed one.
+  std::optional<Point> next();
   void answer(bool go_on);
 
  private:

@@ -4,14 +4,12 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <exception>
-#include <span>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -22,16 +20,12 @@
 #include "base/spawn.h"
 #include "criu/borrowed.h"
 #include "criu/connections.h"
-#include "criu/images.h"
 #include "criu/options.h"
-#include "criu/program_names.h"
 #include "probe/process.h"
 
 namespace kymo::criu {
 namespace {
 
-constexpr int kSocketInChild = 3;
-constexpr std::size_t kMaxPacket = 64 * 1024;
 // criu stops within this time after SIGSTOP. While it waits for its disk, it cannot stop.
 constexpr std::chrono::milliseconds kStopsWithin{100};
 // The longest wait for the end of criu. It ends within milliseconds after its last answer.
@@ -40,17 +34,6 @@ constexpr std::chrono::milliseconds kLingering{5000};
 // waits in the kernel after the shorter time, that is the case.
 constexpr std::chrono::milliseconds kKilledWithin{3000};
 constexpr std::chrono::milliseconds kWaitsForDisk{500};
-
-std::string last_line(int fd) {
-  const off_t size = lseek(fd, 0, SEEK_END);
-  std::vector<char> tail(static_cast<std::size_t>(std::clamp<off_t>(size, 0, 4096)));
-  const ssize_t n = pread(fd, tail.data(), tail.size(), size - static_cast<off_t>(tail.size()));
-  std::string text(tail.data(), n > 0 ? static_cast<std::size_t>(n) : 0);
-  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) {
-    text.pop_back();
-  }
-  return text.substr(text.rfind('\n') + 1);  // npos + 1 is 0: the whole text
-}
 
 enum class Change : std::uint8_t { none, stopped, ended };
 
@@ -102,59 +85,31 @@ bool was_killed(pid_t pid) {
 }  // namespace
 
 Result<std::unique_ptr<Child>> Child::start(const std::string& path,
+                                            std::vector<std::string> arguments,
                                             std::chrono::milliseconds timeout,
                                             const Cancellation* cancel,
                                             const std::vector<int>& inherited) {
-  int pair[2];
-  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) {
-    return system_error("cannot make a socket for criu", errno);
-  }
-  FileDescriptor ours(pair[0]);
-  const FileDescriptor theirs(pair[1]);
-  Result<std::unique_ptr<Child>> child = launch(path, {"swrk", std::to_string(kSocketInChild)},
-                                                theirs.get(), timeout, cancel, inherited);
-  if (child) {
-    (*child)->socket_ = ours.release();
-  }
-  return child;
-}
-
-Result<std::unique_ptr<Child>> Child::start_command(const std::string& path,
-                                                    std::vector<std::string> arguments,
-                                                    std::chrono::milliseconds timeout,
-                                                    const Cancellation* cancel,
-                                                    const std::vector<int>& inherited) {
-  return launch(path, std::move(arguments), kDevNull, timeout, cancel, inherited);
-}
-
-Result<std::unique_ptr<Child>> Child::launch(const std::string& path,
-                                             std::vector<std::string> words, int socket,
-                                             std::chrono::milliseconds timeout,
-                                             const Cancellation* cancel,
-                                             const std::vector<int>& inherited) {
   std::unique_ptr<Child> child(new Child);
   child->path_ = path;
   child->timeout_ = timeout;
   child->cancel_ = cancel;
-  child->stderr_ = memfd_create("criu-stderr", MFD_CLOEXEC);
-  if (child->stderr_ < 0) {
+  child->output_ = memfd_create("criu-output", MFD_CLOEXEC);
+  if (child->output_ < 0) {
     return system_error("cannot make descriptors for criu", errno);
   }
-  words.insert(words.begin(), path);
+  arguments.insert(arguments.begin(), path);
   // A group, to kill criu with all that it has started. If this program is killed, criu gets
-  // SIGPIPE, because its pipes and its socket are closed, and SIGHUP from the kernel if it is
-  // stopped. Either would end criu at once, and leave connections in repair mode, in which every
+  // SIGPIPE, because its pipes are closed, and SIGHUP from the kernel if it is stopped. Either would end criu at once, and leave connections in repair mode, in which every
   // send(2) of the process fails. With both blocked it sees an error, and gives the process back as
   // it was.
   Program program{.file = path,
-                  .words = std::move(words),
-                  .descriptors = {kDevNull, kDevNull, child->stderr_},
+                  .words = std::move(arguments),
+                  .descriptors = {kDevNull, child->output_, child->output_},
                   .leads = Program::Leads::group,
                   .blocked = {SIGPIPE, SIGHUP},
                   .keeps_file_limit = true,  // CRIU needs one above that of each process
                   .parent_lasts = true};     // what CRIU restores becomes a child of the thread
-  static_assert(kSocketInChild == 3 && kFirstInherited == 4);
-  if (socket != kDevNull || !inherited.empty()) program.descriptors.push_back(socket);
+  program.descriptors.resize(kFirstInherited, kDevNull);
   program.descriptors.insert(program.descriptors.end(), inherited.begin(), inherited.end());
   child->started_ = Clock::now();
   const Result<pid_t> pid = spawn(program);
@@ -178,7 +133,7 @@ Child::~Child() {
   } catch (const std::exception&) {  // no memory to look at the process
     kill(-pid_, SIGKILL);
   }
-  for (const int fd : {socket_, process_fd_, stderr_}) {
+  for (const int fd : {process_fd_, output_}) {
     if (fd >= 0) {
       close(fd);
     }
@@ -194,70 +149,20 @@ int Child::remaining_ms() const {
   return static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, 3'600'000));
 }
 
-Result<void> Child::send(const wire::Request& request) {
-  if (is_over()) {
-    return ended_by_us();
-  }
-  std::string packet;
-  if (!request.SerializeToString(&packet)) {
-    return Error{Code::internal, "cannot encode a request to criu"};
-  }
-  while (::send(socket_, packet.data(), packet.size(), MSG_NOSIGNAL) < 0) {
-    if (errno == EINTR) {
-      continue;
-    }
-    if (errno == EPIPE || errno == ECONNRESET) {
-      return ended_early();
-    }
-    return system_error("cannot send a request to criu", errno);
-  }
-  return {};
-}
-
-Result<wire::Response> Child::receive() {
-  std::vector<char> packet(kMaxPacket);
-  for (;;) {
-    const Result<Ready> ready = poll_with(socket_);
-    if (!ready) return ready.error();
-    // An answer that criu has sent already comes before a cancellation.
-    if (!ready->fd && !ready->ended) {
-      if (is_over()) return ended_by_us();
-      continue;  // the wait was clamped
-    }
-    iovec buffer{packet.data(), packet.size()};
-    msghdr message{};  // without room for control data: the kernel closes descriptors sent here
-    message.msg_iov = &buffer;
-    message.msg_iovlen = 1;
-    const ssize_t size = recvmsg(socket_, &message, MSG_DONTWAIT);
-    if (size < 0 && (errno == EINTR || (errno == EAGAIN && !ready->ended))) {
-      continue;
-    }
-    if (size <= 0) {
-      return ended_early();
-    }
-    wire::Response response;
-    if ((message.msg_flags & MSG_TRUNC) != 0 ||
-        !parse_message(std::as_bytes(std::span(packet.data(), static_cast<std::size_t>(size))),
-                       response)) {
-      return Error{Code::internal, "criu '" + path_ + "' sent an answer that cannot be understood"};
-    }
-    if (!std::exchange(named_, true)) note_name_of_criu(pid_);
-    return response;
-  }
+std::string Child::output() const {
+  constexpr off_t kMost = 4096;
+  const off_t size = lseek(output_, 0, SEEK_END);
+  std::string text(static_cast<std::size_t>(std::clamp<off_t>(size, 0, kMost)), '\0');
+  const off_t from = size - static_cast<off_t>(text.size());
+  const ssize_t n = pread(output_, text.data(), text.size(), from);
+  text.resize(n > 0 ? static_cast<std::size_t>(n) : 0);
+  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
+  return text;
 }
 
 std::string Child::said() const {
-  return last_line(stderr_);
-}
-
-Error Child::ended_early() {
-  finish();
-  if (lingers_) return lingering();
-  std::string message = "criu '" + path_ + "' " + how_it_ended(wait_status_) + " without an answer";
-  if (const std::string last = said(); !last.empty()) {
-    message += ", saying: " + last;
-  }
-  return Error{Code::unavailable, message};
+  const std::string text = output();
+  return text.substr(text.rfind('\n') + 1);  // npos + 1 is 0: the whole text
 }
 
 Error Child::ended_by_us() {
@@ -305,15 +210,12 @@ Result<void> Child::check_end() {
     return {};
   }
   const std::string last = said();
-  return Error{Code::failed_precondition, "criu '" + path_ + "' " + how_it_ended(wait_status_) +
-                                              (last.empty() ? "" : ", saying: " + last)};
+  return Error{WIFEXITED(wait_status_) ? Code::failed_precondition : Code::unavailable,
+               "criu '" + path_ + "' " + how_it_ended(wait_status_) +
+                   (last.empty() ? "" : ", saying: " + last)};
 }
 
 std::uint64_t Child::finish() {
-  if (socket_ >= 0) {
-    close(socket_);  // otherwise criu waits for another request
-    socket_ = -1;
-  }
   if (pid_ < 0) {
     return life_ns_;
   }
@@ -357,8 +259,8 @@ void Child::reap(bool kill_first) {
   if (pid_ < 0) {
     return;
   }
-  if (!keeps_group_ && was_killed(pid_))
-    kill(-pid_, SIGKILL);  // it could not end what it had started
+  if (const Result<probe::Process> seen = probe::read_process(pid_); seen) name_ = seen->name;
+  if (was_killed(pid_)) kill(-pid_, SIGKILL);  // it could not end what it had started
   if (kill_first) {
     if (!may_lose_processes_) {
       wait_until_killable();

@@ -3,156 +3,43 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
-#include <filesystem>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 #include "base/file.h"
 #include "base/patience.h"
-#include "criu/call_phases.h"
-#include "criu/child.h"
-#include "criu/config_file.h"
+#include "criu/command.h"
 #include "criu/held_images.h"
+#include "criu/image_streamer.h"
 #include "criu/inherited.h"
 #include "criu/log.h"
 #include "criu/rehearsal.h"
-#include "criu/rpc.pb.h"
 #include "criu/scratch_folder.h"
-#include "criu/streamed.h"
 #include "criu/sync_images.h"
 
 namespace kymo::criu {
 namespace {
 
-constexpr char kPreDumpLog[] = "pre-dump.log";
-constexpr char kDumpLog[] = "dump.log";
-constexpr char kRestoreLog[] = "restore.log";
-constexpr char kCheckLog[] = "check.log";
+using Instant = std::chrono::steady_clock::time_point;
 
-// A folder held open while criu runs: criu reaches it through /proc/<our pid>/fd.
-class OpenDirectory {
- public:
-  explicit OpenDirectory(const std::string& path)
-      : fd_(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)), errno_(fd_ < 0 ? errno : 0) {}
-  ~OpenDirectory() {
-    if (fd_ >= 0) {
-      close(fd_);
-    }
+// A folder with a short path for criu, because the path of a socket in it must be short.
+struct ReachedFolder {
+  FileDescriptor fd;
+  [[nodiscard]] std::string path() const {
+    return "/proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(fd.get());
   }
-  OpenDirectory(const OpenDirectory&) = delete;
-  OpenDirectory& operator=(const OpenDirectory&) = delete;
-  [[nodiscard]] int fd() const { return fd_; }
-  [[nodiscard]] int error() const { return errno_; }
-
- private:
-  int fd_;
-  int errno_;
 };
 
-struct Answer {
-  wire::Response response;
-  std::uint64_t life_ns = 0;
-  std::uint64_t major_faults = 0;
-  std::string said;  // its last line on stderr: CRIU writes there until it has its log
-};
-
-// Called at each notification of criu. criu waits until it returns, and fails if it returns an
-// error.
-using Passed = std::function<Result<void>(std::string_view name)>;
-
-// Makes one call: sends the request, answers the notifications, and waits for the last response and
-// for the end of the process. The `success` of the response decides whether `options.called` gets
-// the call as a success.
-Result<Answer> make_call(const ClientOptions& options, CallKind kind, const wire::Request& request,
-                         const Passed& passed) {
-  const auto started = Child::Clock::now();
-  Result<Answer> answer = [&]() -> Result<Answer> {
-    CallPhases phases;
-    Result<void> refused;
-    Result<std::unique_ptr<Child>> started_child =
-        Child::start(options.path, options.timeout, options.cancel, options.inherited);
-    if (!started_child) {
-      return started_child.error();
-    }
-    Child& child = **started_child;
-    if (kind == CallKind::restore) child.may_lose_processes();
-    if (kind == CallKind::dump && request.opts().tcp_established()) child.keep_connections();
-    if (Result<void> sent = child.send(request); !sent) {
-      return sent.error();
-    }
-    for (;;) {
-      Result<wire::Response> response = child.receive();
-      if (!response) {
-        return response.error();
-      }
-      if (response->type() != wire::NOTIFY) {
-        phases.ends();
-        if (response->success()) child.keep_group();  // a restored process may be in it
-        const std::uint64_t life_ns = child.finish();
-        if (!refused) return refused.error();
-        return Answer{std::move(*response), life_ns, child.major_faults(), child.said()};
-      }
-      phases.after(response->notify().script());
-      if (passed && refused) {
-        refused = passed(response->notify().script());
-      }
-      wire::Request go_on;
-      go_on.set_type(wire::NOTIFY);
-      go_on.set_notify_success(refused.ok());
-      if (Result<void> sent = child.send(go_on); !sent) {
-        return sent.error();
-      }
-    }
-  }();
-  const bool ok = answer.ok() && answer->response.success();
-  const auto elapsed =
-      std::chrono::duration_cast<std::chrono::nanoseconds>(Child::Clock::now() - started);
-  if (options.called) {
-    options.called({kind, ok, ok ? answer->life_ns : static_cast<std::uint64_t>(elapsed.count())});
-  }
-  return answer;
-}
-
-// The error for a refusal of criu: the cause in its log, or else its own message, and where the log
-// is. If criu could not make its log, the cause is what it wrote to stderr.
-Error refused(const std::string& tried, const Answer& answer, const std::string& log,
-              const std::string& log_shown) {
-  const wire::Response& response = answer.response;
-  std::string why = response.cr_errmsg();
-  while (!why.empty() && why.back() == '\n') {
-    why.pop_back();
-  }
-  const std::string cause = cause_in(log);
-  if (!cause.empty()) {
-    why = cause;  // cr_errmsg is the log's first error, which is often not the cause
-  }
-  const bool silent = why.empty() || is_noise(why);
-  if (silent) {
-    why = answer.said.empty() ? "CRIU gave no reason" : answer.said;
-  }
-  Error error{Code::failed_precondition, tried + ": " + why + log_shown};
-  // EBADRQC is CRIU's own number for whatever fails before it begins, such as making its log.
-  if (response.cr_errno() != 0 && response.cr_errno() != EBADRQC) {
-    error = system_error(tried, response.cr_errno());
-    error.message += ": " + why + log_shown;
-  }
-  if (why.find("No space left") != std::string::npos) {
-    error.code = Code::resource_exhausted;
-    error.errno_value = ENOSPC;
-  }
-  return error;
-}
-
-Error with_context(const std::string& tried, Error error, const std::string& log) {
-  error.message = tried + ": " + error.message;
-  const std::string errors = error.code == Code::cancelled ? "" : last_errors(log);
-  if (!errors.empty()) {
-    error.message += "; its log ends with " + errors;
-  }
-  return error;
+Result<ReachedFolder> reach(const std::string& tried, const std::string& path) {
+  ReachedFolder folder{FileDescriptor(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC))};
+  if (!folder.fd.valid()) return system_error(tried + ": cannot open " + path, errno);
+  return folder;
 }
 
 // The options with a timeout of at most `limit` (0: unchanged), and with this `cancel`.
@@ -171,22 +58,6 @@ ClientOptions inheriting(ClientOptions options, const std::vector<FileDescriptor
   return options;
 }
 
-void track_memory(const std::string& parent, wire::Options& opts) {
-  opts.set_track_mem(true);
-  if (!parent.empty()) {
-    opts.set_parent_img(parent);
-  }
-}
-
-// What a dump and a restore have in common.
-struct CriuCall {
-  CallKind kind;
-  std::string tried;
-  std::string log_path;
-  const Options& options;
-  wire::Request request{};
-};
-
 // If the disk of the images is full, adds what of it is used up.
 Error with_advice(Error error, const std::string& images_dir) {
   if (error.code != Code::resource_exhausted) return error;
@@ -196,55 +67,114 @@ Error with_advice(Error error, const std::string& images_dir) {
   return error;
 }
 
-Result<Answer> call_criu(const ClientOptions& options, CriuCall& call,
-                         const std::string& images_dir, const std::string& work_dir,
-                         const Passed& passed) {
-  const OpenDirectory images(images_dir);
-  if (images.fd() < 0) {
-    return system_error(call.tried + ": cannot open the images directory " + images_dir,
-                        images.error());
+// A call of criu that works with images.
+struct ImagesCall {
+  std::string tried;
+  std::string images_dir;  // where criu itself reads or writes
+  std::string work_dir;
+  const char* log;  // its name in work_dir
+  const Options& options;
+  Command command;                            // run() adds what all calls have
+  std::unique_ptr<ImageStreamer> streamer{};  // null: criu reads and writes files
+  Result<void> refused{};                     // by what is done before the processes end
+};
+
+struct ImagesEnd {
+  CommandEnd criu;
+  Streamed streamed;
+  std::string warning;  // of the stream, after all images were written
+};
+
+// Waits until every image is written. This may take long, so it also watches for a cancellation.
+Result<void> wait_until_written(ImageStreamer& streamer, Instant until,
+                                const Cancellation* cancel) {
+  constexpr std::chrono::milliseconds kLookForCancel{20};
+  for (;;) {
+    const auto next = std::min(until, std::chrono::steady_clock::now() + kLookForCancel);
+    Result<void> settled = streamer.wait_until_written(next);
+    if (settled || settled.error().code != Code::deadline_exceeded || next == until) {
+      return settled;
+    }
+    if (is_asked(cancel)) return Error{Code::cancelled, "the request was cancelled"};
   }
-  const OpenDirectory work_folder(work_dir);
-  if (work_folder.fd() < 0) {
-    return system_error(call.tried + ": cannot open the work directory " + work_dir,
-                        work_folder.error());
-  }
-  const Result<ConfigFile> config = ConfigFile::make(call.options);
-  if (!config) {
-    return config.error();
-  }
-  wire::Options& opts = *call.request.mutable_opts();
-  set(call.options, opts);
-  if (!config->path().empty()) {
-    opts.set_config_file(config->path());
-  }
-  opts.set_images_dir_fd(images.fd());
-  opts.set_work_dir_fd(work_folder.fd());
-  if (!opts.has_log_level()) {
-    opts.set_log_level(call.kind == CallKind::restore ? kRestoreLogLevel : kDumpLogLevel);
-  }
-  opts.set_notify_scripts(true);
-  // A program that records into a ring file holds a lock on it. Databases lock their files, too.
-  opts.set_file_locks(true);
-  Result<Answer> answer = make_call(options, call.kind, call.request, passed);
-  if (!answer) {
-    return with_context(call.tried, answer.error(), call.log_path);
-  }
-  if (!answer->response.success()) {
-    Error error = refused(call.tried, *answer, call.log_path, " (log: " + call.log_path + ")");
-    return with_advice(std::move(error), images_dir);
-  }
-  return answer;
 }
 
-Result<DumpReply> dump_reply(const Result<Answer>& answer) {
-  if (!answer) {
-    return answer.error();
+// Waits for the streamer, and reports what it did while CRIU ran. If CRIU has failed, the rest of
+// the data is of no use.
+Result<Streamed> finish(ImageStreamer& streamer, bool done) {
+  constexpr std::chrono::minutes kToWriteTheRest{10};
+  constexpr std::chrono::milliseconds kToGiveUp{500};
+  if (!done) streamer.report();
+  Result<Streamed> stream =
+      streamer.finish(done ? std::chrono::milliseconds(kToWriteTheRest) : kToGiveUp);
+  if (done) streamer.report();
+  return stream;
+}
+
+// The error of a failed call. An error of the stream is the cause of criu's error, so it is shown
+// instead, except after a cancellation or a timeout. Else the log explains criu's error.
+Error failed(const ImagesCall& call, const Result<Streamed>& stream, Error error) {
+  const std::string log = call.work_dir + "/" + call.log;
+  if (error.code == Code::deadline_exceeded) {
+    const std::string last = last_errors(log);
+    if (!last.empty()) error.message += "; its log ends with " + last;
+  } else if (error.code != Code::cancelled && !stream) {
+    error = stream.error();
+  } else if (error.code != Code::cancelled) {
+    const std::string cause = cause_in(log);
+    if (!cause.empty()) error.message = cause + " (log: " + log + ")";
   }
-  DumpReply reply;
-  reply.criu_time_ns = answer->life_ns;
-  reply.criu_major_faults = answer->major_faults;
-  return reply;
+  error.message = call.tried + ": " + error.message;
+  if (error.message.find("No space left") != std::string::npos) {
+    error.code = Code::resource_exhausted;
+    error.errno_value = ENOSPC;
+  }
+  return error;
+}
+
+Result<ImagesEnd> run(const ClientOptions& options, ImagesCall& call) {
+  const Result<ReachedFolder> images = reach(call.tried, call.images_dir);
+  if (!images) return images.error();
+  const Result<ReachedFolder> work = reach(call.tried, call.work_dir);
+  if (!work) return work.error();
+  Command& command = call.command;
+  const int level = command.kind == CallKind::restore ? kRestoreLogLevel : kDumpLogLevel;
+  // A program that records into a ring file holds a lock on it. Databases lock their files, too.
+  std::vector<std::string> words{std::string(kCallNames.at(static_cast<std::size_t>(command.kind))),
+                                 "--images-dir",
+                                 images->path(),
+                                 "--work-dir",
+                                 work->path(),
+                                 "--log-file",
+                                 call.log,
+                                 "-v" + std::to_string(level),
+                                 "--file-locks"};
+  if (call.streamer) words.emplace_back("--stream");
+  for (std::string& word : arguments_of(call.options)) words.push_back(std::move(word));
+  command.arguments.insert(command.arguments.begin(), std::make_move_iterator(words.begin()),
+                           std::make_move_iterator(words.end()));
+  Result<CommandEnd> end = run_command(options, command);
+  const Result<Streamed> stream =
+      call.streamer ? finish(*call.streamer, end.ok()) : Result<Streamed>(Streamed());
+  if (!call.refused) {
+    Error error = call.refused.error();
+    error.message = call.tried + ": " + error.message;
+    return error;
+  }
+  if (!end) return failed(call, stream, end.error());
+  // The images are complete: they were settled before CRIU let the process go.
+  return ImagesEnd{*std::move(end), stream ? *stream : Streamed(),
+                   stream ? "" : stream.error().message};
+}
+
+Result<DumpReply> dump_reply(const Result<ImagesEnd>& end, const std::string& images_dir) {
+  if (!end) return with_advice(end.error(), images_dir);
+  return DumpReply{end->criu.life_ns, end->criu.major_faults, end->streamed, end->warning};
+}
+
+void track_memory(const std::string& parent, std::vector<std::string>& arguments) {
+  arguments.emplace_back("--track-mem");
+  if (!parent.empty()) arguments.insert(arguments.end(), {"--prev-images-dir", parent});
 }
 
 }  // namespace
@@ -269,90 +199,98 @@ std::optional<Version> Version::parse(const std::string& text) {
 }
 
 Result<Version> Client::version() const {
-  wire::Request request;
-  request.set_type(wire::VERSION);
-  const Result<Answer> answer = make_call(options_, CallKind::version, request, nullptr);
-  if (!answer) {
-    return answer.error();
-  }
-  if (!answer->response.success() || !answer->response.has_version()) {
+  constexpr std::string_view kVersion = "Version: ";
+  constexpr std::string_view kGitId = "GitID: ";
+  const Result<CommandEnd> end = run_command(options_, {CallKind::version, {"--version"}});
+  if (!end) return end.error();
+  const auto line_after = [&](std::string_view name) {
+    const std::size_t at = end->output.find(name);
+    if (at == std::string::npos) return std::string();
+    const std::size_t from = at + name.size();
+    return end->output.substr(from, end->output.find('\n', from) - from);
+  };
+  std::optional<Version> version = Version::parse(line_after(kVersion));
+  if (!version) {
     return Error{Code::failed_precondition,
                  "criu '" + options_.path + "' did not report its version"};
   }
-  const wire::VersionResponse& v = answer->response.version();
-  return Version{v.major_number(), v.minor_number(), v.sublevel(), v.git_id()};
+  version->git_id = line_after(kGitId);
+  return *std::move(version);
 }
 
 Result<Features> Client::features() const {
-  wire::Request request;
-  request.set_type(wire::FEATURE_CHECK);
-  request.mutable_features()->set_mem_track(true);
-  request.mutable_features()->set_lazy_pages(true);
-  const Result<Answer> answer = make_call(options_, CallKind::check, request, nullptr);
-  if (!answer) {
-    return answer.error();
+  Features there;
+  for (const auto& [name, has] : {std::pair{"mem_dirty_track", &there.dirty_tracking},
+                                  std::pair{"uffd-noncoop", &there.lazy_pages}}) {
+    const Result<CommandEnd> end =
+        run_command(options_, {CallKind::check, {"check", "--feature", name}});
+    if (!end && end.error().code != Code::failed_precondition) return end.error();
+    *has = end.ok();
   }
-  if (!answer->response.success() || !answer->response.has_features()) {
-    return Error{Code::failed_precondition,
-                 "criu '" + options_.path + "' did not report its features"};
-  }
-  const wire::FeatureSet& there = answer->response.features();
-  return Features{there.mem_track(), there.lazy_pages()};
+  return there;
 }
 
 Result<void> Client::check() const {
+  constexpr const char* kLog = "check.log";
   const Result<ScratchFolder> folder = ScratchFolder::create("kymo-check");
   if (!folder) return folder.error();
-  const std::string log = folder->path() + "/" + kCheckLog;
-  const std::string tried = "criu '" + options_.path + "' failed its check of this machine";
-  wire::Request request;
-  request.set_type(wire::CHECK);
-  request.mutable_opts()->set_images_dir_fd(folder->fd());
-  request.mutable_opts()->set_log_file(kCheckLog);
-  const Result<Answer> answer = make_call(options_, CallKind::check, request, nullptr);
-  if (!answer) return with_context(tried, answer.error(), log);
-  if (answer->response.success()) return {};
-  return refused(tried, *answer, log, "; run 'criu check --all' for more");
+  const Result<CommandEnd> end = run_command(
+      options_, {CallKind::check, {"check", "--work-dir", folder->path(), "--log-file", kLog}});
+  if (end) return {};
+  const std::string log = folder->path() + "/" + kLog;
+  const std::string cause = cause_in(log);
+  const std::string last = cause.empty() ? last_errors(log) : "";
+  const std::string why = !cause.empty() ? cause : !last.empty() ? last : end.error().message;
+  return Error{end.error().code, "criu '" + options_.path + "' failed its check of this machine: " +
+                                     why + "; run 'criu check --all' for more"};
 }
 
 Result<DumpReply> Client::pre_dump(const PreDumpRequest& request) const {
-  CriuCall call{CallKind::pre_dump,
-                "criu could not pre-dump process " + std::to_string(request.pid),
-                request.work_dir + "/" + kPreDumpLog, request.options};
-  call.request.set_type(wire::SINGLE_PRE_DUMP);
-  call.request.mutable_opts()->set_pid(request.pid);
-  call.request.mutable_opts()->set_log_file(kPreDumpLog);
-  track_memory(request.parent, *call.request.mutable_opts());
-  return dump_reply(call_criu(limited(options_, request.time_limit, request.cancel), call,
-                              request.images_dir, request.work_dir, {}));
+  const std::string pid = std::to_string(request.pid);
+  ImagesCall call{"criu could not pre-dump process " + pid,
+                  request.images_dir,
+                  request.work_dir,
+                  "pre-dump.log",
+                  request.options,
+                  {CallKind::pre_dump, {"--tree", pid}}};
+  track_memory(request.parent, call.command.arguments);
+  return dump_reply(run(limited(options_, request.time_limit, request.cancel), call),
+                    request.images_dir);
 }
 
 Result<DumpReply> Client::dump(const DumpRequest& request, const Notified& notified) const {
   const ClientOptions options = limited(options_, request.time_limit, request.cancel);
+  const std::string pid = std::to_string(request.pid);
+  ImagesCall call{"criu could not dump process " + pid,
+                  request.held ? request.held->own_path() : request.images_dir,
+                  request.work_dir,
+                  "dump.log",
+                  request.options,
+                  {CallKind::dump, {"--tree", pid}, request.options.tcp_established}};
   if (request.stream) {
-    return streamed_dump(options, request, notified);
+    Result<std::unique_ptr<ImageStreamer>> streamer = ImageStreamer::capture(
+        request.images_dir, request.work_dir, *request.stream, request.streamed, request.held);
+    if (!streamer) return streamer.error();
+    call.streamer = *std::move(streamer);
+    // CRIU sees only the work directory, so it never waits for the disk of the images.
+    call.images_dir = request.work_dir;
   }
-  CriuCall call{CallKind::dump, "criu could not dump process " + std::to_string(request.pid),
-                request.work_dir + "/" + kDumpLog, request.options};
-  call.request.set_type(wire::DUMP);
-  call.request.mutable_opts()->set_pid(request.pid);
-  call.request.mutable_opts()->set_leave_running(request.leave_running);
-  call.request.mutable_opts()->set_log_file(kDumpLog);
-  if (!request.parent.empty()) {
-    track_memory(request.parent, *call.request.mutable_opts());
-  }
-  const auto until = std::chrono::steady_clock::now() + options.timeout;
-  const auto passed = [&](std::string_view name) -> Result<void> {
+  if (request.leave_running) call.command.arguments.emplace_back("--leave-running");
+  if (!request.parent.empty()) track_memory(request.parent, call.command.arguments);
+  call.command.passed = [&](std::string_view name, Instant until) -> Result<void> {
     if (notified) notified(name);
     if (name != kAllWritten) return {};
-    const auto end =
-        options.timeout.count() == 0 ? std::chrono::steady_clock::time_point::max() : until;
-    Result<void> good = request.held ? check_in_time(request.held, end) : Result<void>();
-    if (good && request.sync) good = sync_in_time(request.images_dir, end);
-    return good && request.prove ? request.prove(left_until(end)) : good;
+    if (call.streamer) {
+      Result<void> written = wait_until_written(*call.streamer, until, options.cancel);
+      if (!written) return written;
+    } else if (request.held) {
+      call.refused = check_in_time(request.held, until);
+    }
+    if (call.refused && request.sync) call.refused = sync_in_time(request.images_dir, until);
+    if (call.refused && request.prove) call.refused = request.prove(left_until(until));
+    return call.refused;
   };
-  const std::string images_dir = request.held ? request.held->own_path() : request.images_dir;
-  return dump_reply(call_criu(options, call, images_dir, request.work_dir, passed));
+  return dump_reply(run(options, call), request.images_dir);
 }
 
 Result<void> Client::rehearse(const RehearsalRequest& request) const {
@@ -366,26 +304,29 @@ Result<RestoreReply> Client::restore(const RestoreRequest& request,
                                      const Notified& notified) const {
   const Result<std::vector<FileDescriptor>> files = open_inherited(request.options.inherited);
   if (!files) return files.error();
-  const ClientOptions options =
-      inheriting(limited(options_, std::chrono::milliseconds(0), request.cancel), *files);
+  ImagesCall call{"criu could not restore " + request.images_dir,
+                  request.images_dir,
+                  request.work_dir,
+                  "restore.log",
+                  request.options,
+                  {CallKind::restore, {"--restore-detached", "--restore-sibling"}}};
   if (request.stream) {
-    return streamed_restore(options, request, notified);
+    Result<std::unique_ptr<ImageStreamer>> streamer =
+        ImageStreamer::serve(request.images_dir, request.images_dir, request.streamed);
+    if (!streamer) return streamer.error();
+    call.streamer = *std::move(streamer);
   }
-  CriuCall call{CallKind::restore, "criu could not restore " + request.images_dir,
-                request.work_dir + "/" + kRestoreLog, request.options};
-  call.request.set_type(wire::RESTORE);
-  call.request.mutable_opts()->set_rst_sibling(true);
-  call.request.mutable_opts()->set_log_file(kRestoreLog);
-  const auto passed = [&](std::string_view name) {
+  call.command.passed = [&](std::string_view name, Instant) {
     if (notified) notified(name);
     return Result<void>();
   };
-  const Result<Answer> answer =
-      call_criu(options, call, request.images_dir, request.work_dir, passed);
-  if (!answer) {
-    return answer.error();
+  const Result<ImagesEnd> end = run(
+      inheriting(limited(options_, std::chrono::milliseconds(0), request.cancel), *files), call);
+  if (!end) return with_advice(end.error(), request.images_dir);
+  if (end->criu.root == 0) {
+    return Error{Code::internal, call.tried + ": criu did not say which process it has restored"};
   }
-  return RestoreReply{answer->response.restore().pid(), answer->life_ns, answer->major_faults};
+  return RestoreReply{end->criu.root, end->criu.life_ns, end->criu.major_faults};
 }
 
 }  // namespace kymo::criu

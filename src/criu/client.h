@@ -94,8 +94,7 @@ struct DumpRequest {
   // Make the images durable before the processes end or run on (sync_images.h). If that fails or
   // takes too long, the dump fails and the processes run on.
   bool sync = false;
-  // If set, the images pass through an image streamer, which stores them in this encoding
-  // (streamed.h). The streamer's thread calls `streamed` as the images arrive.
+  // If set, the images pass through an image streamer, which stores them in this encoding. The streamer's thread calls `streamed` as the images arrive.
   std::optional<Encoding> stream = std::nullopt;
   std::function<void(const Streamed& so_far)> streamed = nullptr;
   std::chrono::milliseconds time_limit{0};  // if shorter than the client's timeout; 0: none
@@ -143,15 +142,17 @@ struct RestoreReply {
   std::uint64_t criu_major_faults = 0;
 };
 
-// Drives CRIU by its RPC protocol. Each call starts a `criu swrk` of its own and ends it. A
-// streamed dump or restore starts criu by its command line instead (streamed.h).
+// Drives CRIU by its command line and an action script (command.h). A streamed dump or restore runs
+// `criu --stream` with our own image streamer. All images are complete in files before CRIU lets the
+// process go or ends it. So if the disk is full, for example, the dump fails and the process runs on.
+// CRIU itself then writes only into the work directory, so if that is on a memory file system, CRIU can
+// be ended at any time, also while the disk of the images does not answer.
 //
 // Threads:   every member from any thread. The caller's thread blocks until criu has ended.
 // Ownership: holds nothing between calls.
 // Errors:    one line with criu's answer and the last errors of its log. not_found if there is no
 //            such binary; deadline_exceeded if criu took longer than the timeout and was killed;
-//            cancelled; unavailable if criu ended without an answer; failed_precondition, or the
-//            code of criu's errno, if criu refused. After a failed dump, criu has let the process
+//            cancelled; unavailable if a signal ended criu; failed_precondition if criu refused. After a failed dump, criu has let the process
 //            go (ensure_running() in runtime/process_checks.h checks this).
 // Cost:      the start of criu, some milliseconds.
 class Client {

@@ -6,6 +6,7 @@
 #include "criu/action_script.h"
 #include "criu/call_phases.h"
 #include "criu/child.h"
+#include "criu/program_names.h"
 
 namespace kymo::criu {
 namespace {
@@ -16,21 +17,23 @@ Result<CommandEnd> run_with_notifications(const ClientOptions& options, const Co
   if (!script) return script.error();
   std::vector<std::string> arguments = command.arguments;
   arguments.insert(arguments.end(), {"--action-script", (*script)->path()});
-  Result<std::unique_ptr<Child>> started = Child::start_command(
+  Result<std::unique_ptr<Child>> started = Child::start(
       options.path, std::move(arguments), options.timeout, options.cancel, options.inherited);
   if (!started) return started.error();
   Child& child = **started;
   if (command.kind == CallKind::restore) child.may_lose_processes();
   if (command.reads_connections) child.keep_connections();
   std::optional<Error> refused;
+  pid_t root = 0;
   for (;;) {
     const Result<bool> readable = child.wait_for((*script)->names());
     if (!readable) return refused ? *refused : readable.error();
     if (!*readable) break;
-    while (const std::optional<std::string> name = (*script)->next()) {
-      phases.after(*name);
+    while (const std::optional<ActionScript::Point> point = (*script)->next()) {
+      phases.after(point->name);
+      if (point->root != 0) root = point->root;
       const Result<void> passed =
-          command.passed ? command.passed(*name, child.deadline()) : Result<void>();
+          command.passed ? command.passed(point->name, child.deadline()) : Result<void>();
       if (!passed && !refused) refused = passed.error();
       (*script)->answer(passed.ok());
     }
@@ -39,7 +42,8 @@ Result<CommandEnd> run_with_notifications(const ClientOptions& options, const Co
   const Result<void> ended = child.check_end();
   if (!ended) return refused ? *refused : ended.error();
   const std::uint64_t life_ns = child.finish();
-  return CommandEnd{life_ns, child.major_faults()};
+  note_name_of_criu(child.name());
+  return CommandEnd{child.output(), root, life_ns, child.major_faults()};
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <chrono>
 #include <functional>
 #include <string>
@@ -11,7 +13,7 @@
 
 namespace kymo::criu {
 
-// A criu that is driven by its command line, with an action script instead of RPC's notifications.
+// A call of criu.
 struct Command {
   CallKind kind = CallKind::dump;
   std::vector<std::string> arguments;
@@ -19,15 +21,18 @@ struct Command {
   // Called at each point at which criu runs the action script, with criu's name of the point. criu
   // waits until this returns, and fails if it returns an error. criu's timeout ends at `until`.
   std::function<Result<void>(std::string_view name, std::chrono::steady_clock::time_point until)>
-      passed;
+      passed{};
 };
 
+// Of a call that succeeded.
 struct CommandEnd {
+  std::string output;  // Child::output()
+  pid_t root = 0;      // of the processes; 0: criu has not said it
   std::uint64_t life_ns = 0;
   std::uint64_t major_faults = 0;
 };
 
-// Runs criu to its end, and reports it to `options.called`.
+// Runs criu to its end, with an action script, and reports it to `options.called`.
 //
 // If this process dies meanwhile, the action script fails at criu's next point. Then the dump
 // fails, and the processes run on.

@@ -50,8 +50,8 @@ bool is_in(const std::vector<pid_t>& tree, pid_t pid) {
   return std::find(tree.begin(), tree.end(), pid) != tree.end();
 }
 
-// Whether the process is a CRIU by its command line. kymod and the runtimes call `criu swrk FD`, which then calls itself
-// "dump --rpc ...", and kymod also `criu dump --images-dir DIR ...`. A debugger may trace the tree as well, and is not ours
+// Whether the process is a CRIU by its command line. The runtimes call `criu swrk FD`, which then calls itself
+// "dump --rpc ...", and kymod calls `criu dump --images-dir DIR ...`. A debugger may trace the tree as well, and is not ours
 // to kill. A process that was killed may have no command line any more, and another signal changes nothing for it.
 bool may_be_criu(const probe::Process& process) {
   const std::vector<std::string>& words = process.command;
@@ -62,7 +62,8 @@ bool may_be_criu(const probe::Process& process) {
   const bool says_so = std::any_of(words.begin(), words.end(), [](const std::string& word) {
     return word.find("dump --rpc ") != std::string::npos;
   });
-  return process.ending || serves || says_so || (has("dump") && has("--images-dir"));
+  const bool dumps = (has("dump") || has("pre-dump")) && has("--images-dir");
+  return process.ending || serves || says_so || dumps;
 }
 
 // The CRIUs of this user that trace the tree.

@@ -30,6 +30,15 @@ constexpr std::string_view kNoise[] = {
     "Restoring FAILED",
 };
 
+bool is_noise(std::string_view line) {
+  for (const std::string_view noise : kNoise) {
+    if (line.find(noise) != std::string_view::npos) {
+      return true;
+    }
+  }
+  return false;
+}
+
 struct LogEnd {
   std::string text;        // the last kTail bytes
   bool disk_full = false;  // nothing can be written to its disk
@@ -111,15 +120,6 @@ std::string read_cause(const std::string& log_path, const std::string& full_disk
 }
 
 }  // namespace
-
-bool is_noise(std::string_view line) {
-  for (const std::string_view noise : kNoise) {
-    if (line.find(noise) != std::string_view::npos) {
-      return true;
-    }
-  }
-  return false;
-}
 
 std::string last_errors(const std::string& log_path) {
   return within(kDiskPatience, [log_path] { return read_last_errors(log_path); }).value_or("");

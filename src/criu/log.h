@@ -1,7 +1,6 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 
 namespace kymo::criu {
 
@@ -18,8 +17,5 @@ std::string last_errors(const std::string& log_path);
 // `full_disk`, `out_of_memory`: see failures::Root. This is the cause if the log names no other that explains it.
 std::string cause_in(const std::string& log_path, const std::string& full_disk = {},
                      bool out_of_memory = false);
-
-// Whether a line explains nothing, because every run or every failed run writes it.
-bool is_noise(std::string_view line);
 
 }  // namespace kymo::criu

@@ -3,80 +3,30 @@
 #include <algorithm>
 #include <array>
 
-#include "criu/rpc.pb.h"
-
 namespace kymo::criu {
 namespace {
 
-// In the order of Cgroups, with the values of CRIU's criu_cg_mode.
-struct CgroupsMode {
-  std::string_view name;
-  wire::CgroupsMode value;
-};
-constexpr std::array kCgroups{
-    CgroupsMode{"", wire::CG_DEFAULT},     CgroupsMode{"none", wire::CG_NONE},
-    CgroupsMode{"props", wire::CG_PROPS},  CgroupsMode{"soft", wire::CG_SOFT},
-    CgroupsMode{"full", wire::CG_FULL},    CgroupsMode{"strict", wire::CG_STRICT},
-    CgroupsMode{"ignore", wire::CG_IGNORE}};
-
-struct LockMethod {
-  std::string_view name;
-  wire::NetworkLock value;
-};
-// In the order of FileValidation.
+// Each in the order of its enumeration.
+constexpr std::array<std::string_view, 7> kCgroups{"",     "none",   "props", "soft",
+                                                   "full", "strict", "ignore"};
+constexpr std::array<std::string_view, 4> kLocks{"", "iptables", "nftables", "skip"};
 constexpr std::array<std::string_view, 3> kValidations{"", "filesize", "buildid"};
-
-constexpr std::array kLocks{LockMethod{"", wire::IPTABLES}, LockMethod{"iptables", wire::IPTABLES},
-                            LockMethod{"nftables", wire::NFTABLES}, LockMethod{"skip", wire::SKIP}};
-
-const CgroupsMode& row_of(Cgroups mode) {
-  return kCgroups.at(static_cast<std::size_t>(mode));
-}
-const LockMethod& row_of(NetworkLock method) {
-  return kLocks.at(static_cast<std::size_t>(method));
-}
 
 }  // namespace
 
 std::string_view name_of(Cgroups mode) {
-  return row_of(mode).name;
+  return kCgroups.at(static_cast<std::size_t>(mode));
 }
 std::string_view name_of(NetworkLock method) {
-  return row_of(method).name;
+  return kLocks.at(static_cast<std::size_t>(method));
 }
 std::string_view name_of(FileValidation method) {
   return kValidations.at(static_cast<std::size_t>(method));
 }
 
 Cgroups cgroups_named(std::string_view name) {
-  const auto* const row = std::find_if(kCgroups.begin(), kCgroups.end(),
-                                       [&](const CgroupsMode& mode) { return mode.name == name; });
-  return row == kCgroups.end() ? Cgroups::unset : static_cast<Cgroups>(row - kCgroups.begin());
-}
-
-void set(const Options& options, wire::Options& message) {
-  if (options.tcp_established) message.set_tcp_established(true);
-  if (options.shell_job) message.set_shell_job(true);
-  for (const std::string& external : options.external) message.add_external(external);
-  if (options.log_level != 0) message.set_log_level(options.log_level);
-  if (options.external_unix_sockets) message.set_ext_unix_sk(true);
-  if (!options.root.empty()) message.set_root(options.root);
-  if (options.ghost_limit != 0) message.set_ghost_limit(options.ghost_limit);
-  if (options.link_remap) message.set_link_remap(true);
-  if (options.tcp_close) message.set_tcp_close(true);
-  if (options.skip_in_flight) message.set_tcp_skip_in_flight(true);
-  if (options.cgroups != Cgroups::unset) {
-    message.set_manage_cgroups_mode(row_of(options.cgroups).value);
-  }
-  if (options.network_lock != NetworkLock::unset) {
-    message.set_network_lock(row_of(options.network_lock).value);
-  }
-  int number = kFirstInherited;
-  for (const InheritedFile& file : options.inherited) {
-    wire::InheritFd& inherited = *message.add_inherit_fd();
-    inherited.set_key(file.resource);
-    inherited.set_fd(number++);
-  }
+  const auto* const found = std::find(kCgroups.begin(), kCgroups.end(), name);
+  return found == kCgroups.end() ? Cgroups::unset : static_cast<Cgroups>(found - kCgroups.begin());
 }
 
 std::vector<std::string> arguments_of(const Options& options) {

@@ -7,10 +7,6 @@
 
 namespace kymo::criu {
 
-namespace wire {
-class Options;
-}
-
 // What CRIU does with the cgroups of a process (its --manage-cgroups). `unset`: it leaves the
 // restored process in the cgroups of whoever restores it.
 enum class Cgroups : std::uint8_t { unset, none, props, soft, full, strict, ignore };
@@ -72,8 +68,6 @@ std::string_view name_of(FileValidation method);
 // The mode of this name. unset if there is none.
 Cgroups cgroups_named(std::string_view name);
 
-// The options as CRIU's RPC has them. It has none for file_validation (config_file.h).
-void set(const Options& options, wire::Options& message);
 // The options as arguments of the criu command.
 std::vector<std::string> arguments_of(const Options& options);
 // The names of those options that are given, as kymo's command line has them.

@@ -5,9 +5,6 @@
 #include <set>
 #include <string>
 
-#include "kymo/result.h"
-#include "probe/process.h"
-
 namespace kymo::criu {
 namespace {
 
@@ -23,12 +20,10 @@ Names& names_of_criu() {
 
 }  // namespace
 
-void note_name_of_criu(pid_t pid) {
-  const Result<probe::Process> seen = probe::read_process(pid);
-  if (!seen) return;
+void note_name_of_criu(const std::string& name) {
   Names& known = names_of_criu();
   const std::lock_guard lock(known.mutex);
-  known.names.insert(seen->name);
+  known.names.insert(name);
 }
 
 bool is_name_of_criu(std::string_view name) {

@@ -149,7 +149,7 @@ Result<void> rehearse(const ClientOptions& options, const RehearsalRequest& requ
   std::vector<int> inherited = options.inherited;
   inherited.insert(inherited.end(), {images_folder->get(), work_folder->get(), pipe->to.get()});
   Result<std::unique_ptr<Child>> child =
-      Child::start_command(program, std::move(words), options.timeout, options.cancel, inherited);
+      Child::start(program, std::move(words), options.timeout, options.cancel, inherited);
   if (!child) return child.error();
   (*child)->may_lose_processes();
   const Result<bool> ended = (*child)->wait_for(pipe->from.get());

@@ -10,12 +10,11 @@
 #include <cstring>
 #include <mutex>
 #include <span>
-#include <system_error>
-#include <thread>
 #include <utility>
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/own_thread.h"
 #include "base/process_identity.h"
 #include "base/sanitizers.h"
 #include "inside/call_classes.h"
@@ -40,10 +39,8 @@ using InsideLinks = std::vector<std::unique_ptr<bpf_link, DestroyInsideLink>>;
 void detach_in_background(InsideLinks links) {
   if (links.empty()) return;
   const auto owned = std::make_shared<InsideLinks>(std::move(links));
-  try {
-    std::thread([owned] { owned->clear(); }).detach();
-  } catch (const std::system_error&) {  // no thread could be started: they are detached here
-  }
+  // If no thread can be started, they are detached here.
+  static_cast<void>(on_own_thread([owned] { owned->clear(); }).ok());
 }
 
 Error refused(const char* what, int error) {

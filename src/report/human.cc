@@ -62,7 +62,9 @@ std::string value(double value, Unit unit) {
     case Unit::pages:
       break;
   }
-  const bool whole = value == std::floor(value) && value < 9e18;
+  constexpr double kExact = 0x1p53;  // from here on, a double has no longer each whole number
+  if (value >= kExact) return fmt::format("{:.6g}", value);
+  const bool whole = value == std::floor(value);
   return whole ? with_commas(static_cast<std::uint64_t>(value)) : fmt::format("{:.2f}", value);
 }
 

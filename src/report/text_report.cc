@@ -194,7 +194,9 @@ class Figures {
   Figures(Unit unit, const TextOptions& options) : unit_(unit), exact_(options.exact) {}
 
   [[nodiscard]] std::string whole(std::uint64_t v) const {
-    return exact_ ? std::to_string(v) : value(static_cast<double>(v), unit_);
+    if (exact_) return std::to_string(v);
+    const bool number = unit_ == Unit::count || unit_ == Unit::pages;
+    return number ? with_commas(v) : value(static_cast<double>(v), unit_);
   }
   [[nodiscard]] std::string mean(double v) const {
     return exact_ ? fmt::format("{:.3f}", v) : value(v, unit_);

@@ -35,8 +35,7 @@ using WriteRound = std::function<Result<std::uint64_t>(const PreDumpPlace& place
 // Errors: those of a dump. The process or container runs on; clean_up_failed_dump() makes sure of that.
 Result<PreDumps> pre_dump(const DumpSpec& spec, const Observer& observer, const WriteRound& write);
 
-// Returns the function that writes the rounds of a plain process with CRIU's RPC. It refers to
-// `client` and `spec`.
+// Returns the function that writes the rounds of a plain process. It refers to `client` and `spec`.
 WriteRound write_round_by(const criu::Client& client, const DumpSpec& spec);
 
 // Checks that the kernel tracks which pages are written. `tried` begins the error message.

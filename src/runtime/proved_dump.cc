@@ -25,8 +25,8 @@ void answer(criu::ActionScript& script, int over, const DumpSpec& spec, Result<v
   for (;;) {
     pollfd fds[] = {{script.names(), POLLIN, 0}, {over, POLLIN, 0}};
     ::poll(fds, 2, -1);
-    while (const std::optional<std::string> name = script.next()) {
-      if (*name == criu::kAllWritten) {
+    while (const std::optional<criu::ActionScript::Point> point = script.next()) {
+      if (point->name == criu::kAllWritten) {
         refused = prove(spec);
       }
       script.answer(refused.ok());

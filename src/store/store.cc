@@ -9,9 +9,9 @@
 #include <cstdio>
 #include <mutex>
 #include <optional>
-#include <system_error>
 #include <utility>
 
+#include "base/own_thread.h"
 #include "base/patience.h"
 #include "store/database.h"
 #include "store/schema.h"
@@ -231,9 +231,7 @@ std::optional<Result<void>> Store::attempt(std::shared_ptr<Attempt> attempt) {
   std::unique_lock lock(state->memory);
   if (state->left > 0) return std::nullopt;
   lock.unlock();
-  try {
-    std::thread([state, attempt] { attempt->run(*state); }).detach();
-  } catch (const std::system_error&) {
+  if (!on_own_thread([state, attempt] { attempt->run(*state); })) {
     attempt->run(*state);  // without a thread it waits as long as the disk does
   }
   lock.lock();

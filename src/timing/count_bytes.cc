@@ -1,4 +1,4 @@
-#include "kymo/scope.h"
+#include "kymo/count_bytes.h"
 
 namespace kymo {
 

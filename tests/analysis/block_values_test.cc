@@ -37,12 +37,12 @@ TEST_F(BlockValues, CountersAreRatesAndGaugesMeans) {
   const auto read =
       blocks(row(0, 0, 1) + row(1, 10, 3) + row(2, 40, 5) + row(3, 70, 5) + row(4, 70, 9),
              {0, 4 * kSecond}, 2 * kSecond);
-  // A block counts from its first row to its last. The last row of the recording is in no whole
-  // block.
+  // A block counts from the last row before it to its last. The last row of the recording is in no
+  // whole block.
   EXPECT_EQ(read[0].values, (std::vector<double>{10, 30}));
-  EXPECT_EQ(read[1].values, (std::vector<double>{2, 5}));
+  EXPECT_EQ(read[1].values, (std::vector<double>{2, 4.5}));
   EXPECT_DOUBLE_EQ(read[0].mean, 17.5);
-  EXPECT_DOUBLE_EQ(read[1].mean, 23.0 / 5);
+  EXPECT_DOUBLE_EQ(read[1].mean, 4.5);
 }
 
 TEST_F(BlockValues, OnlyTheWindowCounts) {

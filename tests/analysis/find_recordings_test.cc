@@ -51,6 +51,9 @@ TEST(FindRecordings, AShellsGlobThatMatchesTheListsOfGapsBringsTheRecordingsAlon
   }
   EXPECT_EQ(*find_all_recordings(all),
             (std::vector<std::string>{folder / "r1.tsv", folder / "r2.tsv"}));
+  // The first part of this one was removed, and its companions were not.
+  EXPECT_EQ(*find_all_recordings({folder.file("r3.gaps.tsv", ""), folder.file("r3.1.tsv", "")}),
+            std::vector<std::string>{folder / "r3.1.tsv"});
 }
 
 TEST(FindRecordings, ACompanionFileAloneIsRefusedByTheRecordingsName) {

@@ -474,5 +474,63 @@ TEST_F(RecordingDiffTest, ManyMarksTookQuadraticTime) {
   EXPECT_LT(time_of(80'000), 24 * time_of(10'000));
 }
 
+// A folder and a glob of the same recordings made four runs of two, and a change certain.
+TEST_F(RecordingDiffTest, ARecordingThatIsNamedTwiceIsNotTwoRuns) {
+  Random random(50);
+  const std::string a = record("a", {{"n", true, poisson(50)}}, 300, random);
+  const std::string b = record("b", {{"n", true, poisson(50)}}, 300, random);
+  const std::string again = folder_ / "./a.tsv";
+  EXPECT_TRUE(diff_recordings({a}, {a, b}, {}).ok());
+  for (const std::string& twice : {a, again}) {
+    const auto made = diff_recordings({b}, {a, twice}, {});
+    ASSERT_FALSE(made.ok());
+    EXPECT_EQ(made.error().message, "compare " + twice + ": it is named twice" +
+                                        (twice == a ? "" : ", also as " + a) +
+                                        ": name each recording once");
+  }
+}
+
+// With --to neither lengths nor totals are compared, so a run that had ended before passed.
+TEST_F(RecordingDiffTest, ARecordingThatEndsBeforeTheComparedRangeIsRefused) {
+  Random random(51);
+  const std::string a = record("a", {{"n", true, poisson(50)}}, 500, random);
+  const std::string b = record("b", {{"n", true, poisson(50)}}, 250, random);
+  DiffOptions options;
+  options.to_s = 0.4;
+  const auto made = diff_recordings({a}, {b}, options);
+  ASSERT_FALSE(made.ok());
+  EXPECT_NE(made.error().message.find("b.tsv up to --to 400 ms: it ends after 249 ms"),
+            std::string::npos)
+      << made.error().message;
+  options.to_s = 0.2;
+  EXPECT_TRUE(diff_recordings({a}, {b}, options).ok());
+}
+
+// Rows are missed while the machine is busy, and just then a queue is long: a gauge that rose by 65 % was -14 %.
+TEST_F(RecordingDiffTest, AGaugeIsComparedByTheTimeForWhichItHadItsValues) {
+  const auto queue = [&](const std::string& name, int level, int step_ms) {
+    std::string text = "Time (ns)\tdepth\n";
+    for (int ms = 0; ms < 4000; ms += ms % 200 < 100 ? 1 : step_ms) {
+      text += std::to_string(ms * 1'000'000) + "\t" +
+              (ms % 200 < 100 ? "1" : std::to_string(level)) + "\n";
+    }
+    static_cast<void>(folder_.file(name + ".meta.json", R"({"format_version":1,"state":"ended",
+        "interval_ns":1000000,"columns":[{"name":"depth","metric":"depth","kind":"gauge","unit":"count"}]})"));
+    return folder_.file(name + ".tsv", text);
+  };
+  std::vector<std::string> before;
+  std::vector<std::string> after;
+  for (int run = 0; run < 4; ++run) {
+    before.push_back(queue("a" + std::to_string(run), 100 + run, 1));
+    after.push_back(queue("b" + std::to_string(run), 166 + run, 4));
+  }
+  DiffOptions options;
+  options.metrics = {"depth"};
+  const RecordingDiff made = diff(before, after, options);
+  ASSERT_EQ(made.metrics.size(), 1U);
+  EXPECT_EQ(made.metrics[0].verdict, DiffVerdict::changed);
+  EXPECT_NEAR(*made.metrics[0].share(), 0.65, 0.05);
+}
+
 }  // namespace
 }  // namespace kymo::analysis

@@ -94,20 +94,26 @@ TEST(Summary, CountersHaveRatesAndGaugesHaveMeans) {
   const ColumnSummary& gauge = summary.columns[1];
   EXPECT_EQ(gauge.min, 3U);
   EXPECT_EQ(gauge.max, 9U);
-  EXPECT_NEAR(gauge.mean, 3 + 6.0 / 101, 1e-9);
+  EXPECT_NEAR(gauge.mean, 3 + 6.0 / 100, 1e-9);
   EXPECT_EQ(judge(summary).front().level, Verdict::Level::good);
 }
 
-// The highest rate of all windows of at least 10 ms that end at a row, by trying each.
+// The highest rate of the windows of at least 10 ms that end at a row, and of those that begin at one, by trying each.
 double highest_rate_of(const std::vector<std::pair<std::uint64_t, std::uint64_t>>& rows) {
   double highest = 0;
-  for (std::size_t end = 0; end < rows.size(); ++end) {
-    std::size_t begin = end;
-    while (begin > 0 && rows[end].first - rows[begin].first < 10'000'000) --begin;
+  const auto look = [&](std::size_t begin, std::size_t end) {
     const std::uint64_t length = rows[end].first - rows[begin].first;
-    if (length < 10'000'000) continue;
+    if (length < 10'000'000) return;
     highest = std::max(highest, static_cast<double>(rows[end].second - rows[begin].second) * 1e9 /
                                     static_cast<double>(length));
+  };
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    std::size_t begin = row;
+    while (begin > 0 && rows[row].first - rows[begin].first < 10'000'000) --begin;
+    look(begin, row);
+    std::size_t end = row;
+    while (end + 1 < rows.size() && rows[end].first - rows[row].first < 10'000'000) ++end;
+    look(row, end);
   }
   return highest;
 }
@@ -140,6 +146,55 @@ TEST(Summary, TheHighestRateIsThatOfTheBestWindowWhereverItBeginsAndAlsoAtTheEnd
     const Summary summary = summarize_ok(folder.file(std::to_string(round) + ".tsv", text));
     EXPECT_DOUBLE_EQ(summary.columns[0].highest_rate, highest_rate_of(rows));
   }
+}
+
+// The time from the first row to the second is shorter than the others. It was in no window: "highest 0/s" beside a
+// 90th percentile of 642/s.
+TEST(Summary, WhatHappensRightAfterTheFirstRowIsInAWindow) {
+  const tests::TempFolder folder;
+  std::string text = "Time (ns)\tn\n2100000\t0\n";
+  for (int ms = 3; ms <= 100; ++ms) text += std::to_string(ms) + "000000\t7\n";
+  const Summary summary = summarize_ok(folder.file("first.tsv", text));
+  EXPECT_DOUBLE_EQ(summary.columns[0].highest_rate, 7 / 0.0109);
+  EXPECT_EQ(summary.columns[0].highest_rate_at_ns, 2'100'000U);
+  EXPECT_LE(summary.columns[0].rates.p99, summary.columns[0].highest_rate);
+}
+
+// Rows are missed while the machine is busy, and just then a queue is long. The mean was over the rows: 10.7.
+TEST(Summary, TheMeanOfAGaugeIsOverTheTimeAlsoOfMissedRows) {
+  const tests::TempFolder folder;
+  std::string rows = "Time (ns)\tn_bytes\tlevel\n";
+  for (int round = 0; round < 10; ++round) {
+    const auto add = [&](int ms, int level) {
+      rows +=
+          std::to_string((round * 200 + ms) * 1'000'000) + "\t0\t" + std::to_string(level) + "\n";
+    };
+    for (int ms = 0; ms < 100; ++ms) add(ms, 1);
+    for (int ms = 100; ms < 200; ms += 20) add(ms, 201);
+    add(199, 201);
+  }
+  const std::string path = folder.file("a.tsv", rows);
+  static_cast<void>(
+      folder.file("a.meta.json", metadata(R"("ticks_due":2000,"rows_written":1060)")));
+  static_cast<void>(folder.file("a.gaps.tsv", kGapsHeader));
+  EXPECT_NEAR(summarize_ok(path).columns[1].mean, 101, 1);
+}
+
+// The figures of a tree are as old as their row says. By the times of the rows, the CPU time of a second is 5 s/s.
+TEST(Summary, RatesOfValuesThatWereReadBeforeTheirRowAreByTheTimeOfTheReading) {
+  const tests::TempFolder folder;
+  std::string text = "Time (ns)\ttree_cpu_ns\tprofiler_tree_age_ns\n";
+  std::uint64_t read_ms = 0;
+  for (std::uint64_t ms = 0; ms < 1000; ++ms) {
+    // Each 100 ms a reading comes 50 ms late, and then one in time.
+    if (ms % 100 < 50 || ms % 100 == 99) read_ms = ms;
+    text += std::to_string(ms * 1'000'000) + "\t" + std::to_string(read_ms * 1'000'000) + "\t" +
+            std::to_string((ms - read_ms) * 1'000'000) + "\n";
+  }
+  const Summary summary = summarize_ok(folder.file("tree.tsv", text));
+  EXPECT_NEAR(summary.columns[0].highest_rate, 1e9, 1e6);
+  EXPECT_NEAR(summary.columns[0].rates.p99, 1e9, 1e6);
+  EXPECT_EQ(summary.columns[0].delta, 999'000'000U);
 }
 
 TEST(Summary, BlocksDoNotShowInTheResult) {

@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "criu/rpc.pb.h"
-
 namespace kymo::criu {
 namespace {
 
@@ -28,11 +26,6 @@ Options all_options() {
 TEST(OptionsTest, OptionsThatAreNotSetAreNotPassedToCriu) {
   EXPECT_EQ(arguments_of(Options{}), Words{});
   EXPECT_TRUE(given(Options{}).empty());
-  wire::Options message;
-  message.set_images_dir_fd(3);
-  const std::string before = message.SerializeAsString();
-  set(Options{}, message);
-  EXPECT_EQ(message.SerializeAsString(), before);
 }
 
 // The expected words are from criu(8).
@@ -60,22 +53,6 @@ TEST(OptionsTest, AllAreWordsOfCriusCommand) {
                                                 "--inherit-fd",
                                                 "fd[5]:pipe:[7]"}));
   EXPECT_EQ(given(all_options()).size(), 15U);
-}
-
-// The expected field numbers are from CRIU's images/rpc.proto.
-TEST(OptionsTest, AllAreFieldsOfCriusRpc) {
-  wire::Options message;
-  set(all_options(), message);
-  EXPECT_TRUE(message.tcp_established() && message.shell_job() && message.ext_unix_sk());
-  EXPECT_TRUE(message.link_remap() && message.tcp_close() && message.tcp_skip_in_flight());
-  EXPECT_EQ(message.external(0), "mnt[/a]:b");
-  EXPECT_EQ(message.root(), "/root");
-  EXPECT_EQ(message.log_level(), 4);
-  EXPECT_EQ(message.ghost_limit(), 4194304U);
-  EXPECT_EQ(static_cast<int>(message.manage_cgroups_mode()), 5);
-  EXPECT_EQ(static_cast<int>(message.network_lock()), 3);
-  EXPECT_EQ(message.inherit_fd(1).key(), "pipe:[7]");
-  EXPECT_EQ(message.inherit_fd(1).fd(), kFirstInherited + 1);
 }
 
 TEST(OptionsTest, AModeIsFoundByItsName) {

@@ -66,6 +66,25 @@ class RealRecording(unittest.TestCase):
         for name, one in self.run_.highest_rates().iterrows():
             self.assertAlmostEqual(one["rate"], columns[name]["highest_rate_per_second"], delta=1e-6 * one["rate"] + 1e-9, msg=name)
 
+    def test_rates_of_a_process_tree_are_by_the_time_of_their_reading(self):
+        path = self.path.with_name("tree.tsv")
+        read, rows = 0, []
+        for ms in range(1000):
+            read = ms if ms % 100 < 50 or ms % 100 == 99 else read
+            rows.append(f"{ms * 1000000}\t{read * 1000000}\t{(ms - read) * 1000000}\n")
+        path.write_text("Time (ns)\ttree_cpu_ns\tprofiler_tree_age_ns\n" + "".join(rows))
+        run = kymo_recording.load(path)
+        self.assertAlmostEqual(run.highest_rates().loc["tree_cpu_ns"]["rate"], 1e9, delta=1e6)
+        self.assertAlmostEqual(run.rates()["tree_cpu_ns"].max(), 1e9, delta=1e6)
+
+    def test_the_mean_of_a_gauge_is_over_the_time(self):
+        path = self.path.with_name("gauge.tsv")
+        rows = [(ms, 1 if ms % 200 < 100 else 201) for ms in range(2000) if ms % 200 < 100 or ms % 10 == 0]
+        path.write_text("Time (ns)\tdepth\n" + "".join(f"{ms * 1000000}\t{depth}\n" for ms, depth in rows))
+        run = kymo_recording.load(path)
+        self.assertAlmostEqual(run.mean("depth"), 101, delta=5)
+        self.assertEqual(len(kymo_recording.load_all([path, path.parent / "." / path.name])), 1)
+
     def test_phases_follow_each_other(self):
         phases = self.run_.phases()
         self.assertEqual(list(phases["name"]), ["request", "pre-dump", "network-lock", "post-dump", "done"])

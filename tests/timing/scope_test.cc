@@ -1,3 +1,4 @@
+#include "kymo/count_bytes.h"
 #include "kymo/scope.h"
 
 #include <gtest/gtest.h>

@@ -19,12 +19,13 @@
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <stdexcept>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <utility>
 
 #include "base/file.h"
+#include "base/own_thread.h"
 #include "report/human.h"
 
 namespace kymo {
@@ -90,7 +91,9 @@ bool write_to_stderr(std::string_view text) {
 class StderrSink : public spdlog::sinks::sink {
  public:
   StderrSink() : colors_(has_colors()) {
-    std::thread([this] { write_lines(); }).detach();
+    if (const Result<void> begun = on_own_thread([this] { write_lines(); }); !begun) {
+      throw std::runtime_error(begun.error().message);
+    }
   }
 
   void log(const spdlog::details::log_msg& message) override {

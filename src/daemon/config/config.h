@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "kymo/annotated_sink.h"
 #include "kymo/profiler.h"
 #include "kymo/result.h"
 #include "kymo/sink.h"

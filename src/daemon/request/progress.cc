@@ -3,10 +3,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <system_error>
-#include <thread>
 #include <utility>
 
+#include "base/own_thread.h"
 #include "base/rate.h"
 
 namespace kymo::daemon {
@@ -257,19 +256,15 @@ void ProgressBoard::end(const std::shared_ptr<RequestProgress>& request,
 Result<void> ProgressBoard::run_thread(std::function<void()> work) {
   std::unique_lock lock(mutex_);
   ++threads_;
-  try {
-    std::thread([this, work = std::move(work)]() mutable {
-      work();
-      work = nullptr;
-      const std::lock_guard locked(mutex_);
-      --threads_;
-      changed_.notify_all();  // under the lock: this object may be gone right after it
-    }).detach();
-  } catch (const std::system_error& error) {
+  Result<void> begun = on_own_thread([this, work = std::move(work)]() mutable {
+    work();
+    work = nullptr;
+    const std::lock_guard locked(mutex_);
     --threads_;
-    return Error{Code::unavailable, std::string("start a thread: ") + error.what()};
-  }
-  return {};
+    changed_.notify_all();  // under the lock: this object may be gone right after it
+  });
+  if (!begun) --threads_;
+  return begun;
 }
 
 bool ProgressBoard::wait_for_threads(std::chrono::milliseconds patience) {

@@ -36,11 +36,11 @@
 #include "daemon/web/web_api.h"
 #include "http/token_file.h"
 #include "kymo/prometheus.h"
-#include "kymo/recover.h"
 #include "kymo/version.h"
 #include "report/human.h"
 #include "runtime/killed_restore.h"
 #include "runtimes/table.h"
+#include "sampling/recover/ring_aside.h"
 
 namespace kymo::daemon {
 namespace {

@@ -6,11 +6,10 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <system_error>
-#include <thread>
 #include <utility>
 
 #include "base/disk_wait.h"
+#include "base/own_thread.h"
 
 namespace kymo::daemon {
 
@@ -52,11 +51,7 @@ class AskedDisk {
     };
     std::packaged_task<Answer()> task(run);
     std::future<Answer> answer = task.get_future();
-    try {
-      std::thread(std::move(task)).detach();
-    } catch (const std::system_error&) {  // no thread could be started
-      return run();
-    }
+    if (!on_own_thread(std::move(task))) return run();
     while (answer.wait_for(kLookEvery) != std::future_status::ready) {
       if (silent_ || (over.is_over() && std::chrono::steady_clock::now() >= soonest)) {
         silent_ = true;

@@ -6,10 +6,9 @@
 #include <exception>
 #include <memory>
 #include <set>
-#include <system_error>
-#include <thread>
 #include <utility>
 
+#include "base/own_thread.h"
 #include "daemon/state/checkpoint_dir.h"
 #include "daemon/state/directory_claim.h"
 #include "failures/explain.h"
@@ -39,12 +38,12 @@ UnconfirmedDumps::~UnconfirmedDumps() {
 void UnconfirmedDumps::watch(const std::string& checkpoint_id) {
   const std::lock_guard lock(mutex_);
   if (stopping_ || !watched_.try_emplace(checkpoint_id).second) return;
-  try {
-    std::thread([this, checkpoint_id] { look_until_known(checkpoint_id); }).detach();
-  } catch (const std::system_error& error) {
+  const Result<void> begun =
+      on_own_thread([this, checkpoint_id] { look_until_known(checkpoint_id); });
+  if (!begun) {
     watched_.erase(checkpoint_id);
     spdlog::error("checkpoint {}: kymod checks it again at its next start: {}", checkpoint_id,
-                  error.what());
+                  begun.error().message);
   }
 }
 

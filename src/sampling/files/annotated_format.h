@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "base/adler32.h"
+#include "kymo/annotated_sink.h"
 #include "kymo/sink.h"
 
 namespace kymo {

@@ -6,8 +6,8 @@
 #include <string>
 #include <utility>
 
-#include "kymo/recover.h"
 #include "kymo/result.h"
+#include "sampling/recover/ring_aside.h"
 
 namespace kymo {
 

@@ -266,11 +266,10 @@ Result<void> Profiler::State::begin(std::shared_ptr<const Sampler> sampler) {
   const std::shared_ptr<void> unless_opened(nullptr, [&memory, &opened](void*) {
     if (!opened) (*memory)->remove_file();
   });
-  {
-    const ForeignCall mark(options.sink.get(), "the sink");
-    if (Result<void> outcome = options.sink->open(info); !outcome) {
-      return outcome;
-    }
+  if (Result<void> outcome =
+          call_foreign("the sink", options.sink.get(), [&] { return options.sink->open(info); });
+      !outcome) {
+    return outcome;
   }
   opened = true;
   if (const auto* recorder = dynamic_cast<const FlightRecorder*>(options.sink.get())) {

@@ -32,6 +32,7 @@
 #include "sampling/files/tsv_format.h"
 #include "sampling/recover/file_end.h"
 #include "sampling/recover/marked.h"
+#include "sampling/recover/ring_aside.h"
 #include "sampling/ring/ring_description.h"
 #include "sampling/ring/ring_memory.h"
 #include "sampling/ring/ring_reader.h"

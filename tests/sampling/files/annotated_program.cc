@@ -11,6 +11,7 @@
 #include <string_view>
 #include <thread>
 
+#include "kymo/annotated_sink.h"
 #include "kymo/profiler.h"
 #include "kymo/registry.h"
 #include "kymo/sink.h"

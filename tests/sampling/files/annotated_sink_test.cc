@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include "base/adler32.h"
+#include "kymo/annotated_sink.h"
 #include "kymo/sink.h"
 #include "metrics/metric_rules.h"
 #include "support/file_size_limit.h"

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "base/file.h"
+#include "kymo/annotated_sink.h"
 #include "kymo/flight_recorder.h"
 #include "kymo/profiler.h"
 #include "kymo/recover.h"

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "kymo/annotated_sink.h"
 #include "kymo/profiler.h"
 #include "kymo/registry.h"
 #include "kymo/trouble.h"

@@ -18,6 +18,7 @@
 #include "metrics/metric_rules.h"
 #include "sampling/files/metadata.h"
 #include "sampling/files/recording_parts.h"
+#include "sampling/recover/ring_aside.h"
 #include "sampling/ring/ring_reader.h"
 #include "support/make_ring.h"
 #include "support/temporary_folder.h"
