@@ -60,8 +60,8 @@ std::string timer_slack_of(const Owner& owner) {
 // A mapping without a policy of its own shows that of the process. The first one is code.
 std::string numa_policy_of(const Owner& owner) {
   const std::string text = first_bytes(owner.folder + "/numa_maps");
-  const std::vector<std::string_view> words =
-      words_of(std::string_view(text).substr(0, text.find('\n')));
+  const std::string line = text.substr(0, text.find('\n'));
+  const std::vector<std::string_view> words = words_of(line);
   return words.size() < 2 ? std::string() : std::string(words[1]);
 }
 

@@ -26,7 +26,7 @@ class SocketState {
     int domain = 0;
     int kind = 0;
     int protocol = 0;
-    friend auto operator<=>(const Type&, const Type&) = default;
+    auto operator<=>(const Type&) const = default;
   };
   using Values = std::vector<std::string>;  // in the order of the table
   const Values& values_of_new(const Type& type);

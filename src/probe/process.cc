@@ -232,7 +232,7 @@ Result<std::vector<pid_t>> children_of(pid_t pid, const std::string& root) {
   int unseen = 0;
   for (const pid_t thread : numbered_entries(path_of(root, pid) + "/task", &unseen)) {
     const Result<std::vector<pid_t>> own = children_of_thread(pid, thread, root);
-    if (!own) return own;
+    if (!own) return own.error();
     children.insert(children.end(), own->begin(), own->end());
   }
   if (unseen != 0)

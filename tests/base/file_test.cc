@@ -43,6 +43,7 @@ bool is_open(const char* path) {
 }  // namespace
 
 // Replaces libc's function.
+// NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name): libc's names are reserved
 extern "C" int rename(const char* from, const char* to) noexcept {
   if (looks_at_rename) was_open_at_rename = is_open(from);
   return static_cast<int>(::syscall(SYS_rename, from, to));

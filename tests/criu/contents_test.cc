@@ -72,7 +72,7 @@ TEST_F(ContentsTest, AChangedByteAndACutAreFound) {
       const std::string path = folder_.file(name, whole);
       change_byte(path, at);
       EXPECT_EQ(read().damaged, std::set<std::string>{"pages-1.img"}) << at;
-      folder_.file(name, std::string_view(whole).substr(0, at));
+      folder_.file(name, whole.substr(0, at));
       EXPECT_EQ(read().faults.size(), 1U) << at;
     }
     fs::remove(folder_.path() + "/" + name);

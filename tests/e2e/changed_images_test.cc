@@ -32,7 +32,7 @@ constexpr char kNearlyAllWritten[] = "Writing image inventory";
 constexpr char kEnded[] = "Dumping finished";
 
 // What the other program does in the directory of the checkpoint.
-struct Deed {
+struct ImagesDeed {
   const char* name;
   std::function<void(const std::string& dir)> does;
   std::string says;  // in kymod's error
@@ -56,16 +56,16 @@ void put_precious_folder(const std::string& path) {
   std::ofstream(path + "/pages-1.img") << kPrecious;
 }
 
-const Deed kRemoves{"RemovesAnImage",
-                    [](const std::string& dir) { fs::remove(core_in(partial(dir))); },
-                    " was removed"};
-const Deed kMoves{"RenamesTheFolder",
-                  [](const std::string& dir) {
-                    fs::rename(partial(dir), dir + "/aside");
-                    put_precious_folder(partial(dir));
-                  },
-                  "images.partial was replaced by something else (it is now "};
-const Deed kMounts{
+const ImagesDeed kRemoves{"RemovesAnImage",
+                          [](const std::string& dir) { fs::remove(core_in(partial(dir))); },
+                          " was removed"};
+const ImagesDeed kMoves{"RenamesTheFolder",
+                        [](const std::string& dir) {
+                          fs::rename(partial(dir), dir + "/aside");
+                          put_precious_folder(partial(dir));
+                        },
+                        "images.partial was replaced by something else (it is now "};
+const ImagesDeed kMounts{
     "MountsOverTheFolder",
     [](const std::string& dir) {
       put_precious_folder(dir + "/other");
@@ -74,10 +74,10 @@ const Deed kMounts{
     },
     "a file system was mounted over ",
     [](const std::string& dir) { umount2(partial(dir).c_str(), MNT_DETACH); }};
-const Deed kTakes{"TakesTheNameOfTheImages",
-                  [](const std::string& dir) { put_precious_folder(dir + "/images"); },
-                  "/images exists"};
-const Deed kDeeds[] = {
+const ImagesDeed kTakes{"TakesTheNameOfTheImages",
+                        [](const std::string& dir) { put_precious_folder(dir + "/images"); },
+                        "/images exists"};
+const ImagesDeed kDeeds[] = {
     kRemoves,
     {"CutsAnImageOff",
      [](const std::string& dir) { std::ofstream(partial(dir) + "/pages-1.img") << "short"; },
@@ -97,7 +97,7 @@ const Deed kDeeds[] = {
 };
 
 // Lets gtest print the name.
-void PrintTo(const Deed& deed, std::ostream* out) {
+void PrintTo(const ImagesDeed& deed, std::ostream* out) {
   *out << deed.name;
 }
 
@@ -134,7 +134,7 @@ class ChangedImagesTest : public ::testing::Test {
   }
   // Makes a dump. When CRIU is about to write the text to its log, and this is true, does the deed. Returns what kymo
   // says.
-  Outcome dump_with(const char* text, const Deed& deed, const std::vector<std::string>& flags,
+  Outcome dump_with(const char* text, const ImagesDeed& deed, const std::vector<std::string>& flags,
                     const std::function<bool()>& ready) {
     criu_.break_at(text, SIGSTOP);
     std::vector<std::string> words{"dump", "process", counting_->name(), "--dir", dir()};
@@ -150,16 +150,16 @@ class ChangedImagesTest : public ::testing::Test {
     client.join();
     return answer;
   }
-  Outcome dump_with(const char* text, const Deed& deed,
+  Outcome dump_with(const char* text, const ImagesDeed& deed,
                     const std::vector<std::string>& flags = {}) {
     return dump_with(text, deed, flags, [this] { return all_is_there(); });
   }
-  Outcome dump_before_the_end(const Deed& deed, const std::vector<std::string>& flags = {}) {
+  Outcome dump_before_the_end(const ImagesDeed& deed, const std::vector<std::string>& flags = {}) {
     return dump_with(kNearlyAllWritten, deed, flags, [this] {
       return is_there("/pages-1.img") && !core_in(partial(dir())).empty();
     });
   }
-  void expect_that_it_runs_on(const Outcome& answer, const Deed& deed) const {
+  void expect_that_it_runs_on(const Outcome& answer, const ImagesDeed& deed) const {
     EXPECT_EQ(answer.exit_code, 1) << answer.out;
     EXPECT_NE(answer.err.find("another program changed the images: "), std::string::npos)
         << answer.err;
@@ -199,7 +199,8 @@ class ChangedImagesTest : public ::testing::Test {
   std::unique_ptr<Kymod> kymod_;
 };
 
-class BeforeTheEndTest : public ChangedImagesTest, public ::testing::WithParamInterface<Deed> {};
+class BeforeTheEndTest : public ChangedImagesTest,
+                         public ::testing::WithParamInterface<ImagesDeed> {};
 
 // Before the fix, kymod said "dumped" or "complete", and the process was ended, although an image was missing.
 TEST_P(BeforeTheEndTest, TheProcessRunsOnAndTheErrorSaysWhatChanged) {

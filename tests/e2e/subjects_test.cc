@@ -210,8 +210,8 @@ INSTANTIATE_TEST_SUITE_P(Each, NetworkLockTest, testing::Values("iptables", "nft
 
 TEST_F(SubjectsTest, TheLogHasTheLevelThatWasAskedFor) {
   // CRIU writes this text from this log level on.
-  const std::string kInformation = "Dumping processes (pid: ";
-  const std::string kDebugging = "Daemon waits for command";
+  const std::string information = "Dumping processes (pid: ";
+  const std::string debugging = "Daemon waits for command";
   start({"listen"});
   for (const char level : {'1', '3', '4'}) {
     const std::string folder = kymod_.path(std::string("at-") + level);
@@ -219,8 +219,8 @@ TEST_F(SubjectsTest, TheLogHasTheLevelThatWasAskedFor) {
         {"dump", "process", "subject", "--dir", folder, "--leave-running", "--log-level", {level}});
     EXPECT_EQ(dumped.exit_code, 0) << dumped.err;
     const std::string log = read_file(folder + "/work/dump.log");
-    EXPECT_EQ(log.find(kInformation) != std::string::npos, level >= '3') << level;
-    EXPECT_EQ(log.find(kDebugging) != std::string::npos, level >= '4') << level;
+    EXPECT_EQ(log.find(information) != std::string::npos, level >= '3') << level;
+    EXPECT_EQ(log.find(debugging) != std::string::npos, level >= '4') << level;
   }
   dump();
   restore({"--log-level", "2"});

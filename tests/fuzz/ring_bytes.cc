@@ -30,10 +30,9 @@ void add_checks(const RingHeader& fixed, std::string& ring) {
   };
   const std::size_t accepted = kFixedRingBytes;
   set_missing(accepted + 8, ring_check(word_at(ring, accepted), RingHeader::Accepted::kPurpose));
-  set_word(ring, offsetof(RingHeader, fixed_check),
-           ring_check(std::string_view(ring).substr(0, kFixedRingBytes)));
+  set_word(ring, offsetof(RingHeader, fixed_check), ring_check(ring.substr(0, kFixedRingBytes)));
   set_word(ring, offsetof(RingHeader, description_check),
-           ring_check(std::string_view(ring).substr(sizeof(RingHeader), fixed.description_bytes)));
+           ring_check(ring.substr(sizeof(RingHeader), fixed.description_bytes)));
   for (std::size_t i = 0; i < fixed.slots; ++i) {
     const std::size_t slot = fixed.slots_offset + i * sizeof(SlotHeader);
     const std::uint64_t sequence = word_at(ring, slot);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -153,9 +154,8 @@ std::string PodmanContainers::status(const std::string& name) const {
 
 PodmanContainers::~PodmanContainers() {
   // Later ones may use what is of earlier ones.
-  for (auto name = names_.rbegin(); name != names_.rend(); ++name) {
-    static_cast<void>(podman("rm -f -t 0 " + *name));
-  }
+  std::reverse(names_.begin(), names_.end());
+  for (const std::string& name : names_) static_cast<void>(podman("rm -f -t 0 " + name));
 }
 
 bool counts_on(const std::string& rootfs) {

@@ -30,7 +30,7 @@ class RoomTest : public testing::Test {
     }
     mounted_ = true;
   }
-  ~RoomTest() override {
+  void TearDown() override {
     if (mounted_) ::umount2(folder_.path().c_str(), MNT_DETACH);
   }
   [[nodiscard]] bool refused(std::uint64_t mib, bool compressed = false, double share = 0) const {
