@@ -178,9 +178,8 @@ Result<Container> PodmanRuntime::inspect(const std::string& name) const {
     return Error{Code::failed_precondition, "container " + name + ": it is not running (it is " +
                                                 status + "): use podman start " + name};
   }
-  Container found;
+  Container found = container_of(static_cast<pid_t>(number_of(state, "Pid")));
   found.id = text_of(*seen, "Id");
-  found.process = identify(static_cast<pid_t>(number_of(state, "Pid")));
   return found;
 }
 
@@ -200,12 +199,11 @@ Result<Container> PodmanRuntime::find(const std::string& container) {
     return Error{store.error().code, "container " + container + ": " + store.error().message,
                  store.error().errno_value};
   }
-  Container found;
   const std::optional<std::string> id = store->id_of(container);
   const pid_t pid = id ? store->pid_of(*id) : 0;
+  Container found = container_of(pid);
   if (pid != 0) {
     found.id = *id;
-    found.process = identify(pid);
   } else {
     Result<Container> asked = inspect(container);
     if (!asked) {
@@ -217,12 +215,6 @@ Result<Container> PodmanRuntime::find(const std::string& container) {
   // A job knows only the id of its container.
   found.name = store->name_of(found.id);
   if (found.name.empty()) found.name = container;
-  if (const auto process = probe::read_process(found.process.pid); process) {
-    found.command = process->command;
-  }
-  const Result<Freezer> freezer = Freezer::of(found.process.pid);
-  found.frozen = freezer && freezer->frozen();
-  found.read_only_root = has_read_only_root(found.process.pid);
   return found;
 }
 
@@ -541,27 +533,8 @@ Result<RestoreOutcome> PodmanRuntime::restore(const RestoreSpec& spec, const Obs
 }
 
 Result<ProcessId> PodmanRuntime::run(const RunSpec& spec) {
-  const std::string tried = "run container " + spec.container;
-  const std::string id_file = spec.work_dir + "/podman-id";
-  forget(id_file);
-  std::vector<std::string> words{"run", "--detach", "--cidfile", id_file, "--name", spec.container};
-  words.insert(words.end(), spec.command.begin(), spec.command.end());
-  const Result<CommandOutcome> done = run_command(command(std::move(words)));
-  const Result<std::string> id = read_file(id_file);
-  if (!done || done->exit_status != 0) {
-    if (id && !id->empty()) {  // podman made the container before it failed
-      static_cast<void>(
-          run_command(command({"rm", "--force", "--time", "0", last_line(*id)})).ok());
-    }
-    if (!done) {
-      return Error{done.error().code, tried + ": " + done.error().message};
-    }
-    const std::string why = podman_reason(done->errors);
-    const bool taken = why.find("already in use") != std::string::npos;
-    return Error{taken ? Code::already_exists : Code::failed_precondition, tried + ": " + why};
-  }
-  const Result<Container> container = find(id ? last_line(*id) : spec.container);
-  return container ? Result<ProcessId>(container->process) : container.error();
+  return run_by_program(command({}), {"rm", "--force", "--time", "0"}, spec, podman_reason,
+                        [this](const std::string& id) { return find(id); });
 }
 
 Result<std::string> PodmanRuntime::freeze(const FreezeSpec& spec) {
