@@ -327,7 +327,7 @@ Result<CommandOutcome> DockerRuntime::restore_by_docker(const RestoreSpec& spec,
   const std::string name = "kymo-" + std::to_string(monotonic_ns());
   std::error_code error;
   fs::create_directories(folder, error);
-  fs::copy(spec.images_dir, folder / name, fs::copy_options::recursive, error);
+  fs::copy(spec.images_dir, folder / name, fs::copy_options::recursive | fs::copy_options::copy_symlinks, error);
   const ShimLink shim(spec.container, spec.work_dir + kShim);
   Result<CommandOutcome> done =
       error ? system_error("copy the images to " + folder.string(), error.value())

@@ -323,7 +323,7 @@ Result<DumpOutcome> PodmanRuntime::dump(const DumpSpec& spec, const Observer& ob
   checkpoint.images_dir = spec.images_dir;
   const CheckpointLink link(userdata + kCheckpoint, spec.images_dir);
   if (Result<void> made = link.made(); !made) return made.error();
-  const SharedMemoryArchive archive(userdata, spec);
+  SharedMemoryArchive archive(userdata, spec);
   if (Result<void> made = archive.made(); !made) {
     return Error{made.error().code,
                  "dump container " + name_of_container(spec) + ": " + made.error().message};

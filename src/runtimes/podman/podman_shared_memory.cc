@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <optional>
 #include <set>
 #include <system_error>
@@ -96,16 +97,28 @@ SharedMemoryArchive::SharedMemoryArchive(const std::string& userdata, const Dump
     : spec_(spec),
       own_(has_own_shared_memory(userdata)),
       place_(own_ ? place_for_archive(userdata + "/shm", spec) : std::string(kNowhere)) {
-  if (place_) link_.emplace(userdata + kSharedMemory, *place_);
+  if (!place_) return;
+  if (own_) {  // a later kymod sees by the empty file what is missing
+    const std::ofstream empty(*place_);
+    std::error_code error;
+    fs::permissions(*place_, fs::perms::owner_read | fs::perms::owner_write, error);
+  }
+  link_.emplace(userdata + kSharedMemory, *place_);
+}
+
+SharedMemoryArchive::~SharedMemoryArchive() {
+  std::error_code error;
+  if (!concluded_ && own_ && place_) fs::remove(*place_, error);
 }
 
 Result<void> SharedMemoryArchive::made() const {
   return place_ ? link_->made() : Result<void>(place_.error());
 }
 
-void SharedMemoryArchive::conclude(DumpOutcome& outcome) const {
+void SharedMemoryArchive::conclude(DumpOutcome& outcome) {
+  concluded_ = true;
   if (!own_) outcome.warnings.emplace_back(kNotOwn);
-  // podman archives nothing of a container that it leaves running.
+  // A container that runs on has lost nothing.
   if (!own_ || probe::process_lives(spec_.process.pid, spec_.process.start_ticks)) return;
   const std::string fault = criu::look_at_tar(*place_).fault;
   if (fault.empty()) return;

@@ -21,11 +21,15 @@ namespace kymo::runtime {
 class SharedMemoryArchive {
  public:
   SharedMemoryArchive(const std::string& userdata, const DumpSpec& spec);
+  // Removes the archive of a dump that failed.
+  ~SharedMemoryArchive();
+  SharedMemoryArchive(const SharedMemoryArchive&) = delete;
+  SharedMemoryArchive& operator=(const SharedMemoryArchive&) = delete;
 
   // Errors: resource_exhausted: the checkpoint has no room for it.
   [[nodiscard]] Result<void> made() const;
   // Call it after a dump that has not failed. If podman could not write the archive, the outcome says so.
-  void conclude(DumpOutcome& outcome) const;
+  void conclude(DumpOutcome& outcome);
   static void undo(const std::string& userdata, const DumpSpec& spec);
 
  private:
@@ -33,6 +37,7 @@ class SharedMemoryArchive {
   const bool own_;
   Result<std::string> place_;
   std::optional<CheckpointLink> link_;
+  bool concluded_ = false;
 };
 
 // While it exists, podman restores /dev/shm from the archive of the checkpoint. An archive that is not whole is left out,
