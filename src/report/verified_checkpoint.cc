@@ -119,9 +119,8 @@ Result<runtime::PlannedRestore> planned_restore(const std::string& path) {
   const nlohmann::json& container = kymo::member(*record, "container");
   planned.container = container.is_object();
   planned.names = preflight::host_names_from(kymo::member(container, "names"));
-  if (kymo::text_of(container, "runtime") == "runc") {
-    planned.bundle = kymo::text_of(container, "bundle");
-  } else {
+  planned.bundle = kymo::text_of(container, "bundle");
+  if (planned.bundle.empty()) {
     preflight::leave_out_renewed(planned.names, kymo::text_of(container, "renews"),
                                  kymo::text_of(container, "id"));
   }

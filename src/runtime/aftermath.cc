@@ -14,6 +14,8 @@
 #include "criu/stats.h"
 #include "kymo/scope.h"
 #include "probe/process.h"
+#include "runtime/criu_choice.h"
+#include "runtime/freezer.h"
 #include "runtime/network_lock.h"
 
 namespace kymo::runtime {
@@ -207,6 +209,16 @@ void take_statistics(const std::string& path, RestoreOutcome& outcome) {
 ProcessId identify(pid_t pid) {
   const Result<probe::Process> process = probe::read_process(pid);
   return {pid, process ? process->start_ticks : 0};
+}
+
+Container container_of(pid_t pid) {
+  Container found;
+  found.process = identify(pid);
+  if (const Result<probe::Process> seen = probe::read_process(pid)) found.command = seen->command;
+  const Result<Freezer> freezer = Freezer::of(pid);
+  found.frozen = freezer && freezer->frozen();
+  found.read_only_root = has_read_only_root(pid);
+  return found;
 }
 
 }  // namespace kymo::runtime

@@ -44,4 +44,7 @@ void take_statistics(const std::string& path, RestoreOutcome& outcome);
 // Returns the pid with the start time of its process, which is 0 if the process is gone.
 ProcessId identify(pid_t pid);
 
+// Returns the container whose first process this is. Its id, its name and its bundle are left to the caller.
+Container container_of(pid_t pid);
+
 }  // namespace kymo::runtime

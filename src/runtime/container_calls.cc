@@ -246,6 +246,10 @@ Result<DumpOutcome> dump_container(const DumpSpec& spec, ContainerCall call,
   if (!before) {
     return before.error();
   }
+  if (spec.pre_dumps != 0 && !call.round) {
+    return Error{Code::invalid_argument,
+                 call.tried + ": --pre-dump: " + call.runtime + " makes no rounds of pre-dump"};
+  }
   call.writes_images = true;
   const Result<Freezer> freezer = Freezer::of(spec.process.pid);
   const bool was_frozen = freezer && freezer->frozen();
@@ -274,7 +278,7 @@ Result<DumpOutcome> dump_container(const DumpSpec& spec, ContainerCall call,
     if (!outcome.failure->ended) return outcome;
   }
   if (!spec.leave_running || outcome.failure) conclude_ended_dump(spec, *before, outcome);
-  take_statistics(call.stats_path, outcome);
+  if (!call.stats_path.empty()) take_statistics(call.stats_path, outcome);
   outcome.criu_time_ns = add_dump_phases(call.log_path, outcome.stats, clock, observer);
   return outcome;
 }
@@ -314,9 +318,40 @@ Result<RestoreOutcome> restore_container(const RestoreSpec& spec, ContainerCall 
   RestoreOutcome outcome;
   outcome.command_time_ns = done->life_ns;
   outcome.runtime_time_ns = done->life_ns;
-  take_statistics(call.stats_path, outcome);
+  if (!call.stats_path.empty()) take_statistics(call.stats_path, outcome);
   outcome.criu_time_ns = add_restore_phases(call.log_path, outcome.stats, clock, observer);
   return outcome;
+}
+
+Result<ProcessId> run_by_program(const Command& program, const std::vector<std::string>& remove,
+                                 const RunSpec& spec,
+                                 const std::function<std::string(const std::string&)>& reason,
+                                 const std::function<Result<Container>(const std::string&)>& find) {
+  const std::string tried = "run container " + spec.container;
+  const std::string id_file = spec.work_dir + "/container-id";
+  forget(id_file);
+  const auto with = [&program](const std::vector<std::string>& words) {
+    Command command = program;
+    command.words.insert(command.words.end(), words.begin(), words.end());
+    return command;
+  };
+  Command run = with({"run", "--detach", "--cidfile", id_file, "--name", spec.container});
+  run.words.insert(run.words.end(), spec.command.begin(), spec.command.end());
+  const Result<CommandOutcome> done = run_command(run);
+  const Result<std::string> id = read_file(id_file);
+  if (done && done->exit_status == 0) {
+    const Result<Container> container = find(id ? last_line(*id) : spec.container);
+    return container ? Result<ProcessId>(container->process) : container.error();
+  }
+  if (id && !id->empty()) {  // the program made the container before it failed
+    Command removal = with(remove);
+    removal.words.push_back(last_line(*id));
+    static_cast<void>(run_command(removal).ok());
+  }
+  if (!done) return Error{done.error().code, tried + ": " + done.error().message};
+  const std::string why = reason(done->errors);
+  const bool taken = why.find("already in use") != std::string::npos;
+  return Error{taken ? Code::already_exists : Code::failed_precondition, tried + ": " + why};
 }
 
 Result<std::string> freeze_container(const FreezeSpec& spec, bool frozen, const std::string& shown,

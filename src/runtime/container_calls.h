@@ -23,7 +23,7 @@ struct ContainerCall {
   std::string tried;  // "could not dump container web"
   std::string images_dir;
   bool writes_images = false;  // set by dump_container()
-  // CRIU's log and statistics in the work directory.
+  // CRIU's log and statistics in the work directory. No statistics: its runtime does not keep them.
   std::string log_path;
   std::string stats_path;
   // The names of the container's cgroups (container_processes.h). For a restore.
@@ -60,6 +60,16 @@ Result<DumpOutcome> dump_container(const DumpSpec& spec, ContainerCall call,
 // is left.
 Result<RestoreOutcome> restore_container(const RestoreSpec& spec, ContainerCall call,
                                          const Observer& observer);
+
+// Runs a container by a program such as docker, whose `run` takes --detach, --cidfile and --name. If that fails after the
+// program has made the container, the container is removed.
+// `program`: the program and its flags; its words are followed by "run", or by `remove` and the container's id.
+// `reason`:  why it failed, from what it printed.
+// `find`:    Runtime::find().
+Result<ProcessId> run_by_program(const Command& program, const std::vector<std::string>& remove,
+                                 const RunSpec& spec,
+                                 const std::function<std::string(const std::string&)>& reason,
+                                 const std::function<Result<Container>(const std::string&)>& find);
 
 // Freezes or unfreezes a container with `call`, which asks its runtime to do it. `shown` names the
 // call in the returned line. If freezing fails half-way, the container is unfrozen again. A runtime that

@@ -1,21 +1,17 @@
 #include "runtime/killed_restore.h"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <filesystem>
 #include <string_view>
-#include <thread>
 
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/mounts.h"
-#include "criu/leftovers.h"
 #include "kymo/scope.h"
 #include "probe/process.h"
 #include "runtime/container_processes.h"
@@ -69,13 +65,6 @@ bool restores(pid_t process, const std::string& id, std::string_view program = "
   return has("restore") && has(id);
 }
 
-// The runcs that restore this container.
-std::vector<pid_t> runcs_of(const std::string& id) {
-  std::vector<pid_t> all = probe::all_processes();
-  std::erase_if(all, [&](pid_t one) { return !restores(one, id); });
-  return all;
-}
-
 }  // namespace
 
 pid_t restored_by(const std::string& id) {
@@ -89,22 +78,6 @@ pid_t restored_by(const std::string& id) {
 
 bool is_being_restored(const std::string& id) {
   return restored_by(id) != 0;
-}
-
-void end_orphaned_restore(const std::string& id, const std::string& log_path) {
-  constexpr std::chrono::milliseconds kEndsByItself{5000};
-  constexpr std::chrono::milliseconds kLookEvery{5};
-  for (const auto until = std::chrono::steady_clock::now() + kEndsByItself;;) {
-    const Result<void> ended = criu::end_leftover_restore(log_path, {});
-    const std::vector<pid_t> left = runcs_of(id);
-    if (left.empty()) return;
-    if (!ended && ended.error().code == Code::deadline_exceeded) return;  // it waits for a disk
-    if (std::chrono::steady_clock::now() > until) {
-      for (const pid_t one : left) ::kill(one, SIGKILL);
-      return;
-    }
-    std::this_thread::sleep_for(kLookEvery);
-  }
 }
 
 std::uint64_t made_at_ticks(const std::string& folder) {

@@ -16,12 +16,6 @@ namespace kymo::runtime {
 pid_t restored_by(const std::string& id);
 bool is_being_restored(const std::string& id);
 
-// Ends a restore that goes on although the program that asked for it has given up, as podman does if its conmon is
-// killed. Ends CRIU in good order, and then a runc that does not end by itself.
-// `log_path`: where CRIU writes its log.
-// Threads: any; blocks for some seconds at most.
-void end_orphaned_restore(const std::string& id, const std::string& log_path);
-
 // When the folder was made, in clock ticks since boot, like the start time of a process. The
 // largest value if its file system does not keep that time.
 std::uint64_t made_at_ticks(const std::string& folder);

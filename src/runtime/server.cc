@@ -12,6 +12,8 @@
 
 #include "base/file.h"
 #include "criu/client.h"
+#include "criu/leftovers.h"
+#include "probe/container_keeper.h"
 #include "runtime/command.h"
 
 namespace kymo::runtime {
@@ -102,6 +104,35 @@ std::string folder_of_shim(pid_t shim, const char* below) {
 std::string bundle_of_shim(pid_t process) {
   const Result<probe::Process> seen = probe::read_process(process);
   return seen ? folder_of_shim(seen->parent, "") : "";
+}
+
+ShimLink::ShimLink(const std::string& id, const std::string& link)
+    : link_(link), thread_([id, link](const std::stop_token& stop) {
+        constexpr std::chrono::milliseconds kLookEvery{4};
+        probe::ContainerKeeper shims(id);
+        for (; !stop.stop_requested(); std::this_thread::sleep_for(kLookEvery)) {
+          for (const pid_t shim : shims.look()) {
+            const std::string folder = folder_of_shim(shim, "work");
+            std::error_code error;
+            if (folder.empty()) continue;
+            std::filesystem::create_directory_symlink(folder, link, error);
+            return;
+          }
+        }
+      }) {}
+
+ShimLink::~ShimLink() {
+  thread_.request_stop();
+  thread_.join();
+  std::error_code error;
+  const std::filesystem::path folder = std::filesystem::read_symlink(link_, error);
+  if (error) return;
+  std::filesystem::remove(link_, error);
+  // containerd gives the folder a dot before it removes it, and fails if something is mounted there.
+  const auto renamed = folder.parent_path() / ("." + folder.filename().string());
+  criu::remove_leftover_mounts(folder);
+  criu::remove_leftover_mounts(renamed);
+  std::filesystem::remove(renamed, error);  // if it is empty now
 }
 
 }  // namespace kymo::runtime

@@ -4,6 +4,7 @@
 
 #include <string>
 #include <string_view>
+#include <thread>
 
 #include "kymo/result.h"
 #include "probe/process.h"
@@ -42,5 +43,24 @@ bool is_of_root(const probe::Process& process, std::string_view program);
 std::string folder_of_shim(pid_t shim, const char* below);
 // Returns the folder with the config.json of the container that runs. Empty if it has no shim. `process`: its first one.
 std::string bundle_of_shim(pid_t process);
+
+// While it exists, a link leads to the work folder of the shim that restores a container, once there is one. CRIU's log and
+// statistics of the restore are there.
+//
+// Threads:   one caller. It has its own thread, which looks every few milliseconds.
+// Ownership: the destructor ends the thread, removes the link, and detaches the mounts that a CRIU left there which was
+//            killed. Call it after the server has answered.
+class ShimLink {
+ public:
+  // `id`: of the container, which does not run.
+  ShimLink(const std::string& id, const std::string& link);
+  ~ShimLink();
+  ShimLink(const ShimLink&) = delete;
+  ShimLink& operator=(const ShimLink&) = delete;
+
+ private:
+  const std::string link_;
+  std::jthread thread_;
+};
 
 }  // namespace kymo::runtime

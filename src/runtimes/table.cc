@@ -11,10 +11,6 @@
 namespace kymo::runtime {
 namespace {
 
-constexpr bool kHasBundles = true;
-constexpr bool kUserNamespaces = true;
-constexpr bool kByContainerd = true;
-
 std::unique_ptr<Runtime> make_process(const RuntimeSettings& all) {
   return make_process_runtime({.criu = all.criu, .exited = all.exited});
 }
@@ -56,14 +52,36 @@ std::unique_ptr<Runtime> make_docker(const RuntimeSettings& all) {
 }
 
 constexpr std::array<RuntimeRow, 5> kTable{{
-    {"process", make_process},
-    {"runc", make_runc, oci_of_runc, kHasBundles, kUserNamespaces},
-    {"podman", make_podman, oci_of_podman, !kHasBundles, !kUserNamespaces, !kByContainerd,
-     kPodmanRenews, "the arguments of podman run -d"},
-    {"containerd", make_containerd, oci_of_containerd, !kHasBundles, kUserNamespaces, kByContainerd,
-     kContainerdRenews, "the image, then the command and its arguments"},
-    {"docker", make_docker, oci_of_docker, !kHasBundles, !kUserNamespaces, kByContainerd,
-     "root hook namespace", "the arguments of docker run -d"},
+    {.name = "process",
+     .make = make_process,
+     .containers = false,
+     .streams = true,
+     .syncs = true,
+     .pre_dumps = true},
+    {.name = "runc",
+     .make = make_runc,
+     .pre_dumps = true,
+     .oci_runtime = oci_of_runc,
+     .has_bundles = true,
+     .restores_user_namespaces = true},
+    {.name = "podman",
+     .make = make_podman,
+     .oci_runtime = oci_of_podman,
+     .renews = kPodmanRenews,
+     .run_arguments = "the arguments of podman run -d"},
+    {.name = "containerd",
+     .make = make_containerd,
+     .oci_runtime = oci_of_containerd,
+     .restores_user_namespaces = true,
+     .by_containerd = true,
+     .renews = kContainerdRenews,
+     .run_arguments = "the image, then the command and its arguments"},
+    {.name = "docker",
+     .make = make_docker,
+     .oci_runtime = oci_of_docker,
+     .by_containerd = true,
+     .renews = "root hook namespace",
+     .run_arguments = "the arguments of docker run -d"},
 }};
 
 }  // namespace
@@ -91,7 +109,7 @@ std::optional<ContainerName> container_name_in(const std::string& text) {
   const std::size_t colon = text.find(':');
   if (colon == std::string::npos || colon + 1 == text.size()) return std::nullopt;
   const std::optional<Kind> kind = kind_named(text.substr(0, colon));
-  if (!kind || *kind == Kind::process) return std::nullopt;
+  if (!kind || !row_of(*kind).containers) return std::nullopt;
   return ContainerName{*kind, text.substr(colon + 1)};
 }
 

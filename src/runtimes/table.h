@@ -31,12 +31,19 @@ struct RuntimeSettings {
   std::vector<std::string> podman_flags;
 };
 
-// One runtime.
+// One runtime, and what it can do. Nothing outside of this folder asks which runtime it is.
 struct RuntimeRow {
   // The name that users type and that checkpoints store, and the name of the program. In capitals
   // it is the name of a value of the API's enum Runtime. A test compares them.
   std::string_view name;
   std::unique_ptr<Runtime> (*make)(const RuntimeSettings& settings) = nullptr;
+  // Whether it has containers. Otherwise it has plain processes, whose pids and paths are those of this machine.
+  bool containers = true;
+  // Whether its images can pass through kymod, because kymod gives CRIU its command line. So they can be compressed.
+  bool streams = false;
+  // Whether its images are on their disk before the process ends, if that is asked.
+  bool syncs = false;
+  bool pre_dumps = false;
   // The members below are only for container runtimes.
   Result<OciRuntime> (*oci_runtime)(const RuntimeSettings& settings) = nullptr;
   // Whether containers are started and restored from a bundle, with an id that the user chooses.
@@ -53,7 +60,7 @@ struct RuntimeRow {
 };
 
 // The index of a runtime in the table. The first one is that of plain processes.
-enum class Kind : std::uint8_t { process };
+enum class Kind : std::uint8_t {};
 
 // Returns all runtimes.
 // Threads: any.
@@ -66,7 +73,7 @@ std::optional<Kind> kind_named(std::string_view name);
 
 // A container of a runtime.
 struct ContainerName {
-  Kind kind = Kind::process;
+  Kind kind{};
   std::string name;
 };
 // What a text such as "podman:web" names; nothing if there is no such container runtime, or no name.

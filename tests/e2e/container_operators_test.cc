@@ -1,13 +1,9 @@
 // What an operator does with a container beside kymod.
 
 #include <gtest/gtest.h>
-#include <signal.h>
 
-#include <atomic>
 #include <filesystem>
-#include <functional>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -18,7 +14,6 @@
 #include "support/containerd.h"
 #include "support/containers.h"
 #include "support/docker.h"
-#include "support/moody_disk.h"
 #include "support/real_criu.h"
 #include "support/shell.h"
 #include "support/temporary_directory.h"
@@ -319,149 +314,6 @@ TEST(ContainerWithAnOverlayTest, OfAnImageIsRefusedAndRunsOn) {
   EXPECT_TRUE(counts_on(root));
   static_cast<void>(podman.podman("rm -f -t 0 kymo-linked"));
   static_cast<void>(podman.podman("rmi " + image));
-}
-
-// A container of Docker that counts, and a disk on which Docker unpacks its images when CRIU has ended.
-class ContainerOperatorsTest : public ::testing::Test {
- protected:
-  void SetUp() override {
-    KYMO_NEEDS_DOCKER();
-    ASSERT_TRUE(disk_.mounted()) << "FUSE does not work here";
-    docker_.emplace(fs::path(criu_path()).parent_path());
-    docker_->start("kymo-web");
-    ASSERT_TRUE(counts());
-    kymod_.start();
-  }
-  // Dumps it, and calls `act` after CRIU has ended and before Docker has unpacked the images.
-  Outcome dump(const std::function<void()>& act) {
-    ++dumps_;
-    disk_.be("stalls-at-pages");
-    Outcome dumped;
-    std::thread client([&] {
-      dumped = kymod_.kymo({"dump", "docker", "kymo-web", "--dir", dir()});
-    });
-    EXPECT_TRUE(eventually([&] { return disk_.holds_pages(); })) << kymod_.log();
-    act();
-    disk_.be("well");
-    client.join();
-    return dumped;
-  }
-  [[nodiscard]] bool counts() const { return counts_on(docker_->root_of("kymo-web")); }
-  [[nodiscard]] std::string dir() const { return disk_.path() + "/c" + std::to_string(dumps_); }
-
-  TemporaryDirectory folder_;
-  MoodyDisk disk_{folder_};
-  std::optional<Docker> docker_;
-  Kymod kymod_;
-  int dumps_ = 0;
-};
-
-// Before the fix, kymod ended the container all the same: what it had done since its images were made was lost, and the
-// checkpoint was called complete.
-TEST_F(ContainerOperatorsTest, OneThatIsUnpausedDuringItsDumpRunsOn) {
-  for (const bool paused_again : {false, true}) {
-    const Outcome dumped = dump([&] {
-      EXPECT_EQ(docker_->docker("unpause kymo-web"), "kymo-web\n");
-      EXPECT_TRUE(counts());
-      if (paused_again) {
-        EXPECT_EQ(docker_->docker("pause kymo-web"), "kymo-web\n");
-      }
-    });
-    EXPECT_EQ(dumped.exit_code, 1) << dumped.out;
-    EXPECT_NE(dumped.err.find("another program unpaused it during its dump"), std::string::npos)
-        << dumped.err;
-    EXPECT_EQ(docker_->status("kymo-web"), "running");
-    EXPECT_TRUE(counts()) << kymod_.log();
-    EXPECT_EQ(kymod_.kymo_json({"checkpoints"}).back()["state"], "failed");
-    EXPECT_TRUE(eventually([&] { return !fs::exists(dir() + "/images.partial"); }));
-    EXPECT_FALSE(fs::exists(dir() + "/images"));
-  }
-}
-
-// docker stop unpauses it, too. The images are then all that will be left of it. Nothing said that they are not the last.
-TEST_F(ContainerOperatorsTest, OneThatIsStoppedDuringItsDumpIsDumpedWithAWarning) {
-  std::thread stop;
-  const Outcome dumped = dump([&] {
-    // Its shell ignores SIGTERM.
-    stop = std::thread([&] { EXPECT_NE(docker_->docker("stop -t 60 kymo-web"), ""); });
-    EXPECT_TRUE(counts());
-  });
-  stop.join();
-  EXPECT_EQ(dumped.exit_code, 0) << dumped.err;
-  EXPECT_NE(dumped.err.find("another program stopped the container during its dump"),
-            std::string::npos)
-      << dumped.err;
-  EXPECT_EQ(docker_->status("kymo-web"), "exited");
-  const Outcome restored = kymod_.kymo({"restore", dir()});
-  EXPECT_EQ(restored.exit_code, 0) << restored.err;
-  EXPECT_TRUE(counts());
-}
-
-// Before the fix, the next kymod removed the whole images, although the container had ended.
-TEST_F(ContainerOperatorsTest, OneThatIsStoppedAfterKymodWasKilledInItsDumpIsDumped) {
-  disk_.be("stalls-at-pages");
-  std::thread client([&] {
-    static_cast<void>(kymod_.kymo({"dump", "docker", "kymo-web", "--dir", dir()}));
-  });
-  EXPECT_TRUE(eventually([&] { return disk_.holds_pages(); })) << kymod_.log();
-  kill(kymod_.pid(), SIGKILL);
-  disk_.be("well");
-  EXPECT_EQ(kymod_.stop(SIGKILL), -1);
-  client.join();
-  // Docker goes on alone. This is the last image that it unpacks.
-  const std::string folder = dir() + "/images.partial/docker";
-  ASSERT_TRUE(eventually([&] { return shell("ls " + folder + "/utsns-*.img 2>&1").second; }));
-  EXPECT_EQ(docker_->docker("stop -t 0 kymo-web"), "kymo-web\n");
-  kymod_.start();
-  EXPECT_TRUE(eventually([&] {
-    return kymod_.kymo_json({"checkpoints"})[0]["state"] == "complete";
-  })) << kymod_.log();
-  const Outcome restored = kymod_.kymo({"restore", dir()});
-  EXPECT_EQ(restored.exit_code, 0) << restored.err;
-  EXPECT_TRUE(counts());
-}
-
-// Before the fix, the next restore failed: "archive/tar: invalid tar header". containerd had kept what Docker had uploaded of
-// the images, and appended the images to it.
-TEST_F(ContainerOperatorsTest, ARestoreDuringWhichContainerdWasRestartedCanBeRepeated) {
-  const std::vector<std::string> command{
-      "/bin/sh", "-c",
-      "x=$(/bin/busybox head -c 16000000 /dev/zero | /bin/busybox tr '\\0' x); " +
-          counting_command().back()};
-  const std::string said =
-      docker_->docker("run --detach --name kymo-big" + in_quotes(Docker::arguments(command)));
-  ASSERT_EQ(docker_->status("kymo-big"), "running") << said;
-  const std::string root = docker_->root_of("kymo-big");
-  ASSERT_TRUE(counts_on(root));
-  const std::string dir = kymod_.path("big");
-  static_cast<void>(kymod_.kymo_json({"dump", "docker", "kymo-big", "--dir", dir}));
-  bool cut_short = false;
-  for (int tries = 0; tries < 50 && !cut_short; ++tries) {
-    if (tries != 0) {
-      EXPECT_NE(docker_->docker("stop -t 0 kymo-big"), "");
-    }
-    std::atomic<bool> over{false};
-    Outcome restored;
-    std::thread client([&] {
-      restored = kymod_.kymo({"restore", dir});
-      over = true;
-    });
-    EXPECT_TRUE(eventually([&] { return over || docker_->uploads(); }));
-    docker_->stop_answering();
-    cut_short = docker_->uploads();
-    if (cut_short) docker_->restart_containerd();
-    docker_->answer_again();
-    client.join();
-    EXPECT_EQ(restored.exit_code, cut_short ? 1 : 0) << restored.err;
-  }
-  ASSERT_TRUE(cut_short);
-  ASSERT_TRUE(eventually([&] {
-    return docker_->docker("run --rm" +
-                           in_quotes(Docker::arguments({"/bin/sh", "-c", "echo up"}))) == "up\n";
-  })) << docker_->log();
-  const Outcome restored = kymod_.kymo({"restore", dir});
-  EXPECT_EQ(restored.exit_code, 0) << restored.err;
-  EXPECT_TRUE(counts_on(root));
 }
 
 // Before the fix, such a process ended with the container, its images did not have it, and nothing said so.

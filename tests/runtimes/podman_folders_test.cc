@@ -17,7 +17,7 @@ TEST(PodmanFolders, PodmanIsAskedUntilItAnswers) {
   std::atomic<int> asked = 0;
   PodmanFolders folders([&](std::chrono::milliseconds, const Cancellation*) -> Result<PodmanStore> {
     if (++asked == 1) return kSilent;
-    return PodmanStore{"/containers", "/run/containers", ""};
+    return PodmanStore{"/containers", "/run/containers"};
   });
   EXPECT_FALSE(folders.known());
   ASSERT_TRUE(test::eventually([&] { return folders.known().has_value(); }));

@@ -37,10 +37,6 @@ class Docker {
   void stop_answering() const;
   void answer_again() const;
   [[nodiscard]] std::string socket() const { return folder_.path() + "/docker.sock"; }
-  // Ends its containerd and starts it again.
-  void restart_containerd() { containerd_.restart(); }
-  // Whether its containerd has stored a part of something and not yet the rest.
-  [[nodiscard]] bool uploads() const { return containerd_.uploads(); }
   // The text of the daemon's log.
   [[nodiscard]] std::string log() const;
   // The output of `docker WORDS`, including stderr.
@@ -51,8 +47,6 @@ class Docker {
   [[nodiscard]] std::string root_of(const std::string& name) const;
   // The folder in which Docker keeps the checkpoints of the container.
   [[nodiscard]] std::string checkpoints_of(const std::string& name) const;
-  // The folder of the temporary files of Docker's containerd.
-  [[nodiscard]] std::string temporary() const { return containerd_.temporary(); }
 
  private:
   // A value of a container, in the format of `docker container inspect --format`.

@@ -17,10 +17,10 @@ KINDS = ["nothing", "nothing", "kill kymod", "stop kymod", "stop criu", "kill cr
          "cancel", "stall disk", "stall state", "fill state", "flood"]
 # Also in the restore of a container.
 OF_RUNTIMES = ["stop runtime", "stop runtime", "kill runtime", "kill runtime"]
-# The programs that restore a container. If the runc or the shim of containerd or Docker is killed, these have it delete
-# the files of the container's root (docs/faults.md), so theirs are only stopped.
+# The programs that restore a container. If the runc of podman, or the runc or the shim of containerd or Docker is killed,
+# these have it delete the files of the container's root (docs/faults.md), so theirs are only stopped.
 PROGRAMS = ("runc", "podman", "conmon", "containerd-shim-runc-v2")
-MORTAL = {"runc": ("runc",), "podman": ("runc", "podman", "conmon")}
+MORTAL = {"runc": ("runc",)}
 
 
 class Disturbance:
@@ -92,8 +92,7 @@ class Disturbance:
         self.killed = self.stopped if kill else 0
 
     def _kill_runtime(self, client, subject):
-        """Kills one of its programs while CRIU stands still, so that the restore has not succeeded. If conmon is killed
-        after that, podman takes the container for ended (docs/faults.md)."""
+        """Kills one of its programs while CRIU stands still, so that the restore has not succeeded."""
         running = self.world.criu_processes(callers=False)
         signal_all(running, signal.SIGSTOP)
         if running and eventually(lambda: borrowed.stand_still(running), 0.2) and self.world.criu_processes(callers=False):

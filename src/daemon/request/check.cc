@@ -148,7 +148,7 @@ Result<void> add_room(const Parts& parts, const Target& target, const v1::CheckR
   if (report.bytes_to_write() == 0) return {};
   PlannedImages planned = plan_images(parts.store, history_owner(target), report.bytes_to_write(),
                                       compression_name(*compression));
-  planned.can_compress = target.kind == runtime::Kind::process;
+  planned.can_compress = runtime::row_of(target.kind).streams;
   const std::optional<NoRoom> none = find_no_room(folder, planned);
   if (!none) return {};
   const std::string remedy = with_capital(none->remedy) + ".";

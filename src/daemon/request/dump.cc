@@ -64,20 +64,24 @@ Result<void> validate(DumpContext& c) {
   return {};
 }
 
-// Refuses what needs control of CRIU's command line: for a container, runc starts CRIU.
-Result<void> refuse_for_container(const DumpContext& c) {
-  if (c.target.kind == runtime::Kind::process) return {};
-  if (c.stream) {
-    return Error{Code::unimplemented,
-                 "dump " + c.target.text() + (c.asked.stream() ? ": --stream" : ": --compression") +
-                     " is for plain processes: runc has no way to tell CRIU to stream"};
+// Refuses what the runtime cannot do.
+Result<void> refuse_for_runtime(const DumpContext& c) {
+  const runtime::RuntimeRow& row = runtime::row_of(c.target.kind);
+  const std::string tried = "dump " + c.target.text() + ": ";
+  const std::string name(row.name);
+  if (c.stream && !row.streams) {
+    return Error{Code::unimplemented, tried + (c.asked.stream() ? "--stream" : "--compression") +
+                                          " is for plain processes: " + name +
+                                          " has no way to tell CRIU to stream"};
   }
-  if (c.asked.sync()) {
+  if (c.asked.sync() && !row.syncs) {
     return Error{Code::unimplemented,
-                 "dump " + c.target.text() +
-                     ": --sync is for plain processes: a runtime ends its container before its "
-                     "images can be synced; dump it with --leave-running, then sync the images "
-                     "and stop it"};
+                 tried + "--sync is for plain processes: " + name +
+                     " ends its container before its images can be synced; dump it with "
+                     "--leave-running, then sync the images and stop it"};
+  }
+  if (c.asked.pre_dumps() != 0 && !row.pre_dumps) {
+    return Error{Code::unimplemented, tried + "--pre-dump: " + name + " makes no rounds of it"};
   }
   return {};
 }
@@ -89,7 +93,7 @@ Result<void> find_process(DumpContext& c) {
   c.owner = history_owner(c.target);
   c.handover.set_tried("dump " + c.target.text());
   c.job = c.target.job;
-  if (Result<void> ok = refuse_for_container(c); !ok) return ok;
+  if (Result<void> ok = refuse_for_runtime(c); !ok) return ok;
   if (!c.stream && streams_by_default(c.asked, c.target.kind)) c.stream = criu::Encoding{};
   const Result<runtime::CriuChoice> crius = crius_of(c.parts, c.target.kind);
   if (!crius) {
@@ -100,7 +104,7 @@ Result<void> find_process(DumpContext& c) {
   c.own_mounts_on_root =
       c.target.id.empty() && runtime::has_own_mounts_on_root(c.target.process.pid);
   c.progress.set_target(c.target.process.pid, c.job ? c.job->name : "");
-  if (c.target.kind != runtime::Kind::process) {
+  if (runtime::row_of(c.target.kind).containers) {
     c.progress.set_container(c.target.id, c.target.name);
   }
   return {};
@@ -195,7 +199,7 @@ Result<void> look_for_room(DumpContext& c) {
   PlannedImages planned =
       plan_images(c.parts.store, c.owner, c.planned_bytes,
                   compression_name(c.stream ? c.stream->compression : criu::Compression::none));
-  planned.can_compress = c.target.kind == runtime::Kind::process;
+  planned.can_compress = runtime::row_of(c.target.kind).streams;
   planned.uncompressed_by = excludes_compression(c.asked);
   const Result<void> room = check_room(folder_of(c), planned);
   if (room) return {};
@@ -363,7 +367,7 @@ void watch_images(DumpContext& c) {
 // A dump of a container with a deadline writes its images to memory first, if there is room. So CRIU
 // does not wait for a disk, and can be ended at the deadline.
 void choose_memory(DumpContext& c) {
-  if (c.target.kind == runtime::Kind::process || c.asked.deadline_ns() == 0) return;
+  if (runtime::row_of(c.target.kind).streams || c.asked.deadline_ns() == 0) return;
   const std::uint64_t bytes = c.planned_bytes * (1 + std::uint64_t{c.asked.pre_dumps()});
   Result<std::string> place =
       runtime::choose_memory_images(checkpoint_id(c), bytes, c.dir->partial_images());

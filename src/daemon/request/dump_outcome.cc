@@ -103,7 +103,7 @@ diagnosis::Facts facts_of(const DumpContext& c, const Result<void>& result) {
   facts.image_bytes = c.outcome.image_bytes;
   facts.unstreamed_by = excludes_compression(c.asked);
   // The disk of the store may not answer, and the answer of a dump that failed does not wait for it.
-  if (result && c.target.kind == runtime::Kind::process) {
+  if (result && runtime::row_of(c.target.kind).streams) {
     constexpr std::size_t kEarlier = 50;
     if (auto runs = c.parts.store.runs(c.owner, store::RunKind::dump, kEarlier)) {
       const std::vector<store::Run> earlier = alike(*std::move(runs), c.disk, written_bytes(c));

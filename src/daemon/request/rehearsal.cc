@@ -47,7 +47,7 @@ Result<void> may_rehearse(runtime::Kind kind, const runtime::CriuProgram& criu) 
   constexpr int kMajor = 4;
   const bool old =
       criu.version.major < kMajor || (criu.version.major == kMajor && criu.version.minor == 0);
-  if (kind == runtime::Kind::process || !old) return {};
+  if (!runtime::row_of(kind).containers || !old) return {};
   return Error{Code::failed_precondition,
                "the restore of a container is rehearsed by CRIU 4.1 or later, and " + criu.path +
                    " is CRIU " + criu.version.text()};

@@ -204,13 +204,14 @@ Result<void> find_runtime(RestoreContext& c) {
   c.progress.set_container(c.container, c.container_name);
   c.bundle = c.asked.bundle().empty() ? text_of(made, "bundle") : c.asked.bundle();
   const bool bundles = runtime::row_of(c.runtime_kind).has_bundles;
-  const bool bare_container = bare && c.runtime_kind != runtime::Kind::process;
+  const bool is_container = runtime::row_of(c.runtime_kind).containers;
+  const bool bare_container = bare && is_container;
   if ((!bundles && !c.asked.bundle().empty()) ||
       (!bundles && !bare_container && !c.asked.container().empty())) {
     return Error{Code::invalid_argument,
                  "restore " + c.directory + ": only a runc container can get another bundle or id"};
   }
-  if (c.runtime_kind != runtime::Kind::process && c.container.empty()) {
+  if (is_container && c.container.empty()) {
     return Error{
         Code::invalid_argument,
         "restore " + c.directory +
@@ -275,7 +276,7 @@ Result<void> check_restorable(RestoreContext& c) {
   for (std::string& line : c.machine_warnings) line = report::printable(line);
   c.warnings.insert(c.warnings.end(), c.machine_warnings.begin(), c.machine_warnings.end());
   Result<void> may = c.parts.runtimes.of(c.runtime_kind).may_restore(spec_of(c));
-  if (!may || c.runtime_kind != runtime::Kind::process) return may;
+  if (!may || runtime::row_of(c.runtime_kind).containers) return may;
   if (Result<void> own = runtime::check_links(c.in_images.paths); !own) {
     return Error{own.error().code, "restore " + c.directory + ": " + own.error().message};
   }
@@ -381,7 +382,7 @@ Result<void> begin_recording(RestoreContext& c) {
   }
   // The pids in the images of a container are those inside it. containerd's ids have a namespace
   // before a slash.
-  const bool plain = c.runtime_kind == runtime::Kind::process && !c.in_images.tree.empty();
+  const bool plain = !runtime::row_of(c.runtime_kind).containers && !c.in_images.tree.empty();
   c.begin_recording(c.to->next_recording("restore"), std::move(about),
                     {plain ? c.in_images.tree.front().pid : 0, !c.container.empty(),
                      c.container.substr(c.container.find('/') + 1), c.directory},
@@ -487,7 +488,7 @@ std::vector<criu::InheritedFile> missing_outputs(const RestoreContext& c) {
 // What a restore would be refused for now is a warning: it may be gone until then.
 Result<void> rehearse_restore(RestoreContext& c) {
   Result<void> now = check_restorable(c);
-  if (now && c.runtime_kind == runtime::Kind::process) {
+  if (now && !runtime::row_of(c.runtime_kind).containers) {
     now = runtime::check_addresses(c.in_images.addresses);
   }
   if (!now) c.warnings.push_back("now it would fail: " + now.error().message);

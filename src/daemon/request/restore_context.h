@@ -37,7 +37,7 @@ struct RestoreContext : Request {
   std::string images;
   nlohmann::json record =
       nlohmann::json::object();  // checkpoint.json, which anyone may have written; or empty
-  runtime::Kind runtime_kind = runtime::Kind::process;
+  runtime::Kind runtime_kind{};
   std::string container;       // the id of a container
   std::string container_name;  // for messages; empty: not known
   std::string bundle;          // of a runc container

@@ -104,7 +104,7 @@ Result<void> check_job(RestoreContext& c) {
 
 Result<void> find_job(RestoreContext& c) {
   const std::string id = text_of(member(c.record, "job"), "id");
-  const bool process = c.runtime_kind == runtime::Kind::process;
+  const bool process = !runtime::row_of(c.runtime_kind).containers;
   if (!id.empty()) {
     const Result<store::Job> job = c.parts.store.job(id);
     if (!job && job.error().code != Code::not_found) return job.error();

@@ -64,7 +64,7 @@ std::string codec_of(const std::optional<criu::Encoding>& stream) {
 }
 
 bool streams_by_default(const v1::DumpRequest& request, runtime::Kind kind) {
-  return kind == runtime::Kind::process && request.pre_dumps() == 0 && !request.no_stream();
+  return runtime::row_of(kind).streams && request.pre_dumps() == 0 && !request.no_stream();
 }
 
 std::string excludes_compression(const v1::DumpRequest& request) {

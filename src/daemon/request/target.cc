@@ -25,7 +25,7 @@ Result<void> find_container(const Parts& parts, const std::string& verb, v1::Run
                             const std::string& name, Target& target) {
   const Result<runtime::Kind> kind = kind_of(runtime);
   if (!kind) return Error{kind.error().code, verb + ": " + kind.error().message};
-  if (*kind == runtime::Kind::process) {
+  if (!runtime::row_of(*kind).containers) {
     return Error{Code::invalid_argument, verb + " container " + name +
                                              ": name its runtime: " + runtime::runtime_names(true)};
   }
@@ -182,7 +182,7 @@ runtime::CheckpointOptions restore_options(runtime::CheckpointOptions asked,
     asked.cgroups = criu::cgroups_named(text_of(told, "cgroups"));
   }
   // The root of this machine and no other: anybody may have written the record.
-  if (asked.root.empty() && kind == runtime::Kind::process && text_of(told, "root") == "/") {
+  if (asked.root.empty() && !runtime::row_of(kind).containers && text_of(told, "root") == "/") {
     asked.root = "/";
   }
   return asked;

@@ -15,7 +15,7 @@ namespace kymo::daemon {
 
 // The process or container that a request names. The name of a process is that of its program.
 struct Target : runtime::Container {
-  runtime::Kind kind = runtime::Kind::process;
+  runtime::Kind kind{};
   std::optional<store::Job> job;
 
   // For example "process 12" or "runc container web".

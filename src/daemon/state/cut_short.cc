@@ -45,7 +45,7 @@ struct CutShortDump {
   EndedDump dump;  // `record` is empty if it cannot be read
   store::Checkpoint checkpoint;
   std::optional<store::Job> job{};
-  runtime::Kind kind = runtime::Kind::process;
+  runtime::Kind kind{};
 };
 
 // Returns the value of `key`, or `otherwise` if the value is missing or of another type. The record
@@ -116,10 +116,10 @@ Result<void> add_record(const ForeignFiles& foreign, CutShortDump& lost) {
   if (!container.is_object() || container.empty()) return {};
   const Result<runtime::Kind> kind = kind_named(value_of(container, "runtime", std::string()));
   if (!kind) spdlog::error("the checkpoint {}: {}", dump.dir.path(), kind.error().message);
-  lost.kind = kind ? *kind : runtime::Kind::process;
+  lost.kind = kind ? *kind : runtime::Kind{};
   dump.spec.container = value_of(container, "id", std::string());
   dump.spec.frozen = value_of(container, "frozen", false);
-  if (lost.kind != runtime::Kind::process) {
+  if (runtime::row_of(lost.kind).containers) {
     dump.text = std::string(runtime::name_of(lost.kind)) + " container " +
                 value_of(container, "name", dump.spec.container);
   }
@@ -210,7 +210,7 @@ void settle_process(CutShortDump& lost, const SettleDump& ask_runtime) {
     spec = runtime::as_dumped(dump.spec);
   }
   if (probe::is_of_earlier_boot(lost.checkpoint.boot_id)) spec.process = {};
-  const runtime::Kind kind = dump.out_of_reach ? runtime::Kind::process : lost.kind;
+  const runtime::Kind kind = dump.out_of_reach ? runtime::Kind{} : lost.kind;
   if (const Result<void> settled = ask_runtime(kind, spec); !settled) {
     spdlog::error("dump of {}: {}", dump.text, settled.error().message);
   }
@@ -234,7 +234,7 @@ std::string owner_of_dump(const CutShortDump& lost) {
   std::string job = value_of(value_of(record, "job", json::object()), "name", std::string());
   if (lost.job) job = lost.job->name;
   if (!job.empty()) return owner_of_job(job);
-  if (lost.kind != runtime::Kind::process) {
+  if (runtime::row_of(lost.kind).containers) {
     const json container = value_of(record, "container", json::object());
     return owner_of_container(lost.kind, value_of(container, "name", lost.dump.spec.container));
   }

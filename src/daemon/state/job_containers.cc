@@ -60,7 +60,7 @@ Result<std::optional<ContainerOf>> JobContainers::read(const std::string& job_id
   }
   const auto name = json["runtime"].get<std::string>();
   const auto kind = runtime::kind_named(name);
-  if (!kind || *kind == runtime::Kind::process) {
+  if (!kind || !runtime::row_of(*kind).containers) {
     return Error{Code::unimplemented, "the job's file " + file_of(job_id) + " names the runtime '" +
                                           name + "', but this kymod only knows " +
                                           runtime::runtime_names(true)};

@@ -13,7 +13,7 @@ namespace kymo::daemon {
 
 // A container: its runtime, and its id in that runtime.
 struct ContainerOf {
-  runtime::Kind kind = runtime::Kind::process;
+  runtime::Kind kind{};
   std::string id;
   bool operator==(const ContainerOf&) const = default;
 };

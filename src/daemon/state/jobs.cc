@@ -226,7 +226,7 @@ Result<void> Jobs::store_started_container(store::Job& job, runtime::Runtime& ru
 Result<store::Job> Jobs::run(const runtime::Runtimes& runtimes, const v1::RunRequest& request) {
   const Result<runtime::Kind> kind = kind_of(request.runtime());
   if (!kind) return Error{kind.error().code, "start a job: " + kind.error().message};
-  const bool process = *kind == runtime::Kind::process;
+  const bool process = !runtime::row_of(*kind).containers;
   if (!runtime::row_of(*kind).has_bundles &&
       (request.command().empty() || request.command(0).empty())) {
     return Error{Code::invalid_argument, "start a job: no command was given"};

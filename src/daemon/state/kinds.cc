@@ -15,7 +15,7 @@ v1::Runtime to_api(runtime::Kind kind) {
 }
 
 Result<runtime::Kind> kind_of(v1::Runtime runtime) {
-  if (runtime == v1::RUNTIME_UNSPECIFIED) return runtime::Kind::process;
+  if (runtime == v1::RUNTIME_UNSPECIFIED) return runtime::Kind{};
   for (const runtime::RuntimeRow& row : runtime::runtime_table()) {
     const runtime::Kind kind = runtime::kind_named(row.name).value();
     if (to_api(kind) == runtime) return kind;
@@ -25,7 +25,7 @@ Result<runtime::Kind> kind_of(v1::Runtime runtime) {
 }
 
 Result<runtime::Kind> kind_named(const std::string& name) {
-  if (name.empty()) return runtime::Kind::process;
+  if (name.empty()) return runtime::Kind{};
   if (const auto kind = runtime::kind_named(name)) return *kind;
   return Error{Code::unimplemented, "it was made by the runtime '" + name +
                                         "', but this kymod only knows " + runtime::runtime_names()};

@@ -51,7 +51,7 @@ class RestoreNote {
     std::string checkpoint_id{};       // empty: the images are no checkpoint of kymod
     std::uint64_t image_bytes = 0;     // 0: not known
     // Only of a container:
-    runtime::Kind kind = runtime::Kind::process;
+    runtime::Kind kind{};
     std::string images{};
     std::string container{};  // its id
     std::string bundle{};

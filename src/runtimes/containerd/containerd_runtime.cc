@@ -1,9 +1,6 @@
 #include "runtimes/containerd/containerd_runtime.h"
 
-#include <signal.h>
-
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <string>
@@ -11,71 +8,51 @@
 #include <utility>
 #include <vector>
 
-#include "base/clock.h"
 #include "base/file.h"
 #include "kymo/scope.h"
 #include "preflight/host_names.h"
 #include "probe/process.h"
 #include "runtime/aftermath.h"
 #include "runtime/command.h"
-#include "runtime/container_calls.h"
-#include "runtime/container_end.h"
 #include "runtime/container_processes.h"
-#include "runtime/criu_choice.h"
-#include "runtime/freezer.h"
 #include "runtime/killed_restore.h"
 #include "runtime/option_checks.h"
 #include "runtime/process_checks.h"
-#include "runtime/proved_dump.h"
-#include "runtime/rehearsal.h"
-#include "runtime/scratch.h"
 #include "runtime/server.h"
+#include "runtime/server_runtime.h"
 #include "runtimes/containerd/containerd_client.h"
 
 namespace kymo::runtime {
 namespace {
 
-constexpr char kDumpLog[] = "/dump.log";
-constexpr char kRestoreLog[] = "/restore.log";
 constexpr std::chrono::milliseconds kStopsWithin{5000};
 constexpr std::chrono::milliseconds kStopLookEvery{10};
 constexpr std::chrono::milliseconds kDeletesWithin{2000};
-constexpr std::chrono::milliseconds kAnswersSoon{200};  // for what is asked every second
 
-class ContainerdRuntime : public Runtime {
+class ContainerdRuntime : public ServerRuntime {
  public:
-  explicit ContainerdRuntime(ContainerdRuntimeOptions options) : options_(options) {}
+  explicit ContainerdRuntime(ContainerdRuntimeOptions options)
+      : ServerRuntime("containerd", "containerd", options.timeout) {}
 
   Result<ProcessId> run(const RunSpec& spec) override;
   Result<Container> find(const std::string& container) override;
-  std::optional<ProcessId> process_of(const std::string& id) override;
-  [[nodiscard]] bool is_silent() const override {
-    return std::chrono::steady_clock::now() < hangs_until_.load(std::memory_order_relaxed);
-  }
-  Result<std::optional<CriuProgram>> fixed_criu() override;
   Result<void> may_dump(const DumpSpec& spec) override;
   Result<void> may_restore(const RestoreSpec& spec) override;
   Result<DumpOutcome> dump(const DumpSpec& spec, const Observer& observer) override;
-  Result<void> settle_dump(const DumpSpec& spec) override;
   Result<RestoreOutcome> restore(const RestoreSpec& spec, const Observer& observer) override;
-  Result<void> rehearse(const RehearsalSpec& spec) override;
-  Result<bool> settle_restore(const RestoreSpec& spec, std::int64_t) override;
-  Result<std::string> freeze(const FreezeSpec& spec) override;
-  Result<std::string> unfreeze(const FreezeSpec& spec) override;
 
  private:
+  Result<ServedContainer> look_up(const std::string& id,
+                                  std::chrono::milliseconds patience) const override;
+  [[nodiscard]] Result<std::string> server_path() const override { return client_.server_path(); }
+  [[nodiscard]] Result<void> pause(const std::string& id) const override;
+  [[nodiscard]] Result<void> resume(const std::string& id) const override;
+  [[nodiscard]] Result<CommandOutcome> make_images(const DumpSpec& spec, bool leave_running,
+                                                   const Command& limits) const override;
+  [[nodiscard]] bool ends_by_kymod(const DumpSpec& /*spec*/) const override { return false; }
   [[nodiscard]] Result<void> forget_stopped(const ContainerdName& name) const;
-  [[nodiscard]] Result<CommandOutcome> make_images(const DumpSpec& spec, const ContainerdName& name,
-                                                   bool leave_running, const Command& limits) const;
-  [[nodiscard]] Result<CommandOutcome> dump_proved(const DumpSpec& spec, const ContainerdName& name,
-                                                   const Observer& observer,
-                                                   const Command& limits) const;
-  void let_run(const DumpSpec& spec, const ContainerdName& name) const;
 
-  ContainerdRuntimeOptions options_;
   ContainerdClient client_;
-  // If containerd did not answer, process_of() does not ask it again before this time.
-  std::atomic<std::chrono::steady_clock::time_point> hangs_until_{};
 };
 
 // Adds to an error of containerd what mends it. If containerd's disk failed when a container ended, containerd keeps a
@@ -91,19 +68,24 @@ std::string with_remedy(std::string message) {
   return message;
 }
 
-// Returns a call with what a checkpoint and a restore have in common.
-ContainerCall call_of(const std::string& tried) {
-  ContainerCall call;
-  call.runtime = "containerd";
-  call.tried = tried;
-  call.reason = [](const CommandOutcome& outcome) { return last_line(outcome.errors); };
-  return call;
+Result<ServedContainer> ContainerdRuntime::look_up(const std::string& id,
+                                                   std::chrono::milliseconds patience) const {
+  const Result<ContainerdName> name = containerd_name(id);
+  if (!name) return name.error();
+  const Result<std::optional<ContainerdTask>> task = client_.task(*name, patience);
+  if (!task) return task.error();
+  if (!*task || (*task)->state == ContainerdTask::State::stopped) return ServedContainer{};
+  return ServedContainer{(*task)->pid, (*task)->state == ContainerdTask::State::paused};
 }
 
-std::optional<ProcessId> running(const Result<std::optional<ContainerdTask>>& task) {
-  if (!task || !*task || (*task)->state == ContainerdTask::State::stopped) return std::nullopt;
-  const ProcessId process = identify((*task)->pid);
-  return process.start_ticks == 0 ? std::nullopt : std::optional(process);
+Result<void> ContainerdRuntime::pause(const std::string& id) const {
+  const Result<ContainerdName> name = containerd_name(id);
+  return name ? client_.pause(*name) : name.error();
+}
+
+Result<void> ContainerdRuntime::resume(const std::string& id) const {
+  const Result<ContainerdName> name = containerd_name(id);
+  return name ? client_.resume(*name) : name.error();
 }
 
 // Whether a task of this name was deleted, and only its shim is left. If the client that deletes a task is killed
@@ -126,6 +108,11 @@ bool only_shim_is_left(const ContainerdName& name) {
   return false;
 }
 
+bool runs(const Result<std::optional<ContainerdTask>>& task) {
+  return task && *task && (*task)->state != ContainerdTask::State::stopped &&
+         probe::process_lives((*task)->pid, 0);
+}
+
 // Deletes the task of the container after its first process has ended. containerd keeps a task
 // until a client deletes it.
 Result<void> ContainerdRuntime::forget_stopped(const ContainerdName& name) const {
@@ -137,7 +124,7 @@ Result<void> ContainerdRuntime::forget_stopped(const ContainerdName& name) const
       if (only_shim_is_left(name)) static_cast<void>(client_.delete_task(name, kStopsWithin).ok());
       return {};
     }
-    if (!running(task)) return client_.delete_task(name);  // it stopped, or was never restored
+    if (!runs(task)) return client_.delete_task(name);  // it stopped, or was never restored
     if (std::chrono::steady_clock::now() > until) {
       return Error{Code::failed_precondition,
                    "container " + name.text() + " still runs: stop it first (ctr tasks kill)"};
@@ -158,7 +145,7 @@ Result<ProcessId> ContainerdRuntime::run(const RunSpec& spec) {
                    "run", "--detach",  "--null-io",       spec.command.front(), name->id};
   command.words.insert(command.words.end(), spec.command.begin() + 1, spec.command.end());
   command.environment = environment_with_path("");
-  command.timeout = options_.timeout;
+  command.timeout = timeout();
   const Result<CommandOutcome> done = run_command(command);
   if (!done) return Error{done.error().code, tried + ": " + done.error().message};
   if (done->exit_status != 0) {
@@ -182,53 +169,14 @@ Result<Container> ContainerdRuntime::find(const std::string& container) {
                                    " containers list shows them; NAMESPACE/ID names another)"
                              : there.error().message)};
   }
-  const std::optional<ProcessId> process = running(client_.task(*name));
-  if (!process) {
+  const Result<ServedContainer> seen = look_up(container, kAnswersWithin);
+  if (!seen || seen->pid == 0) {
     return Error{Code::failed_precondition, tried + ": it is not running: use ctr tasks start"};
   }
-  Container found;
+  Container found = container_that_runs_as(seen->pid);
   found.id = name->text();
   found.name = container;
-  found.process = *process;
-  found.bundle = bundle_of_shim(process->pid);
-  if (const Result<probe::Process> seen = probe::read_process(process->pid); seen) {
-    found.command = seen->command;
-  }
-  const Result<Freezer> freezer = Freezer::of(process->pid);
-  found.frozen = freezer && freezer->frozen();
-  found.read_only_root = has_read_only_root(process->pid);
   return found;
-}
-
-std::optional<ProcessId> ContainerdRuntime::process_of(const std::string& id) {
-  // kymod calls this every second for each job whose container does not run.
-  constexpr std::chrono::seconds kLeftAlone{10};
-  const Result<ContainerdName> name = containerd_name(id);
-  if (!name || std::chrono::steady_clock::now() < hangs_until_.load(std::memory_order_relaxed)) {
-    return std::nullopt;
-  }
-  const Result<std::optional<ContainerdTask>> task = client_.task(*name, kAnswersSoon);
-  if (!task && task.error().code == Code::deadline_exceeded) {
-    hangs_until_.store(std::chrono::steady_clock::now() + kLeftAlone, std::memory_order_relaxed);
-  }
-  return running(task);
-}
-
-// As long as containerd does not answer, it is not known whether the container runs.
-Result<bool> ContainerdRuntime::settle_restore(const RestoreSpec& spec, std::int64_t) {
-  const Result<ContainerdName> name = containerd_name(spec.container);
-  if (!name) return name.error();
-  if (is_being_restored(spec.container) || !client_.task(*name, kAnswersSoon)) return false;
-  hangs_until_.store({}, std::memory_order_relaxed);
-  return true;
-}
-
-Result<std::optional<CriuProgram>> ContainerdRuntime::fixed_criu() {
-  const Result<std::string> path = client_.server_path();
-  if (!path) return path.error();
-  Result<CriuProgram> program = criu_of_server("containerd", *path);
-  if (!program) return program.error();
-  return std::optional(std::move(program).value());
 }
 
 Result<void> check_options(const std::string& tried, const CheckpointOptions& options) {
@@ -254,94 +202,28 @@ Result<void> ContainerdRuntime::may_dump(const DumpSpec& spec) {
   return process ? Result<void>() : process.error();
 }
 
-Result<CommandOutcome> ContainerdRuntime::make_images(const DumpSpec& spec,
-                                                      const ContainerdName& name,
-                                                      bool leave_running,
+Result<CommandOutcome> ContainerdRuntime::make_images(const DumpSpec& spec, bool leave_running,
                                                       const Command& limits) const {
+  const Result<ContainerdName> name = containerd_name(spec.container);
+  if (!name) return name.error();
   return client_.checkpoint(
-      name,
+      *name,
       {spec.images_dir, spec.work_dir, leave_running, spec.options.tcp_established,
        spec.options.external_unix_sockets, spec.options.shell_job, spec.options.file_locks},
       limits);
 }
 
-// CRIU, or settle_container_dump(), may have thawed what containerd takes for paused, and runc resumes only what is frozen.
-void ContainerdRuntime::let_run(const DumpSpec& spec, const ContainerdName& name) const {
-  const Result<std::optional<ContainerdTask>> task = client_.task(name);
-  if (spec.frozen || !task || !*task || (*task)->state != ContainerdTask::State::paused) return;
-  const Result<Freezer> freezer = Freezer::of(spec.process.pid);
-  if (freezer && !freezer->frozen()) static_cast<void>(freezer->set(true).ok());
-  static_cast<void>(client_.resume(name).ok());
-}
-
-// containerd starts CRIU with nothing of kymod's. So kymod makes the container stand still from before its dump until it is
-// proved, and ends it then.
-Result<CommandOutcome> ContainerdRuntime::dump_proved(const DumpSpec& spec,
-                                                      const ContainerdName& name,
-                                                      const Observer& observer,
-                                                      const Command& limits) const {
-  if (!spec.frozen) {
-    const Scope scope("pause it", {.category = "runtime"});
-    const std::uint64_t from_ns = monotonic_ns();
-    if (Result<void> paused = client_.pause(name); !paused) return paused.error();
-    if (observer.paused) observer.paused(from_ns, monotonic_ns());
-  }
-  Result<CommandOutcome> done = make_images(spec, name, true, limits);
-  if (done) {
-    if (Result<void> proved = prove(spec); !proved) done = proved.error();
-  }
-  const Result<Freezer> freezer = Freezer::of(spec.process.pid);
-  if (done && (!freezer || !freezer->frozen())) {
-    done = Error{Code::failed_precondition,
-                 "another program let it run during its dump, after its images were made"};
-  }
-  if (!done || spec.leave_running) {
-    let_run(spec, name);
-    return done;
-  }
-  for (const pid_t pid : probe::process_tree(spec.process.pid)) ::kill(pid, SIGKILL);
-  static_cast<void>(freezer->set(false).ok());
-  return done;
-}
-
 Result<DumpOutcome> ContainerdRuntime::dump(const DumpSpec& spec, const Observer& observer) {
-  if (Result<void> good = may_dump(spec); !good) return good.error();
-  const ContainerdName name = containerd_name(spec.container).value();
-  ContainerCall checkpoint = call_of("could not dump container " + name_of_container(spec));
-  checkpoint.command.timeout = options_.timeout;
-  checkpoint.images_dir = spec.images_dir;
-  checkpoint.log_path = spec.work_dir + kDumpLog;
-  checkpoint.stats_path = spec.work_dir + "/stats-dump";
-  checkpoint.run = [this, &spec, &observer, name](const Command& limits) {
-    return spec.prove ? dump_proved(spec, name, observer, limits)
-                      : make_images(spec, name, spec.leave_running, limits);
-  };
-  Result<DumpOutcome> outcome = dump_container(spec, std::move(checkpoint), observer);
+  Result<DumpOutcome> outcome = ServerRuntime::dump(spec, observer);
   if (outcome && !spec.leave_running) {
     const Scope scope("forget its task", {.category = "runtime"});
-    if (Result<void> forgotten = forget_stopped(name); !forgotten) {
+    const Result<ContainerdName> name = containerd_name(spec.container);
+    if (Result<void> forgotten = forget_stopped(*name); !forgotten) {
       outcome->warnings.push_back("containerd keeps the task of container " +
                                   name_of_container(spec) + ": " + forgotten.error().message);
     }
   }
   return outcome;
-}
-
-Result<void> ContainerdRuntime::settle_dump(const DumpSpec& spec) {
-  Result<void> settled = settle_container_dump(spec, in_work_dirs(spec, kDumpLog));
-  if (const auto name = containerd_name(spec.container); name) let_run(spec, *name);
-  return settled;
-}
-
-Result<void> ContainerdRuntime::rehearse(const RehearsalSpec& spec) {
-  const std::string tried = "could not restore container " + name_of_container(spec);
-  const Result<ContainerdName> name = containerd_name(spec.container);
-  if (!name) return name.error();
-  const std::optional<ProcessId> process = running(client_.task(*name));
-  if (!process) return not_rehearsable(tried, "containerd");
-  RehearsalSpec here = spec;
-  here.bundle = bundle_of_shim(process->pid);
-  return rehearse_by_runc(here, "", options_.timeout);
 }
 
 Result<void> ContainerdRuntime::may_restore(const RestoreSpec& spec) {
@@ -359,7 +241,7 @@ Result<void> ContainerdRuntime::may_restore(const RestoreSpec& spec) {
                       "images need: create it again (ctr containers create)"
                     : there.error().message)};
   }
-  if (running(client_.task(*name))) {
+  if (runs(client_.task(*name))) {
     return Error{Code::already_exists, tried + ": it runs: stop it first (ctr tasks kill)"};
   }
   if (Result<void> good = preflight::refuse_terminal(tried, *there); !good) return good;
@@ -373,12 +255,8 @@ Result<RestoreOutcome> ContainerdRuntime::restore(const RestoreSpec& spec,
   if (Result<void> good = may_restore(spec); !good) return good.error();
   const ContainerdName name = containerd_name(spec.container).value();
   const std::string tried = "could not restore container " + name_of_container(spec);
-  ContainerCall restore = call_of(tried);
-  restore.command.timeout = options_.timeout;
+  ContainerCall restore = call_of("restore", spec);
   restore.says_taken = "already exists";  // its task
-  restore.images_dir = spec.images_dir;
-  restore.log_path = spec.work_dir + kRestoreLog;
-  restore.stats_path = spec.work_dir + "/stats-restore";
   const Result<std::string> config = client_.spec_of(name);
   restore.cgroups = {cgroup_name(config ? *config : "", name.text())};
   if (Result<void> removed = remove_killed_restore(name.id, "/run/containerd/runc/" + name.text(),
@@ -403,26 +281,7 @@ Result<RestoreOutcome> ContainerdRuntime::restore(const RestoreSpec& spec,
     static_cast<void>(client_.delete_task(name, kDeletesWithin).ok());
     return outcome;
   }
-  const std::optional<ProcessId> process = running(client_.task(name));
-  if (!process) {
-    return Error{Code::failed_precondition, tried + ": it ended at once"};
-  }
-  outcome->process = *process;
-  return outcome;
-}
-
-Result<std::string> ContainerdRuntime::freeze(const FreezeSpec& spec) {
-  return freeze_container(spec, true, "containerd's Pause", [&]() -> Result<void> {
-    const Result<ContainerdName> name = containerd_name(spec.container);
-    return name ? client_.pause(*name) : name.error();
-  });
-}
-
-Result<std::string> ContainerdRuntime::unfreeze(const FreezeSpec& spec) {
-  return freeze_container(spec, false, "containerd's Resume", [&]() -> Result<void> {
-    const Result<ContainerdName> name = containerd_name(spec.container);
-    return name ? client_.resume(*name) : name.error();
-  });
+  return with_process(*std::move(outcome), spec);
 }
 
 }  // namespace

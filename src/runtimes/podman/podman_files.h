@@ -6,12 +6,11 @@
 
 #include "kymo/result.h"
 
-// The files and folders of podman that kymod moves, copies and replaces by links.
 namespace kymo::runtime {
 
-// While it exists, the folder or file `path`, where podman expects a checkpoint or CRIU's log, is a link
-// to `target`. An older one at `path` is moved aside and put back later, because podman needs it to
-// restore a checkpoint of its own.
+// The one thing of podman's that kymod replaces (docs/runtimes.md). While it exists, the folder or file `path`, where podman
+// expects a checkpoint, is a link to `target`. An older one at `path` is moved aside and put back later, because podman
+// needs it to restore a checkpoint of its own.
 class CheckpointLink {
  public:
   CheckpointLink(const std::string& path, const std::string& target)
@@ -54,46 +53,6 @@ class CheckpointLink {
   std::string path_;
   std::string aside_;
   std::error_code error_;
-};
-
-// podman has one folder for a round of pre-dump, next to its folder for checkpoints, and CRIU looks
-// for the round next to the images. While this object exists, two links lead to the folder of the
-// round: one in podman's folder, and one next to our images.
-class PreCheckpointLinks {
- public:
-  PreCheckpointLinks(const std::string& userdata, const std::string& images_dir)
-      : images_dir_(images_dir),
-        podmans_(userdata + kPreCheckpoint, round_of(images_dir)),
-        ours_(pre_checkpoint_beside(images_dir), round_of(images_dir)) {}
-
-  [[nodiscard]] Result<void> made() const {
-    const Result<void> podmans = podmans_.made();
-    return podmans ? ours_.made() : podmans;
-  }
-  // Changes the link to the parent images, so that it leads to the round inside our images.
-  [[nodiscard]] Result<void> link_images_to_round() const {
-    const std::string parent = images_dir_ + "/parent";
-    std::error_code error;
-    std::filesystem::remove(parent, error);
-    std::filesystem::create_directory_symlink(
-        std::filesystem::path(round_of(images_dir_)).filename(), parent, error);
-    return error ? Result<void>(system_error("make " + parent, error.value())) : Result<void>();
-  }
-  static void undo(const std::string& userdata, const std::string& images_dir) {
-    CheckpointLink::undo(userdata + kPreCheckpoint, round_of(images_dir));
-    CheckpointLink::undo(pre_checkpoint_beside(images_dir), round_of(images_dir));
-  }
-
- private:
-  static constexpr char kPreCheckpoint[] = "/pre-checkpoint";
-  static std::string round_of(const std::string& images_dir) { return images_dir + "/pre-1"; }
-  static std::string pre_checkpoint_beside(const std::string& images_dir) {
-    return std::filesystem::path(images_dir).parent_path().string() + kPreCheckpoint;
-  }
-
-  std::string images_dir_;
-  CheckpointLink podmans_;
-  CheckpointLink ours_;
 };
 
 // Moves a file, which may be missing. Returns false if it is still there, for example because there is no room. Then

@@ -29,11 +29,9 @@
 #include "runtime/scratch.h"
 #include "runtimes/podman/podman_files.h"
 #include "runtimes/podman/podman_folders.h"
-#include "runtimes/podman/podman_monitor.h"
 #include "runtimes/podman/podman_reason.h"
 #include "runtimes/podman/podman_rehearsal.h"
 #include "runtimes/podman/podman_shared_memory.h"
-#include "runtimes/podman/podman_stale.h"
 #include "runtimes/podman/podman_store.h"
 
 namespace kymo::runtime {
@@ -50,10 +48,6 @@ constexpr char kDumpStats[] = "/stats-dump";
 // podman says so of a restore if it takes the container for a running one: somebody else has started it, or podman could
 // not note its end.
 constexpr char kRunsAlready[] = "container state improper";
-
-bool is_alive(const ProcessId& process) {
-  return process.pid != 0 && probe::process_lives(process.pid, process.start_ticks);
-}
 
 // podman_reason() with the name of the container in place of its id.
 std::string named_reason(const CommandOutcome& outcome, const std::string& id,
@@ -107,9 +101,8 @@ class PodmanRuntime : public Runtime {
   // What podman says of a container.
   Result<json> look_up(const std::string& name) const;
   Result<Container> inspect(const std::string& name) const;
-  // Returns the call of a checkpoint or restore. `name`: of the container, for messages. The log
-  // and the statistics of a checkpoint are in `work_dir`, to which links in podman's folder
-  // `userdata` must lead. Those of a restore are moved there. `said` gets the output of podman.
+  // Returns the call of a checkpoint or restore. `name`: of the container, for messages. CRIU's log and statistics are
+  // moved from podman's folder `userdata` to `work_dir`. `said` gets the output of podman.
   ContainerCall call(const std::string& verb, const std::string& id, const std::string& name,
                      const std::string& userdata, const std::string& work_dir,
                      std::vector<std::string> words, const std::string& criu_folder,
@@ -178,9 +171,8 @@ Result<Container> PodmanRuntime::inspect(const std::string& name) const {
     return Error{Code::failed_precondition, "container " + name + ": it is not running (it is " +
                                                 status + "): use podman start " + name};
   }
-  Container found;
+  Container found = container_of(static_cast<pid_t>(number_of(state, "Pid")));
   found.id = text_of(*seen, "Id");
-  found.process = identify(static_cast<pid_t>(number_of(state, "Pid")));
   return found;
 }
 
@@ -200,12 +192,11 @@ Result<Container> PodmanRuntime::find(const std::string& container) {
     return Error{store.error().code, "container " + container + ": " + store.error().message,
                  store.error().errno_value};
   }
-  Container found;
   const std::optional<std::string> id = store->id_of(container);
   const pid_t pid = id ? store->pid_of(*id) : 0;
+  Container found = container_of(pid);
   if (pid != 0) {
     found.id = *id;
-    found.process = identify(pid);
   } else {
     Result<Container> asked = inspect(container);
     if (!asked) {
@@ -217,12 +208,6 @@ Result<Container> PodmanRuntime::find(const std::string& container) {
   // A job knows only the id of its container.
   found.name = store->name_of(found.id);
   if (found.name.empty()) found.name = container;
-  if (const auto process = probe::read_process(found.process.pid); process) {
-    found.command = process->command;
-  }
-  const Result<Freezer> freezer = Freezer::of(found.process.pid);
-  found.frozen = freezer && freezer->frozen();
-  found.read_only_root = has_read_only_root(found.process.pid);
   return found;
 }
 
@@ -270,16 +255,12 @@ ContainerCall PodmanRuntime::call(const std::string& verb, const std::string& id
   call.reason = [id, name](const CommandOutcome& outcome) {
     return named_reason(outcome, id, name);
   };
-  if (!is_dump) {
-    call.growing_log = userdata + log;
-    forget(userdata + stats);
-  }
+  call.growing_log = userdata + log;
+  forget(userdata + stats);
   call.run = [said](const Command& limits) { return with_output(run_command(limits), *said); };
   call.collect = [=](const CommandOutcome* outcome) {
-    if (!is_dump) {
-      move_file(userdata + log, work_dir + log);
-      move_file(userdata + stats, work_dir + stats);
-    }
+    move_file(userdata + log, work_dir + log);
+    move_file(userdata + stats, work_dir + stats);
     if (outcome != nullptr && outcome->exit_status == 0) {
       // The file is only for later reading, so an error does not matter.
       static_cast<void>(replace_file(work_dir + "/podman-" + verb + ".json", outcome->output).ok());
@@ -291,10 +272,6 @@ ContainerCall PodmanRuntime::call(const std::string& verb, const std::string& id
 Result<void> PodmanRuntime::may_dump(const DumpSpec& spec) {
   const std::string asked = "dump container " + name_of_container(spec);
   Result<void> good = check_podman_options(asked, spec.options);
-  if (good) {
-    good =
-        check_rounds(spec, spec.criu ? spec.criu->folder : options_.criu_folder, options_.timeout);
-  }
   if (!good) {
     return good;
   }
@@ -344,44 +321,14 @@ Result<DumpOutcome> PodmanRuntime::dump(const DumpSpec& spec, const Observer& ob
     return with_output(run_proved(limits, spec), said);
   };
   checkpoint.images_dir = spec.images_dir;
-  checkpoint.round = [&](const PreDumpPlace&) {
-    std::vector<std::string> words = podman_flags(spec.options);
-    words.emplace_back("--pre-checkpoint");
-    return command_of("checkpoint", spec.container, std::move(words), criu_folder);
-  };
-  checkpoint.after_rounds = [&](const std::string&, Command& dump) -> Result<void> {
-    flags.emplace_back("--with-previous");
-    dump = command_of("checkpoint", spec.container, flags, criu_folder);
-    return {};
-  };
-  const CheckpointLink links[] = {{userdata + kCheckpoint, spec.images_dir},
-                                  {userdata + kDumpLog, spec.work_dir + kDumpLog},
-                                  {userdata + kDumpStats, spec.work_dir + kDumpStats}};
-  for (const CheckpointLink& link : links) {
-    if (Result<void> made = link.made(); !made) return made.error();
-  }
-  const PodmanSharedMemory shared_memory(userdata);
-  SharedMemoryArchive archive(shared_memory, userdata, spec);
+  const CheckpointLink link(userdata + kCheckpoint, spec.images_dir);
+  if (Result<void> made = link.made(); !made) return made.error();
+  SharedMemoryArchive archive(userdata, spec);
   if (Result<void> made = archive.made(); !made) {
     return Error{made.error().code,
                  "dump container " + name_of_container(spec) + ": " + made.error().message};
   }
-  std::optional<PreCheckpointLinks> rounds;
-  if (spec.pre_dumps != 0) {
-    rounds.emplace(userdata, spec.images_dir);
-    if (Result<void> made = rounds->made(); !made) {
-      return made.error();
-    }
-  }
-  // Each round of podman writes all memory, so a second round gains nothing.
-  DumpSpec at_most = spec;
-  at_most.pre_dumps = std::min(spec.pre_dumps, std::uint32_t{1});
-  Result<DumpOutcome> outcome = dump_container(at_most, std::move(checkpoint), observer);
-  if (outcome && rounds) {
-    if (Result<void> told = rounds->link_images_to_round(); !told) {
-      outcome->warnings.push_back(told.error().message);
-    }
-  }
+  Result<DumpOutcome> outcome = dump_container(spec, std::move(checkpoint), observer);
   if (outcome) {
     archive.conclude(*outcome);
     const PodmanTimes times = podman_times(said, "checkpoint");
@@ -399,18 +346,12 @@ Result<void> PodmanRuntime::settle_dump(const DumpSpec& spec) {
     return store.error();
   }
   const std::string userdata = store->folder_of(spec.container);
-  Result<void> settled = settle_container_dump(spec, in_work_dirs(spec, kDumpLog));
+  Result<void> settled = settle_container_dump(spec, {userdata + kDumpLog});
   for (const char* file : {kDumpLog, kDumpStats}) {
-    for (const std::string& path : in_work_dirs(spec, file)) {
-      CheckpointLink::undo(userdata + file, path);
-    }
-  }
-  if (!is_alive(spec.process) && store->pid_of(spec.container) == 0) {
-    SharedMemoryArchive::rescue(userdata, spec);
+    move_file(userdata + file, spec.work_dir + file);
   }
   SharedMemoryArchive::undo(userdata, spec);
   CheckpointLink::undo(userdata + kCheckpoint, spec.images_dir);
-  PreCheckpointLinks::undo(userdata, spec.images_dir);
   return settled;
 }
 
@@ -488,26 +429,7 @@ Result<RestoreOutcome> PodmanRuntime::restore(const RestoreSpec& spec, const Obs
   ContainerCall restore =
       call("restore", *id, name_of_container(spec), userdata, spec.work_dir,
            podman_flags(spec.options), spec.criu ? spec.criu->folder : options_.criu_folder, &said);
-  const std::optional<PodmanMonitor> monitor = PodmanMonitor::make(store->conmon);
-  if (monitor) {
-    std::vector<std::string>& words = restore.command.words;
-    const auto after_flags = static_cast<std::ptrdiff_t>(1 + options_.flags.size());
-    words.insert(words.begin() + after_flags, {"--conmon", monitor->path()});
-  }
-  // podman gives up if its conmon is killed. CRIU is found by its log, so end it before the log is moved.
   restore.cgroups = cgroups_of(*id);
-  restore.run = [this, run = std::move(restore.run), id = *id, log = restore.growing_log,
-                 store = *store, cgroups = restore.cgroups](const Command& limits) {
-    Result<CommandOutcome> outcome = run(limits);
-    const bool taken = outcome && outcome->exit_status != 0 &&
-                       outcome->errors.find(kRunsAlready) != std::string::npos;
-    if (taken && store.pid_of(id) == 0 && processes_of_cgroups(cgroups).empty()) {
-      end_stale_container(id, [this](auto words) { return command(std::move(words)); });
-      outcome = run(limits);
-    }
-    if (outcome && outcome->exit_status != 0) end_orphaned_restore(id, log);
-    return outcome;
-  };
   restore.images_dir = spec.images_dir;
   restore.says_taken = kRunsAlready;
   if (Result<void> removed =
@@ -516,7 +438,6 @@ Result<RestoreOutcome> PodmanRuntime::restore(const RestoreSpec& spec, const Obs
     return Error{removed.error().code,
                  "restore container " + spec.container + ": " + removed.error().message};
   }
-  remove_stopped(*id);
   const CheckpointLink link(userdata + kCheckpoint, spec.images_dir);
   if (Result<void> made = link.made(); !made) {
     return made.error();
@@ -541,27 +462,8 @@ Result<RestoreOutcome> PodmanRuntime::restore(const RestoreSpec& spec, const Obs
 }
 
 Result<ProcessId> PodmanRuntime::run(const RunSpec& spec) {
-  const std::string tried = "run container " + spec.container;
-  const std::string id_file = spec.work_dir + "/podman-id";
-  forget(id_file);
-  std::vector<std::string> words{"run", "--detach", "--cidfile", id_file, "--name", spec.container};
-  words.insert(words.end(), spec.command.begin(), spec.command.end());
-  const Result<CommandOutcome> done = run_command(command(std::move(words)));
-  const Result<std::string> id = read_file(id_file);
-  if (!done || done->exit_status != 0) {
-    if (id && !id->empty()) {  // podman made the container before it failed
-      static_cast<void>(
-          run_command(command({"rm", "--force", "--time", "0", last_line(*id)})).ok());
-    }
-    if (!done) {
-      return Error{done.error().code, tried + ": " + done.error().message};
-    }
-    const std::string why = podman_reason(done->errors);
-    const bool taken = why.find("already in use") != std::string::npos;
-    return Error{taken ? Code::already_exists : Code::failed_precondition, tried + ": " + why};
-  }
-  const Result<Container> container = find(id ? last_line(*id) : spec.container);
-  return container ? Result<ProcessId>(container->process) : container.error();
+  return run_by_program(command({}), {"rm", "--force", "--time", "0"}, spec, podman_reason,
+                        [this](const std::string& id) { return find(id); });
 }
 
 Result<std::string> PodmanRuntime::freeze(const FreezeSpec& spec) {

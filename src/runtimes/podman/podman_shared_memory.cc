@@ -1,14 +1,10 @@
 #include "runtimes/podman/podman_shared_memory.h"
 
-#include <fcntl.h>
-#include <linux/mount.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <optional>
@@ -16,13 +12,12 @@
 #include <system_error>
 #include <vector>
 
+#include "base/file.h"
 #include "base/human.h"
 #include "base/patience.h"
 #include "criu/whole_tar.h"
-#include "kymo/scope.h"
 #include "preflight/oci_spec.h"
 #include "probe/process.h"
-#include "runtime/command.h"
 #include "runtime/scratch.h"
 
 namespace kymo::runtime {
@@ -43,14 +38,6 @@ std::optional<std::uint64_t> room_in(const std::string& folder) {
   return asked.value_or(std::nullopt);
 }
 
-bool is_mount_point(const std::string& folder) {
-  struct stat inside {};
-  struct stat above {};
-  return ::stat(folder.c_str(), &inside) == 0 &&
-         ::stat(fs::path(folder).parent_path().c_str(), &above) == 0 &&
-         inside.st_dev != above.st_dev;
-}
-
 // podman mounts the folder shm of the container's own folder, or another /dev/shm.
 bool has_own_shared_memory(const std::string& userdata) {
   const Result<std::string> spec = read_file(userdata + "/config.json");
@@ -67,45 +54,29 @@ constexpr char kNowhere[] = "/dev/null";
 constexpr char kNotOwn[] =
     "its /dev/shm is that of the host or of another container (--ipc), so it is left as it is";
 
-FileDescriptor mount_of_its_own(const std::string& folder) {
-  if (!is_mount_point(folder)) return {};
-  return FileDescriptor(static_cast<int>(
-      ::syscall(SYS_open_tree, AT_FDCWD, folder.c_str(), OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC)));
-}
-
-}  // namespace
-
-PodmanSharedMemory::PodmanSharedMemory(const std::string& userdata)
-    : own_(has_own_shared_memory(userdata)),
-      mount_(own_ ? mount_of_its_own(userdata + "/shm") : FileDescriptor()) {}
-
-// A path that other programs of this user can use, too.
-std::string PodmanSharedMemory::path() const {
-  return "/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(mount_.get());
-}
-
-PodmanSharedMemory::Need PodmanSharedMemory::need() const {
+// The size of the archive of these files.
+std::uint64_t archive_bytes(const std::string& folder) {
   constexpr std::uint64_t kBlock = 512;
   constexpr std::uint64_t kHeaders = 3 * kBlock;  // the second and third: of times and long names
   constexpr std::uint64_t kEnd = 20 * kBlock;     // tar fills the last record
-  Need need{kHeaders + kEnd, 0};
+  std::uint64_t bytes = kHeaders + kEnd;
   std::set<ino_t> seen;
   std::error_code error;
-  for (fs::recursive_directory_iterator entry(path() + "/.", error), end; !error && entry != end;
+  for (fs::recursive_directory_iterator entry(folder, error), end; !error && entry != end;
        entry.increment(error)) {
-    need.archive_bytes += kHeaders;
+    bytes += kHeaders;
     struct stat info {};
     if (::lstat(entry->path().c_str(), &info) != 0 || !S_ISREG(info.st_mode)) continue;
     if (!seen.insert(info.st_ino).second) continue;  // another name of the same file
-    const auto bytes = static_cast<std::uint64_t>(info.st_size);
-    need.file_bytes += bytes;
-    need.archive_bytes += (bytes + kBlock - 1) / kBlock * kBlock;
+    bytes += (static_cast<std::uint64_t>(info.st_size) + kBlock - 1) / kBlock * kBlock;
   }
-  return need;
+  return bytes;
 }
 
-Result<std::string> PodmanSharedMemory::place_for_archive(const DumpSpec& spec) const {
-  const std::uint64_t least = need().archive_bytes + kMargin;
+// Where the archive of a dump is to be written: in the work directory of the spec, or if that has no room, in the one of
+// the checkpoint.
+Result<std::string> place_for_archive(const std::string& folder, const DumpSpec& spec) {
+  const std::uint64_t least = archive_bytes(folder) + kMargin;
   const std::string& on_disk = spec.final_work_dir.empty() ? spec.work_dir : spec.final_work_dir;
   const std::optional<std::uint64_t> disk = room_in(on_disk);
   if (disk && *disk < least) {
@@ -115,96 +86,51 @@ Result<std::string> PodmanSharedMemory::place_for_archive(const DumpSpec& spec) 
                      " free: free space, or name another directory with --dir"};
   }
   // Room for all that the container could write to /dev/shm until it is frozen.
-  const std::uint64_t most = least + room_in(path() + "/.").value_or(0);
+  const std::uint64_t most = least + room_in(folder).value_or(0);
   const std::optional<std::uint64_t> memory = room_in(spec.work_dir);
   return (memory && *memory < most ? on_disk : spec.work_dir) + kSharedMemory;
 }
 
-Result<void> PodmanSharedMemory::ensure_archive(const std::string& archive) const {
-  const criu::TarSeen by_podman = criu::look_at_tar(archive);
-  if (by_podman.fault.empty() && by_podman.file_bytes >= need().file_bytes) return {};
-  const Scope scope("save /dev/shm", {.category = "runtime"});
-  Command tar;
-  tar.words = {"tar", "--format=posix", "--numeric-owner", "-C", path() + "/.", "-cf", archive,
-               "."};
-  tar.timeout = std::chrono::minutes(10);
-  const Result<CommandOutcome> done = run_command(tar);
-  // A file changed meanwhile, because another container uses this /dev/shm, too.
-  constexpr int kChanged = 1;
-  const std::string fault = criu::look_at_tar(archive).fault;
-  const bool good = done && (done->exit_status == 0 || done->exit_status == kChanged);
-  if (good && fault.empty()) return {};
-  const std::string said = done ? last_line(done->errors) : done.error().message;
-  return Error{Code::data_loss, fault.empty() ? archive + ": " + said
-                                              : fault + (said.empty() ? "" : " (" + said + ")")};
-}
+}  // namespace
 
-SharedMemoryArchive::SharedMemoryArchive(const PodmanSharedMemory& memory,
-                                         const std::string& userdata, const DumpSpec& spec)
-    : memory_(memory),
-      podmans_(userdata + kSharedMemory),
-      spec_(spec),
-      place_(memory.held() ? memory.place_for_archive(spec) : std::string()) {
-  if (!memory.own()) link_.emplace(podmans_, kNowhere);
-  if (!place_ || place_->empty()) return;
-  const std::ofstream empty(*place_);
-  std::error_code error;
-  fs::permissions(*place_, fs::perms::owner_read | fs::perms::owner_write, error);
-  link_.emplace(podmans_, *place_);
+SharedMemoryArchive::SharedMemoryArchive(const std::string& userdata, const DumpSpec& spec)
+    : spec_(spec),
+      own_(has_own_shared_memory(userdata)),
+      place_(own_ ? place_for_archive(userdata + "/shm", spec) : std::string(kNowhere)) {
+  if (!place_) return;
+  if (own_) {  // a later kymod sees by the empty file what is missing
+    const std::ofstream empty(*place_);
+    std::error_code error;
+    fs::permissions(*place_, fs::perms::owner_read | fs::perms::owner_write, error);
+  }
+  link_.emplace(userdata + kSharedMemory, *place_);
 }
 
 SharedMemoryArchive::~SharedMemoryArchive() {
-  if (concluded_ || !place_ || place_->empty()) return;
   std::error_code error;
-  fs::remove(*place_, error);
+  if (!concluded_ && own_ && place_) fs::remove(*place_, error);
 }
 
 Result<void> SharedMemoryArchive::made() const {
-  if (!place_) return place_.error();
-  return link_ ? link_->made() : Result<void>();
+  return place_ ? link_->made() : Result<void>(place_.error());
 }
 
 void SharedMemoryArchive::conclude(DumpOutcome& outcome) {
   concluded_ = true;
-  if (!memory_.own()) {
-    outcome.warnings.emplace_back(kNotOwn);
-    return;
-  }
-  if (!memory_.held()) {
-    if (move_file(podmans_, spec_.work_dir + kSharedMemory)) return;
-    outcome.warnings.push_back("the contents of its /dev/shm stay in " + podmans_ +
-                               ", because there is no room for them in " + spec_.work_dir +
-                               ": restore it before podman dumps it again");
-    return;
-  }
-  if (probe::process_lives(spec_.process.pid, spec_.process.start_ticks)) return;
-  const Result<void> whole = memory_.ensure_archive(*place_);
-  if (whole) return;
+  if (!own_) outcome.warnings.emplace_back(kNotOwn);
+  // A container that runs on has lost nothing.
+  if (!own_ || probe::process_lives(spec_.process.pid, spec_.process.start_ticks)) return;
+  const std::string fault = criu::look_at_tar(*place_).fault;
+  if (fault.empty()) return;
   outcome.lost_part =
-      Error{Code::data_loss,
-            "the files of the container's /dev/shm could not be saved: " + whole.error().message};
-}
-
-void SharedMemoryArchive::rescue(const std::string& userdata, const DumpSpec& spec) {
-  for (const std::string& path : in_work_dirs(spec, kSharedMemory)) {
-    std::error_code error;
-    if (!fs::exists(path, error) || criu::look_at_tar(path).fault.empty()) continue;
-    const PodmanSharedMemory memory(userdata);
-    if (memory.held()) static_cast<void>(memory.ensure_archive(path).ok());
-  }
+      Error{Code::data_loss, "the files of the container's /dev/shm could not be saved: " + fault};
 }
 
 void SharedMemoryArchive::undo(const std::string& userdata, const DumpSpec& spec) {
   CheckpointLink::undo(userdata + kSharedMemory, kNowhere);
-  bool written = false;
   for (const std::string& path : in_work_dirs(spec, kSharedMemory)) {
-    std::error_code error;
-    written = written || fs::exists(path, error);
     CheckpointLink::undo(userdata + kSharedMemory, path);
   }
-  // An earlier kymod let podman write it into its storage.
-  if (!written && has_own_shared_memory(userdata))
-    move_file(userdata + kSharedMemory, spec.work_dir + kSharedMemory);
 }
 
 namespace {
@@ -223,16 +149,14 @@ SharedMemoryOfRestore::SharedMemoryOfRestore(const std::string& userdata, const 
                   "the disk of " + spec.work_dir + " does not answer; nothing was restored"};
     return;
   }
-  if (!PodmanSharedMemory(userdata).own()) {  // its checkpoint may be of an earlier kymod
-    link_.emplace(userdata + kSharedMemory, no_archive(spec));
-    fault_ = kNotOwn;
-    return;
-  }
   std::error_code error;
-  if (!fs::exists(archive, error)) return;
-  std::string fault = criu::look_at_tar(archive).fault;
-  link_.emplace(userdata + kSharedMemory, fault.empty() ? archive : no_archive(spec));
-  if (!fault.empty()) fault_ = "the container's /dev/shm is empty, because " + fault;
+  if (!has_own_shared_memory(userdata)) {  // its checkpoint may be of an earlier kymod
+    fault_ = kNotOwn;
+  } else if (fs::exists(archive, error)) {
+    const std::string fault = criu::look_at_tar(archive).fault;
+    if (!fault.empty()) fault_ = "the container's /dev/shm is empty, because " + fault;
+  }
+  link_.emplace(userdata + kSharedMemory, fault_.empty() ? archive : no_archive(spec));
 }
 
 Result<void> SharedMemoryOfRestore::made() const {

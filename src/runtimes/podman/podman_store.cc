@@ -37,9 +37,7 @@ Result<PodmanStore> PodmanStore::from_info(const std::string& text) {
     const std::string run = store.value("runRoot", "");
     if (!driver.empty() && !graph.empty() && !run.empty()) {
       const std::string folder = "/" + driver + "-containers";
-      const json conmon = info.value("/host/conmon/path"_json_pointer, json());
-      return PodmanStore{graph + folder, run + folder,
-                         conmon.is_string() ? conmon.get<std::string>() : ""};
+      return PodmanStore{graph + folder, run + folder};
     }
   }
   return Error{Code::data_loss, "podman info does not say where podman keeps its containers"};

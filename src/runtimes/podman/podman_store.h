@@ -13,7 +13,6 @@ namespace kymo::runtime {
 struct PodmanStore {
   std::string containers;      // GRAPHROOT/DRIVER-containers
   std::string run_containers;  // RUNROOT/DRIVER-containers
-  std::string conmon;          // the path of the program; empty: podman does not say
 
   // Reads the output of `podman info --format json`.
   // Errors: data_loss.

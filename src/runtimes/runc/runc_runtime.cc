@@ -201,13 +201,9 @@ Result<Container> RuncRuntime::find(const std::string& container) {
   if (!state) {
     return state.error();
   }
-  Container found;
-  found.id = container;
-  found.name = container;
-  found.bundle = bundle_of(*state);
-  found.process = {state->value("init_process_pid", 0),
-                   state->value("init_process_start", std::uint64_t{0})};
-  if (!probe::process_lives(found.process.pid, found.process.start_ticks)) {
+  const ProcessId process{state->value("init_process_pid", 0),
+                          state->value("init_process_start", std::uint64_t{0})};
+  if (!probe::process_lives(process.pid, process.start_ticks)) {
     return Error{Code::failed_precondition, tried +
                                                 ": it has stopped: use runc delete, and then "
                                                 "run it again"};
@@ -217,12 +213,11 @@ Result<Container> RuncRuntime::find(const std::string& container) {
     return Error{Code::failed_precondition,
                  tried + ": it was created and not started: runc start " + container};
   }
-  if (const Result<probe::Process> process = probe::read_process(found.process.pid); process) {
-    found.command = process->command;
-  }
-  const Result<Freezer> freezer = Freezer::of(found.process.pid);
-  found.frozen = freezer && freezer->frozen();
-  found.read_only_root = has_read_only_root(found.process.pid);
+  Container found = container_of(process.pid);
+  found.id = container;
+  found.name = container;
+  found.bundle = bundle_of(*state);
+  found.process = process;
   return found;
 }
 
