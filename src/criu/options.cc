@@ -47,9 +47,9 @@ std::vector<std::string> arguments_of(const Options& options) {
   flag(options.link_remap, "--link-remap");
   flag(options.tcp_close, "--tcp-close");
   flag(options.skip_in_flight, "--skip-in-flight");
-  if (options.cgroups != Cgroups::unset) {
-    arguments.push_back("--manage-cgroups=" + std::string(name_of(options.cgroups)));
-  }
+  // CRIU's own choice would make cgroups anew that are gone, also those of others below the process's own.
+  const Cgroups cgroups = options.cgroups == Cgroups::unset ? Cgroups::ignore : options.cgroups;
+  arguments.push_back("--manage-cgroups=" + std::string(name_of(cgroups)));
   value(options.network_lock != NetworkLock::unset, "--network-lock",
         name_of(options.network_lock));
   value(options.file_validation != FileValidation::unset, "--file-validation",

@@ -88,7 +88,7 @@ std::vector<std::string> criu_words(const ClientOptions& with, const RehearsalRe
                              "-v" + std::to_string(kRestoreLogLevel), "--file-locks",
                              "--action-script", stage.script()});
   Options options = request.options;
-  if (options.cgroups != Cgroups::unset) options.cgroups = Cgroups::ignore;
+  options.cgroups = Cgroups::ignore;
   for (std::string& word : arguments_of(options)) words.push_back(std::move(word));
   return words;
 }

@@ -174,7 +174,7 @@ void look_at_processes(const Tree& tree, const Options& options, Findings& found
   std::transform(kOfProcess.begin(), kOfProcess.end(), ours.begin(),
                  [&](const OfProcess& row) { return row.value(here); });
   for (const Member& member : tree.members) {
-    if (member.process.zombie()) continue;
+    if (member.process.shows_nothing()) continue;
     const Owner owner{member.process.pid, tree.folder_of(member), member.status};
     std::string names;
     for (std::size_t i = 0; i < kOfProcess.size(); ++i) {

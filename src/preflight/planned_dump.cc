@@ -20,10 +20,8 @@ nlohmann::json specification_in(const std::string& bundle) {
 }
 
 // An annotation of the container may name a file instead of the runtime's own.
-std::vector<std::string> files_of(const PlannedDump& planned, const nlohmann::json& specification) {
-  std::vector<std::string> files = criu_config_files(planned.home);
-  if (!planned.container) return files;
-  files.insert(files.end(), {"/etc/criu/runc.conf", "/etc/criu/crun.conf"});
+std::vector<std::string> files_of_container(const nlohmann::json& specification) {
+  std::vector<std::string> files{"/etc/criu/runc.conf", "/etc/criu/crun.conf"};
   std::string named = text_of(member(specification, "annotations"), "org.criu.config");
   if (!named.empty()) files.push_back(std::move(named));
   return files;
@@ -44,13 +42,25 @@ void add_names(const PlannedDump& planned, Options& options) {
 
 }  // namespace
 
+Options options_by_files(const std::string& config_json) {
+  Options options;
+  for (const std::string& file : criu_config_files("")) add_configured(file, options);
+  for (const std::string& file : files_of_container(parse_object(config_json))) {
+    add_configured(file, options);
+  }
+  return options;
+}
+
 Options options_of(const PlannedDump& planned) {
   Options options;
   options.container = planned.container;
   options.loses_user_namespace = planned.loses_user_namespace;
   options.leave_running = planned.leave_running;
   const nlohmann::json specification = specification_in(planned.bundle);
-  for (const std::string& file : files_of(planned, specification)) add_configured(file, options);
+  for (const std::string& file : criu_config_files(planned.home)) add_configured(file, options);
+  if (planned.container) {
+    for (const std::string& file : files_of_container(specification)) add_configured(file, options);
+  }
   add_names(planned, options);
   const v1::CheckpointOptions& asked = planned.asked;
   options.tcp_established |= asked.tcp_established() || asked.tcp_close();

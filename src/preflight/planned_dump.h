@@ -26,4 +26,7 @@ struct PlannedDump {
 // Threads: any. Cost: reads these files.
 Options options_of(const PlannedDump& planned);
 
+// The options that the CRIU of a container with this config.json has by its configuration files alone.
+Options options_by_files(const std::string& config_json);
+
 }  // namespace kymo::preflight

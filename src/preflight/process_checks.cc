@@ -85,7 +85,7 @@ void look_at_freezers(const Tree& tree, const Options& options, Findings& found)
 // CRIU takes a process whose first thread has ended for a zombie and cannot attach to it.
 void look_at_ended_main_threads(const Tree& tree, const Options& /*options*/, Findings& found) {
   for (const Member& member : tree.members) {
-    if (member.process.zombie() && member.threads.size() > 1) {
+    if (member.process.first_thread_ended) {
       found.add(Grade::refuses, "cannot-attach", place_of(member),
                 "the first thread of a process has ended, and others run on",
                 "Let the first thread wait for the others.");
@@ -295,7 +295,7 @@ void look_at_limits(const Tree& tree, const Options& options, Findings& found) {
   if (tree.proc != "/proc") return;
   for (const Member& member : tree.members) {
     rlimit limit{};
-    if (member.process.zombie()) continue;
+    if (member.process.shows_nothing()) continue;
     if (::prlimit(member.process.pid, RLIMIT_NOFILE, nullptr, &limit) != 0) {
       if (errno == EPERM && ::geteuid() == 0) {
         // The runtime of a container may have more rights.

@@ -138,7 +138,7 @@ bool differ(pid_t one, pid_t other, int kind) {
 // A thread that ends shares nothing any more: the kernel takes it away first.
 bool is_ending(pid_t thread) {
   const Result<probe::Process> seen = probe::read_process(thread);
-  return !seen || seen->ending || seen->zombie();
+  return !seen || seen->ending || seen->shows_nothing();
 }
 
 void look_at_own(pid_t pid, Thread& thread) {
@@ -246,13 +246,12 @@ bool read_member(pid_t pid, Budget& budget, Tree& tree) {
   if (value_of(member.status, "NSpid") == "0") return false;
   budget.take(sizeof member + member.status.size());
   read_threads(tree, budget, member);
-  if (!member.process.zombie()) read_private_parts(tree, budget, member);
+  if (!member.process.shows_nothing()) read_private_parts(tree, budget, member);
   tree.members.push_back(std::move(member));
   return true;
 }
 
-Result<void> check_can_be_dumped(const std::string& tried, const probe::Process& process,
-                                 const std::string& proc) {
+Result<void> check_can_be_dumped(const std::string& tried, const probe::Process& process) {
   if (process.pid == 1) {
     return Error{Code::invalid_argument, tried + ": it is init, which every other process needs"};
   }
@@ -260,8 +259,7 @@ Result<void> check_can_be_dumped(const std::string& tried, const probe::Process&
     return Error{Code::invalid_argument, tried + ": it is the kernel thread [" + process.name +
                                              "]; only processes of programs can be dumped"};
   }
-  // The process may have threads that go on after its first one has ended.
-  if (process.zombie() && probe::threads_of(process.pid, proc).size() <= 1) {
+  if (process.zombie()) {
     return Error{Code::not_found, tried + ": it has ended, and its parent " +
                                       std::to_string(process.parent) + " has not reaped it yet"};
   }
@@ -338,7 +336,7 @@ Result<Tree> read_tree(pid_t pid, const Limits& limits, const std::string& proc)
                  tried + ": " + first.error().message + (gone ? "; see ps" : ""),
                  first.error().errno_value};
   }
-  if (Result<void> ok = check_can_be_dumped(tried, *first, proc); !ok) return ok.error();
+  if (Result<void> ok = check_can_be_dumped(tried, *first); !ok) return ok.error();
   Tree tree;
   tree.proc = proc;
   tree.own = namespaces_in(proc + "/self");
@@ -353,11 +351,7 @@ Result<Tree> read_tree(pid_t pid, const Limits& limits, const std::string& proc)
   // A later process may have its pid.
   if (tree.members.empty() || tree.first().process.pid != pid ||
       probe::life_of(pid, first->start_ticks, proc) == probe::Life::ended) {
-    const bool thread_left =
-        !tree.members.empty() && tree.first().process.zombie() && tree.first().threads.size() > 1;
-    if (!thread_left) {
-      return Error{Code::not_found, tried + ": it ended while it was looked at"};
-    }
+    return Error{Code::not_found, tried + ": it ended while it was looked at"};
   }
   return tree;
 }

@@ -16,15 +16,17 @@
 namespace kymo::probe {
 namespace {
 
-constexpr std::uint64_t kPfExiting = 0x0000'0004;  // PF_EXITING of the kernel's sched.h
-constexpr std::uint64_t kPfKthread = 0x0020'0000;  // PF_KTHREAD
-constexpr std::uint64_t kSigkillBit = 1U << 8U;    // of SIGKILL, 9, in proc(5)'s masks
+constexpr std::uint64_t kPfExiting = 0x0000'0004;   // PF_EXITING of the kernel's sched.h
+constexpr std::uint64_t kPfSignaled = 0x0000'0400;  // PF_SIGNALED
+constexpr std::uint64_t kPfKthread = 0x0020'0000;   // PF_KTHREAD
+constexpr std::uint64_t kSigkillBit = 1U << 8U;     // of SIGKILL, 9, in proc(5)'s masks
 
 // Fields of /proc/PID/stat after the name, counted from 0 (field 3 of proc(5)).
 constexpr std::size_t kState = 0;
 constexpr std::size_t kParent = 1;
 constexpr std::size_t kSession = 3;
 constexpr std::size_t kFlags = 6;
+constexpr std::size_t kThreads = 17;
 constexpr std::size_t kStartTime = 19;
 constexpr std::size_t kResidentPages = 21;
 
@@ -77,14 +79,17 @@ bool parse_stat(std::string_view stat, Process& process) {
   process.state = fields[kState][0];
   std::uint64_t flags = 0;
   std::uint64_t pages = 0;
+  std::uint64_t threads = 0;
   if (!parse_number(fields[kParent], process.parent) ||
       !parse_number(fields[kSession], process.session) || !parse_number(fields[kFlags], flags) ||
+      !parse_number(fields[kThreads], threads) ||
       !parse_number(fields[kStartTime], process.start_ticks) ||
       !parse_number(fields[kResidentPages], pages)) {
     return false;
   }
   process.kernel_thread = (flags & kPfKthread) != 0;
-  process.ending = (flags & kPfExiting) != 0;
+  process.first_thread_ended = process.state == 'Z' && threads > 1 && (flags & kPfSignaled) == 0;
+  process.ending = (flags & kPfExiting) != 0 && !process.first_thread_ended;
   process.resident_bytes = pages * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
   return true;
 }

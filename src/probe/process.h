@@ -18,7 +18,8 @@ struct Process {
   pid_t tracer = 0;  // 0: none
   char state = '?';  // R S D Z T t X, as in ps
   bool kernel_thread = false;
-  bool ending = false;  // it is exiting, or it was killed and is not gone yet
+  bool ending = false;              // it is exiting, or it was killed and is not gone yet
+  bool first_thread_ended = false;  // and others run on: the kernel shows it as a zombie
   // The start time in clock ticks since boot. With the pid it identifies a process uniquely.
   std::uint64_t start_ticks = 0;
   std::uint64_t resident_bytes = 0;
@@ -26,7 +27,11 @@ struct Process {
   std::string name;                  // at most 15 characters
   std::vector<std::string> command;  // empty for a kernel thread or a zombie
 
-  [[nodiscard]] bool zombie() const { return state == 'Z' || state == 'X'; }
+  [[nodiscard]] bool zombie() const {
+    return (state == 'Z' || state == 'X') && !first_thread_ended;
+  }
+  // It or its first thread has ended: /proc/PID shows no memory and no files of it.
+  [[nodiscard]] bool shows_nothing() const { return state == 'Z' || state == 'X'; }
   [[nodiscard]] bool stopped() const { return state == 'T' || state == 't'; }
   // It uses a processor or waits for one.
   [[nodiscard]] bool runnable() const { return state == 'R'; }

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <limits>
@@ -152,7 +153,10 @@ void look_at_file(const criu::NeededFile& file, Findings& found,
   if (file.size && S_ISREG(seen.stx_mode) && seen.stx_size != *file.size) {
     add_size(file.path, *file.size, seen.stx_size, found);
   } else if (file.mode != 0 && seen.stx_mode != file.mode) {
-    found.add(Grade::refuses, "file-mode", object_place(file.path));
+    std::array<char, 64> modes{};
+    std::snprintf(modes.data(), modes.size(), ", mode %o at the dump, %o now", file.mode & 07777U,
+                  seen.stx_mode & 07777U);
+    found.add(Grade::refuses, "file-mode", object_place(file.path + modes.data()));
   } else if (!file.build_id.empty()) {
     const Result<std::string> now = build_id_of(file.path);
     if (!now) {

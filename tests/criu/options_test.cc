@@ -23,8 +23,9 @@ Options all_options() {
   return options;
 }
 
-TEST(OptionsTest, OptionsThatAreNotSetAreNotPassedToCriu) {
-  EXPECT_EQ(arguments_of(Options{}), Words{});
+TEST(OptionsTest, OptionsThatAreNotSetAreNotPassedToCriuAndCgroupsAreLeftAlone) {
+  // Without it, CRIU would make cgroups anew, also foreign ones below those of the process.
+  EXPECT_EQ(arguments_of(Options{}), Words{"--manage-cgroups=ignore"});
   EXPECT_TRUE(given(Options{}).empty());
 }
 

@@ -26,6 +26,7 @@
 #include <thread>
 
 #include "base/file.h"
+#include "own_cgroups.h"
 #include "probe/process.h"
 #include "programs.h"
 #include "support/loopback.h"
@@ -275,48 +276,6 @@ TEST_F(SubjectsTest, ADeletedNameIsMadeAnewOnRequest) {
   }
 }
 
-// A cgroup for this test in each hierarchy of version 1. CRIU saves all cgroups below those of a
-// process, and cgroups of other programs appear and disappear.
-class OwnCgroups {
- public:
-  OwnCgroups() {
-    for (const fs::directory_entry& hierarchy : fs::directory_iterator("/sys/fs/cgroup")) {
-      if (hierarchy.is_symlink() || !fs::exists(hierarchy.path() / "tasks")) continue;
-      paths_.push_back(hierarchy.path() / name_);
-      fs::create_directory(paths_.back());
-      for (const char* file : {"cpuset.cpus", "cpuset.mems"}) {
-        if (!fs::exists(hierarchy.path() / file)) continue;
-        std::ofstream(paths_.back() / file) << read_file(hierarchy.path() / file);
-      }
-    }
-  }
-  ~OwnCgroups() { EXPECT_TRUE(removed()); }
-  OwnCgroups(const OwnCgroups&) = delete;
-  OwnCgroups& operator=(const OwnCgroups&) = delete;
-
-  void take(pid_t pid) const {
-    for (const fs::path& path : paths_) std::ofstream(path / "cgroup.procs") << pid;
-  }
-  [[nodiscard]] bool removed() const {
-    return eventually([&] {
-      return std::all_of(paths_.begin(), paths_.end(), [](const fs::path& path) {
-        return rmdir(path.c_str()) == 0 || errno == ENOENT;
-      });
-    });
-  }
-  [[nodiscard]] std::size_t holding(pid_t pid) const {
-    std::istringstream lines(read_file("/proc/" + std::to_string(pid) + "/cgroup"));
-    std::size_t count = 0;
-    for (std::string line; std::getline(lines, line);) count += line.ends_with("/" + name_);
-    return count;
-  }
-  [[nodiscard]] std::size_t count() const { return paths_.size(); }
-
- private:
-  const std::string name_ = "kymo-test-" + std::to_string(getpid());
-  std::vector<fs::path> paths_;
-};
-
 TEST_F(SubjectsTest, CgroupsAreMadeAnewOnRequest) {
   if (!fs::exists("/sys/fs/cgroup/cpu/tasks")) GTEST_SKIP() << "no cgroups of version 1 here";
   const OwnCgroups cgroups;
@@ -329,6 +288,21 @@ TEST_F(SubjectsTest, CgroupsAreMadeAnewOnRequest) {
   restore();
   EXPECT_EQ(cgroups.holding(pid), cgroups.count());
   kill(pid, SIGKILL);  // the cgroups can be removed only without processes
+}
+
+// CRIU's own choice made cgroups anew that had been removed, also foreign ones below those of the process.
+TEST_F(SubjectsTest, CgroupsAreLeftAloneOtherwise) {
+  if (!fs::exists("/sys/fs/cgroup/cpu/tasks")) GTEST_SKIP() << "no cgroups of version 1 here";
+  const OwnCgroups cgroups;
+  start({"listen"});
+  const auto pid = job_["pid"].get<pid_t>();
+  cgroups.take(pid);
+  ASSERT_EQ(cgroups.holding(pid), cgroups.count());
+  dump();
+  ASSERT_TRUE(cgroups.removed());
+  restore();
+  EXPECT_EQ(cgroups.holding(pid), 0U);
+  EXPECT_TRUE(cgroups.removed());
 }
 
 TEST_F(SubjectsTest, FileLocksAreHeldAfterTheRestore) {

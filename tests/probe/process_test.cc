@@ -4,11 +4,13 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <thread>
 
 #include "probe/thread_list.h"
 #include "support/no_descriptors.h"
@@ -154,6 +156,27 @@ TEST(ProcessTest, SeesChildrenStopsAndTheEnd) {
   EXPECT_FALSE(process_lives(child, 0));
   waitpid(child, nullptr, 0);
   EXPECT_TRUE(process_tree(child).empty());
+}
+
+// kymo kill said "its process is gone", kymo delete "it runs: end it first": the kernel shows such a process as a zombie.
+TEST(ProcessTest, OneWhoseFirstThreadHasEndedRunsUntilTheLastOneEnds) {
+  const pid_t child = fork();
+  if (child == 0) {
+    std::thread([] { pause(); }).detach();
+    syscall(SYS_exit, 0);  // only this thread
+  }
+  const auto state_is = [child](char wanted) {
+    const auto seen = read_process(child);
+    return seen && seen->state == wanted;
+  };
+  ASSERT_TRUE(test::eventually([&] { return state_is('Z'); }));
+  EXPECT_TRUE(read_process(child)->first_thread_ended);
+  EXPECT_FALSE(read_process(child)->zombie());
+  EXPECT_FALSE(read_process(child)->ending);
+  EXPECT_EQ(life_of(child, 0), Life::runs);
+  kill(child, SIGKILL);
+  EXPECT_TRUE(test::eventually([&] { return !process_lives(child, 0); }));
+  waitpid(child, nullptr, 0);
 }
 
 }  // namespace

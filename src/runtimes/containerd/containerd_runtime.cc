@@ -5,12 +5,14 @@
 #include <cstdlib>
 #include <string>
 #include <thread>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "base/file.h"
 #include "kymo/scope.h"
 #include "preflight/host_names.h"
+#include "preflight/planned_dump.h"
 #include "probe/process.h"
 #include "runtime/aftermath.h"
 #include "runtime/command.h"
@@ -179,23 +181,50 @@ Result<Container> ContainerdRuntime::find(const std::string& container) {
   return found;
 }
 
-Result<void> check_options(const std::string& tried, const CheckpointOptions& options) {
-  return refuse_options(tried, options,
-                        {"--tcp-established", "--shell-job", "--file-locks", "--ext-unix-sk"},
-                        {{"--manage-cgroups", "containerd manages the cgroups of its containers"}},
-                        "containerd has no way to pass it on to CRIU");
+// containerd passes these on to CRIU at a dump, and at a restore none. CRIU takes them from its files as well.
+Result<void> check_options(const std::string& tried, const CheckpointOptions& options,
+                           const std::string& config_json) {
+  Result<void> good = refuse_options(
+      tried, options, {"--tcp-established", "--shell-job", "--file-locks", "--ext-unix-sk"},
+      {{"--manage-cgroups", "containerd manages the cgroups of its containers"}},
+      "containerd has no way to pass it on to CRIU");
+  if (!good) return good;
+  const preflight::Options by_files = preflight::options_by_files(config_json);
+  for (const auto& [asked, there, name] :
+       {std::tuple(options.tcp_established, by_files.tcp_established, "tcp-established"),
+        std::tuple(options.file_locks, by_files.file_locks, "file-locks"),
+        std::tuple(options.shell_job, by_files.shell_job, "shell-job"),
+        std::tuple(options.external_unix_sockets, by_files.external_unix_sockets, "ext-unix-sk")}) {
+    if (!asked || there) continue;
+    return Error{
+        Code::failed_precondition,
+        tried + ": --" + name +
+            ": containerd does not pass it on to CRIU at a restore, which needs it: write " + name +
+            " into /etc/criu/runc.conf, or into a file that the container's "
+            "annotation org.criu.config names"};
+  }
+  return {};
 }
 
 Result<void> ContainerdRuntime::may_dump(const DumpSpec& spec) {
   const std::string tried = "dump container " + name_of_container(spec);
   const auto name = containerd_name(spec.container);
   if (!name) return name.error();
-  if (Result<void> good = check_options(tried, spec.options); !good) return good;
+  const Result<std::string> of = client_.spec_of(*name);
+  if (Result<void> good = check_options(tried, spec.options, of ? *of : ""); !good) return good;
   if (spec.pre_dumps != 0) {
     return Error{Code::invalid_argument,
                  tried + ": --pre-dump: containerd has no call that makes one"};
   }
-  if (const Result<std::string> of = client_.spec_of(*name); of) {
+  if (spec.prove && spec.options.tcp_established && !spec.leave_running) {
+    return Error{
+        Code::invalid_argument,
+        tried +
+            ": --prove: before kymod has proved it and ends it, containerd's CRIU lets the "
+            "network of the container go, and its connections would break: leave out "
+            "--prove, or rehearse a dump with --leave-running first"};
+  }
+  if (of) {
     if (Result<void> good = preflight::refuse_terminal(tried, *of); !good) return good;
   }
   const Result<probe::Process> process = check_target(spec);
@@ -228,10 +257,11 @@ Result<DumpOutcome> ContainerdRuntime::dump(const DumpSpec& spec, const Observer
 
 Result<void> ContainerdRuntime::may_restore(const RestoreSpec& spec) {
   const std::string tried = "restore container " + name_of_container(spec);
-  if (Result<void> good = check_options(tried, spec.options); !good) return good;
   const Result<ContainerdName> name = containerd_name(spec.container);
   if (!name) return name.error();
   const Result<std::string> there = client_.spec_of(*name);
+  if (Result<void> good = check_options(tried, spec.options, there ? *there : ""); !good)
+    return good;
   if (!there) {
     const bool absent = there.error().code == Code::not_found;
     return Error{
