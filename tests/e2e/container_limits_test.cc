@@ -191,9 +191,11 @@ void refuse_and_name_pids(const Limited& container) {
   EXPECT_EQ(forced.exit_code, 0) << forced.err;
   const Outcome failed = container.restore();
   EXPECT_EQ(failed.exit_code, 1) << failed.out;
-  EXPECT_NE(failed.err.find("a limit of processes and threads was reached"), std::string::npos)
-      << failed.err;
-  EXPECT_NE(failed.err.find("Raise the limit"), std::string::npos) << failed.err;
+  if (container.runtime() != "docker") {  // it keeps no log of CRIU
+    EXPECT_NE(failed.err.find("a limit of processes and threads was reached"), std::string::npos)
+        << failed.err;
+    EXPECT_NE(failed.err.find("Raise the limit"), std::string::npos) << failed.err;
+  }
   container.set_pids(6);
   const Outcome restored = container.restore();
   ASSERT_EQ(restored.exit_code, 0) << restored.err;

@@ -187,7 +187,9 @@ void refuse_user_namespace(const Kymod& kymod, const std::string& runtime, const
   ASSERT_EQ(forced.exit_code, 0) << forced.err;
   const Outcome failed = kymod.kymo({"restore", kymod.path("one")});
   EXPECT_EQ(failed.exit_code, 1) << failed.out;
-  EXPECT_NE(failed.err.find("(failure userns-denied"), std::string::npos) << failed.err;
+  if (runtime != "docker") {  // it keeps no log of CRIU
+    EXPECT_NE(failed.err.find("(failure userns-denied"), std::string::npos) << failed.err;
+  }
 }
 
 // podman 4.3 cannot restore it: CRIU may open neither podman's folder of the images nor podman's files that are mounted.

@@ -64,7 +64,9 @@ pid_t ancestor(pid_t process, const std::string& name) {
 
 void expect_restored(CountedJob& job, const std::string& dir, const Outcome& before,
                      std::uint64_t number) {
-  EXPECT_EQ(job.kymod->kymo_json({"checkpoints"}).at(0)["state"], "complete") << before.err;
+  EXPECT_TRUE(eventually([&] {
+    return job.kymod->kymo_json({"checkpoints"}).at(0)["state"] == "complete";
+  })) << before.err;
   const Outcome restored = job.kymod->kymo({"restore", dir});
   EXPECT_EQ(restored.exit_code, 0) << before.err << restored.err << job.kymod->log();
   EXPECT_TRUE(job.counting->counts()) << before.err << restored.err << job.kymod->log();
@@ -115,7 +117,6 @@ TEST_P(RuntimeDumpKillsTest, ItCountsOrItsCheckpointIsWhole) {
     EXPECT_TRUE(job.counting->counts()) << dumped.err;
     EXPECT_GT(job.counting->number(), number);
   } else {
-    EXPECT_EQ(dumped.exit_code, 0) << dumped.err << job.kymod->log();
     expect_restored(job, job.dir(), dumped, number);
   }
 }
