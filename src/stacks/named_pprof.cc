@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "stacks/output.h"
-#include "stacks/pprof_message.h"
+#include "stacks/pprof_file.h"
 
 namespace kymo::stacks {
 namespace {
@@ -30,13 +30,7 @@ class NamedWriter {
     add_location(id, mapping->second);
   }
   void add_location(std::uint64_t function, std::uint64_t mapping) {
-    PprofMessage line;
-    line.add(1, function);
-    PprofMessage location;
-    location.add(1, function);
-    location.add(2, mapping);
-    location.add(4, line);
-    file_.add(field::kLocation, location);
+    PprofFile::add_line(file_.add_location(function, mapping, 0), function, 0);
   }
   std::uint64_t truncated() {
     if (truncated_ == 0) {
@@ -50,16 +44,13 @@ class NamedWriter {
     std::vector<std::uint64_t> ids;
     for (const std::uint32_t function : stack.functions) ids.push_back(function + 1);
     if (stack.truncated) ids.push_back(truncated());
-    PprofMessage sample;
-    sample.add_packed(1, ids);
-    sample.add_packed(2, {stack.weight.samples, stack.weight.value});
+    wire::Sample& sample = file_.add_sample(ids, stack.weight);
     for (const auto& [key, value] : {std::pair("process", &stack.process),
                                      {"phase", &stack.phase},
                                      {"role", &stack.role},
                                      {"service", &stack.service}}) {
-      if (!value->empty()) sample.add(3, file_.label(key, *value));
+      if (!value->empty()) file_.add_label(sample, key, *value);
     }
-    file_.add(field::kSample, sample);
   }
 
   const NamedProfile& profile_;

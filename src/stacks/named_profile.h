@@ -60,7 +60,8 @@ NamedProfile named(const Profile& profile, Symbols& symbols);
 //
 // Errors: data_loss: they are no such profile; failed_precondition: it does not have the quantity, or is
 //         larger than what is read (512 MiB without compression, kMaxFramesOfFile).
-// Cost:   memory for the bytes without compression, and eight bytes a frame.
+// Cost:   memory for the bytes without compression, up to ten times as much for their messages, and eight bytes
+//         a frame. The messages of a malicious file may take fifty times as much: read it in a confined process.
 Result<NamedProfile> read_pprof(const std::string& bytes, const std::string& path,
                                 std::optional<Quantity> wanted = {});
 

@@ -2,7 +2,7 @@
 #include <tuple>
 
 #include "stacks/output.h"
-#include "stacks/pprof_message.h"
+#include "stacks/pprof_file.h"
 
 namespace kymo::stacks {
 namespace {
@@ -46,17 +46,8 @@ std::uint64_t Writer::function(const Line& line) {
 }
 
 void Writer::add_location(std::uint64_t id, const Frame& frame, const std::vector<Line>& lines) {
-  PprofMessage location;
-  location.add(1, id);
-  location.add(2, mapping(frame.module));
-  location.add(3, frame.address);
-  for (const Line& one : lines) {
-    PprofMessage line;
-    line.add(1, function(one));
-    line.add(2, one.line);
-    location.add(4, line);
-  }
-  file_.add(field::kLocation, location);
+  wire::Location& location = file_.add_location(id, mapping(frame.module), frame.address);
+  for (const Line& one : lines) PprofFile::add_line(location, function(one), one.line);
 }
 
 std::uint64_t Writer::location(const Frame& frame) {
@@ -77,22 +68,16 @@ void Writer::add_sample(const Trace& trace, const Weight& weight) {
   std::vector<std::uint64_t> ids;
   for (const Frame& frame : trace.frames) ids.push_back(location(frame));
   if (trace.truncated) ids.push_back(truncated());
-  PprofMessage sample;
-  sample.add_packed(1, ids);
-  sample.add_packed(2, {weight.samples, weight.value});
-  sample.add(3, file_.label("process", trace.process));
-  sample.add(3, file_.label("thread", trace.thread));
+  wire::Sample& sample = file_.add_sample(ids, weight);
+  file_.add_label(sample, "process", trace.process);
+  file_.add_label(sample, "thread", trace.thread);
   for (const auto& [key, value] : {std::pair("container", &trace.container),
                                    {"phase", &trace.phase},
                                    {"role", &trace.role},
                                    {"service", &trace.service}}) {
-    if (!value->empty()) sample.add(3, file_.label(key, *value));
+    if (!value->empty()) file_.add_label(sample, key, *value);
   }
-  PprofMessage pid;
-  pid.add(1, file_.text("pid"));
-  pid.add(3, static_cast<std::uint64_t>(trace.pid));
-  sample.add(3, pid);
-  file_.add(field::kSample, sample);
+  file_.add_label(sample, "pid", trace.pid);
 }
 
 std::string Writer::write() {
