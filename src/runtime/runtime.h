@@ -257,9 +257,8 @@ class Runtime {
   // Returns the first process of the container with exactly this id. Returns nothing if the
   // container does not run, and for plain processes, which have no ids.
   // Cost: low; it starts no program (podman starts one at the first call).
-  virtual std::optional<ProcessId> process_of(const std::string& id) = 0;
-  // Whether process_of() got no answer lately. What it returns then is not known to be true.
-  [[nodiscard]] virtual bool is_silent() const { return false; }
+  // Errors: it is not known, because the runtime does not answer.
+  virtual Result<std::optional<ProcessId>> process_of(const std::string& id) = 0;
   // Returns the criu that the runtime starts regardless of the spec. Returns nothing if it starts
   // the one of the spec.
   // Errors: this criu is not found or does not start.

@@ -19,8 +19,6 @@
 namespace kymo::runtime {
 namespace {
 
-using std::chrono::steady_clock;
-
 constexpr std::chrono::milliseconds kAnswersSoon{200};  // for what is asked every second
 
 std::optional<ProcessId> running(const Result<ServedContainer>& seen) {
@@ -31,19 +29,10 @@ std::optional<ProcessId> running(const Result<ServedContainer>& seen) {
 
 }  // namespace
 
-bool ServerRuntime::is_silent() const {
-  return steady_clock::now() < hangs_until_.load(std::memory_order_relaxed);
-}
-
-std::optional<ProcessId> ServerRuntime::process_of(const std::string& id) {
-  // kymod calls this every second for each job whose container does not run. A server may also not answer about a container
-  // while it starts or restores it.
-  constexpr std::chrono::seconds kLeftAlone{2};
-  if (is_silent()) return std::nullopt;
-  const Result<ServedContainer> seen = look_up(id, kAnswersSoon);
-  if (!seen && seen.error().code == Code::deadline_exceeded) {
-    hangs_until_.store(steady_clock::now() + kLeftAlone, std::memory_order_relaxed);
-  }
+// A server may also not answer about a container while it starts or restores it.
+Result<std::optional<ProcessId>> ServerRuntime::process_of(const std::string& id) {
+  const Result<ServedContainer> seen = look_up(id, kAnswersWithin);
+  if (!seen && seen.error().code == Code::deadline_exceeded) return seen.error();
   return running(seen);
 }
 
@@ -53,7 +42,6 @@ Result<bool> ServerRuntime::settle_restore(const RestoreSpec& spec, std::int64_t
   const Result<ServedContainer> seen = look_up(spec.container, kAnswersSoon);
   if (!seen && seen.error().code == Code::invalid_argument) return seen.error();
   if (!seen && seen.error().code != Code::not_found) return false;
-  hangs_until_.store({}, std::memory_order_relaxed);
   return true;
 }
 

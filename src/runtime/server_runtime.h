@@ -2,7 +2,6 @@
 
 #include <sys/types.h>
 
-#include <atomic>
 #include <chrono>
 #include <optional>
 #include <string>
@@ -29,8 +28,7 @@ class ServerRuntime : public Runtime {
   ServerRuntime(std::string shown, std::string name, std::chrono::milliseconds timeout)
       : shown_(std::move(shown)), name_(std::move(name)), timeout_(timeout) {}
 
-  std::optional<ProcessId> process_of(const std::string& id) override;
-  [[nodiscard]] bool is_silent() const override;
+  Result<std::optional<ProcessId>> process_of(const std::string& id) override;
   Result<std::optional<CriuProgram>> fixed_criu() override;
   Result<DumpOutcome> dump(const DumpSpec& spec, const Observer& observer) override;
   Result<void> settle_dump(const DumpSpec& spec) override;
@@ -87,8 +85,6 @@ class ServerRuntime : public Runtime {
   const std::string shown_;
   const std::string name_;
   const std::chrono::milliseconds timeout_;  // of each dump and restore; 0: none
-  // process_of() does not ask a server that did not answer again before this time.
-  std::atomic<std::chrono::steady_clock::time_point> hangs_until_{};
 };
 
 }  // namespace kymo::runtime

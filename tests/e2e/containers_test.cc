@@ -1,4 +1,4 @@
-// Containers of runc and podman through kymod, with the programs that a user has.
+// Containers through kymod, with the programs that a user has.
 
 #include "support/containers.h"
 
@@ -13,11 +13,11 @@
 #include <memory>
 #include <thread>
 
+#include "counted_job.h"
 #include "forget_images.h"
 #include "programs.h"
 #include "support/breakable_criu.h"
 #include "support/containerd.h"
-#include "support/docker.h"
 #include "support/real_criu.h"
 #include "support/stop_points.h"
 
@@ -25,6 +25,13 @@ namespace kymo::test {
 namespace {
 
 namespace fs = std::filesystem;
+
+std::string word_of(Kind kind) {
+  return kind == Kind::runc         ? "runc"
+         : kind == Kind::podman     ? "podman"
+         : kind == Kind::containerd ? "containerd"
+                                    : "docker";
+}
 
 // Expects that a restore has not changed the images, and that nothing is missing which they name.
 void expect_whole(const Kymod& kymod, const std::string& dir) {
@@ -37,50 +44,119 @@ void expect_whole(const Kymod& kymod, const std::string& dir) {
   EXPECT_TRUE(seen["listed_images"].is_null());
 }
 
-TEST(ContainersTest, ARuncContainerIsDumpedRestoredAndCountsOn) {
-  KYMO_NEEDS_RUNC();
-  const RuncFolder runc;
-  const std::string bundle = runc.start("kymo-web");
-  Kymod kymod({"--runc-root", runc.path()});
-  kymod.start();
+// Checks what a deadline does to a dump of this container. `flags` are those that `kymo dump` needs
+// for it.
+void expect_deadline_foretold_and_kept(const Kymod& kymod, const std::string& kind,
+                                       const std::string& name) {
+  const auto dump = [&](const std::string& deadline) {
+    return kymod.kymo({"dump", kind, name, "--leave-running", "--deadline", deadline});
+  };
+  const Outcome first = dump("30s");
+  EXPECT_EQ(first.exit_code, 0) << first.err;
+  EXPECT_NE(first.err.find("the deadline of 30 s: there is no earlier dump"), std::string::npos)
+      << first.err;
+  // Shorter than a dump by any container runtime, also on a fast machine.
+  const Outcome late = dump("20ms");
+  EXPECT_EQ(late.exit_code, 1);
+  for (const char* said : {"the dump will probably not meet the deadline of 20 ms",
+                           "did not end within its deadline of 20 ms", "the container runs on"}) {
+    EXPECT_NE(late.err.find(said), std::string::npos) << late.err;
+  }
+  const nlohmann::json failed = kymod.kymo_json({"checkpoints"}).back();
+  EXPECT_EQ(failed["state"], "failed") << failed;
+  EXPECT_FALSE(fs::exists(failed["directory"].get<std::string>() + "/images"));
+  EXPECT_FALSE(fs::exists(failed["directory"].get<std::string>() + "/images.partial"));
+  const nlohmann::json in_time =
+      kymod.kymo_json({"dump", kind, name, "--leave-running", "--deadline", "1m"});
+  EXPECT_NE(in_time["forecast"].get<std::string>().find("the dump will probably meet"),
+            std::string::npos)
+      << in_time;
+}
 
+// A container of each runtime, through kymod.
+class ContainerOfEachTest : public testing::TestWithParam<Kind> {};
+
+INSTANTIATE_TEST_SUITE_P(Of, ContainerOfEachTest,
+                         testing::Values(Kind::runc, Kind::podman, Kind::containerd, Kind::docker),
+                         [](const auto& one) { return word_of(one.param); });
+
+TEST_P(ContainerOfEachTest, IsRunListedDumpedFrozenAndRestored) {
+  KYMO_NEEDS(GetParam());
+  CountedJob started(GetParam());
+  const Kymod& kymod = *started.kymod;
+  Counting& counting = *started.counting;
+  const std::string runtime = word_of(GetParam());
+  const bool keeps_statistics = GetParam() != Kind::docker;
+  nlohmann::json job = kymod.kymo_json({"ps"}).at(0);
+  EXPECT_EQ(job["name"], counting.name());
+  EXPECT_EQ(job["runtime"], runtime);
+  EXPECT_EQ(job["state"], "running");
+  for (const char* option : {"--stream", "--sync"}) {
+    const Outcome refused = kymod.kymo({"dump", runtime, counting.name(), option});
+    EXPECT_EQ(refused.exit_code, 1);
+    EXPECT_NE(refused.err.find(std::string(option) + " is for plain processes"), std::string::npos)
+        << refused.err;
+  }
+  const Outcome unknown = kymod.kymo({"dump", runtime, "kymo-nobody"});
+  EXPECT_EQ(unknown.exit_code, 1) << unknown.out;
+  EXPECT_EQ(kymod.kymo({"freeze", "process", counting.name()}).exit_code, 0);
+  EXPECT_EQ(kymod.kymo({"unfreeze", "process", counting.name()}).exit_code, 0);
+  EXPECT_TRUE(counting.counts());
+
+  const std::string dir = started.dir();
   const nlohmann::json dump =
-      kymod.kymo_json({"dump", "runc", "kymo-web", "--dir", kymod.path("one")});
-  EXPECT_EQ(dump["runtime"], "runc");
-  EXPECT_EQ(dump["container"], "kymo-web");
-  EXPECT_GT(dump["stats"]["pages_written"].get<int>(), 0);
-  EXPECT_GT(dump["stats"]["frozen_time_us"].get<int>(), 0);
-  // Before the fix, a container stood still for 250 ms, and kymo showed only 150 ms: the freezing
-  // time was not counted.
-  EXPECT_EQ(dump["stood_still_ns"].get<std::uint64_t>(),
-            1000 * (dump["stats"]["freezing_time_us"].get<std::uint64_t>() +
-                    dump["stats"]["frozen_time_us"].get<std::uint64_t>()));
-  EXPECT_GT(dump["image_bytes"].get<int>(), 4096);
+      kymod.kymo_json({"dump", runtime, counting.name(), "--checksums", "--dir", dir});
+  EXPECT_EQ(dump["runtime"], runtime);
+  EXPECT_EQ(dump["job"], counting.name());
+  EXPECT_EQ(dump["container"], job["container"]);
   EXPECT_EQ(dump["warnings"], nlohmann::json::array());
-  const auto duration = dump["duration_ns"].get<std::uint64_t>();
-  EXPECT_LT(dump["command_time_ns"].get<std::uint64_t>(), duration);
-  EXPECT_LT(dump["criu_time_ns"].get<std::uint64_t>(),
-            dump["command_time_ns"].get<std::uint64_t>());
-  EXPECT_GT(dump["criu_time_ns"].get<std::uint64_t>(), 0U);
-  EXPECT_EQ(runc.status("kymo-web"), "")
-      << "runc must not know the container after the dump ended it";
-
-  const std::string dir = kymod.path("one");
-  EXPECT_TRUE(fs::exists(dir + "/images/inventory.img"));
-  EXPECT_TRUE(fs::exists(fs::path(dir) / "work/stats-dump"));
+  EXPECT_GT(dump["image_bytes"].get<int>(), 4096);
+  const auto took = [&dump](const char* what) { return dump[what].get<std::uint64_t>(); };
+  EXPECT_LT(took("command_time_ns"), took("duration_ns"));
+  if (keeps_statistics) {
+    EXPECT_GT(dump["stats"]["pages_written"].get<int>(), 0);
+    EXPECT_GT(dump["stats"]["frozen_time_us"].get<int>(), 0);
+    EXPECT_LT(took("criu_time_ns"), took("command_time_ns"));
+    EXPECT_GT(took("criu_time_ns"), 0U);
+    for (const char* file : {"stats-dump", "dump.log"}) {
+      EXPECT_TRUE(fs::exists(fs::path(dir) / "work" / file)) << file;
+    }
+  }
+  if (keeps_statistics && GetParam() != Kind::containerd) {
+    // The freezing time counts, too.
+    const nlohmann::json& stats = dump["stats"];
+    EXPECT_EQ(took("stood_still_ns"), 1000 * (stats["freezing_time_us"].get<std::uint64_t>() +
+                                              stats["frozen_time_us"].get<std::uint64_t>()));
+  }
   EXPECT_EQ(files_for_others(dir), "");
   const nlohmann::json record = nlohmann::json::parse(read_file(dir + "/checkpoint.json"));
-  EXPECT_EQ(record["container"]["runtime"], "runc");
-  EXPECT_EQ(record["container"]["bundle"], bundle);
+  EXPECT_EQ(record["container"]["runtime"], runtime);
+  EXPECT_EQ(record["criu"]["path"], started.criu.path()) << "the criu that the runtime starts";
   EXPECT_EQ(record["stats"], dump["stats"]);
+  const nlohmann::json metadata = ended_metadata(dump["recording"]);
+  EXPECT_EQ(metadata["about"]["container"]["name"], counting.name());
+  EXPECT_EQ(metadata["marks"][0]["name"], "pre-dump");
+  EXPECT_TRUE(eventually([&] { return counting.copies().empty(); }));
+  EXPECT_EQ(kymod.kymo_json({"ps"}).at(0)["state"], "dumped");
 
-  const std::string count = read_file(bundle + "/rootfs/count");
-  const nlohmann::json restored = kymod.kymo_json({"restore", "runc", dir});
-  EXPECT_EQ(restored["container"], "kymo-web");
-  EXPECT_EQ(runc.status("kymo-web"), "running");
-  EXPECT_GT(restored["stats"]["pages_restored"].get<int>(), 0);
-  EXPECT_TRUE(counts_on(bundle + "/rootfs"));
-  EXPECT_GE(std::stoi(read_file(bundle + "/rootfs/count")), std::stoi(count));
+  const nlohmann::json restored = kymod.kymo_json({"restore", dir});
+  EXPECT_EQ(restored["container"], dump["container"]);
+  EXPECT_EQ(restored["warnings"], nlohmann::json::array());
+  if (keeps_statistics) {
+    EXPECT_GT(restored["stats"]["pages_restored"].get<int>(), 0);
+  }
+  EXPECT_TRUE(counting.counts());
+  job = kymod.kymo_json({"ps"}).at(0);
+  EXPECT_EQ(job["state"], "running");
+  EXPECT_EQ(job["pid"], restored["pid"]);
+  expect_whole(kymod, dir);
+}
+
+TEST_P(ContainerOfEachTest, ADeadlineIsForetoldAndKeptOrItRunsOn) {
+  KYMO_NEEDS(GetParam());
+  const CountedJob job(GetParam());
+  expect_deadline_foretold_and_kept(*job.kymod, word_of(GetParam()), job.counting->name());
+  EXPECT_TRUE(job.counting->counts());
 }
 
 // Two processes, each of which writes the longest time between two looks at the clock into /gap-1
@@ -160,46 +236,6 @@ TEST(ContainersTest, ADumpOfARuncContainerHasItsRecordingAndItsTree) {
   const Outcome stats = kymod.kymo({"stats", kymod.path("one")});
   EXPECT_EQ(stats.exit_code, 0) << stats.err;
   EXPECT_NE(stats.out.find("pages_written"), std::string::npos) << stats.out;
-}
-
-TEST(ContainersTest, APodmanContainerIsDumpedRestoredAndCountsOn) {
-  KYMO_NEEDS_PODMAN();
-  PodmanContainers podman;
-  const std::string root = podman.start("kymo-e2e");
-  Kymod kymod({"--podman-flags=" + PodmanContainers::flags()});
-  kymod.start();
-
-  const std::string dir = kymod.path("one");
-  const Outcome streamed = kymod.kymo({"dump", "podman", "kymo-e2e", "--stream"});
-  EXPECT_EQ(streamed.exit_code, 1);
-  EXPECT_NE(streamed.err.find("--stream is for plain processes"), std::string::npos)
-      << streamed.err;
-  const nlohmann::json dump = kymod.kymo_json({"dump", "podman", "kymo-e2e", "--dir", dir});
-  EXPECT_EQ(dump["runtime"], "podman");
-  EXPECT_EQ(dump["container"].get<std::string>().size(), 64U);
-  EXPECT_GT(dump["stats"]["pages_written"].get<int>(), 0);
-  EXPECT_GT(dump["image_bytes"].get<int>(), 4096);
-  EXPECT_EQ(dump["warnings"], nlohmann::json::array());
-  EXPECT_LT(dump["command_time_ns"].get<std::uint64_t>(), dump["duration_ns"].get<std::uint64_t>());
-  EXPECT_LT(dump["runtime_time_ns"].get<std::uint64_t>(),
-            dump["command_time_ns"].get<std::uint64_t>());
-  EXPECT_LT(dump["criu_time_ns"].get<std::uint64_t>(),
-            dump["runtime_time_ns"].get<std::uint64_t>());
-  EXPECT_EQ(podman.status("kymo-e2e"), "exited");
-  for (const char* file : {"images/inventory.img", "work/stats-dump", "work/dump.log"}) {
-    EXPECT_TRUE(fs::exists(fs::path(dir) / file)) << file;
-  }
-  EXPECT_EQ(files_for_others(dir), "");
-  const nlohmann::json metadata = ended_metadata(dump["recording"]);
-  EXPECT_EQ(metadata["about"]["container"]["name"], "kymo-e2e");
-  EXPECT_EQ(metadata["marks"][0]["name"], "pre-dump");
-
-  const nlohmann::json restored = kymod.kymo_json({"restore", dir});
-  EXPECT_EQ(restored["container"], dump["container"]);
-  EXPECT_GT(restored["stats"]["pages_restored"].get<int>(), 0);
-  EXPECT_EQ(podman.status("kymo-e2e"), "running");
-  EXPECT_TRUE(counts_on(root));
-  expect_whole(kymod, dir);
 }
 
 nlohmann::json run_web(const Kymod& kymod, const std::string& bundle) {
@@ -326,46 +362,6 @@ TEST(ContainersTest, AJobThatWasStartedFollowsItsContainer) {
       << kymod.log();
 }
 
-// Checks what a deadline does to a dump of this container. `flags` are those that `kymo dump` needs
-// for it.
-void expect_deadline_foretold_and_kept(const Kymod& kymod, const std::string& kind,
-                                       const std::string& name) {
-  const auto dump = [&](const std::string& deadline) {
-    return kymod.kymo({"dump", kind, name, "--leave-running", "--deadline", deadline});
-  };
-  const Outcome first = dump("30s");
-  EXPECT_EQ(first.exit_code, 0) << first.err;
-  EXPECT_NE(first.err.find("the deadline of 30 s: there is no earlier dump"), std::string::npos)
-      << first.err;
-  // Shorter than a dump by any container runtime, also on a fast machine.
-  const Outcome late = dump("20ms");
-  EXPECT_EQ(late.exit_code, 1);
-  for (const char* said : {"the dump will probably not meet the deadline of 20 ms",
-                           "did not end within its deadline of 20 ms", "the container runs on"}) {
-    EXPECT_NE(late.err.find(said), std::string::npos) << late.err;
-  }
-  const nlohmann::json failed = kymod.kymo_json({"checkpoints"}).back();
-  EXPECT_EQ(failed["state"], "failed") << failed;
-  EXPECT_FALSE(fs::exists(failed["directory"].get<std::string>() + "/images"));
-  EXPECT_FALSE(fs::exists(failed["directory"].get<std::string>() + "/images.partial"));
-  const nlohmann::json in_time =
-      kymod.kymo_json({"dump", kind, name, "--leave-running", "--deadline", "1m"});
-  EXPECT_NE(in_time["forecast"].get<std::string>().find("the dump will probably meet"),
-            std::string::npos)
-      << in_time;
-}
-
-TEST(ContainersTest, ADeadlineOfARuncContainerIsForetoldAndKeptOrItRunsOn) {
-  KYMO_NEEDS_RUNC();
-  const RuncFolder runc;
-  const std::string bundle = runc.start("kymo-web");
-  Kymod kymod({"--runc-root", runc.path()});
-  kymod.start();
-  expect_deadline_foretold_and_kept(kymod, "runc", "kymo-web");
-  EXPECT_EQ(runc.status("kymo-web"), "running");
-  EXPECT_TRUE(counts_on(bundle + "/rootfs"));
-}
-
 // What iptables prints in the network namespace of the process.
 std::string rules_of(pid_t pid) {
   const std::string command =
@@ -401,17 +397,6 @@ TEST(ContainersTest, ACancellationGivesARuncContainerItsNetworkBack) {
   EXPECT_NE(outcome.err.find("the container runs on"), std::string::npos) << outcome.err;
   EXPECT_EQ(rules_of(pid).find("CRIU"), std::string::npos) << rules_of(pid);
   EXPECT_TRUE(counts_on(bundle + "/rootfs"));
-}
-
-TEST(ContainersTest, ADeadlineOfAPodmanContainerIsForetoldAndKeptOrItRunsOn) {
-  KYMO_NEEDS_PODMAN();
-  PodmanContainers podman;
-  const std::string root = podman.start("kymo-e2e");
-  Kymod kymod({"--podman-flags=" + PodmanContainers::flags()});
-  kymod.start();
-  expect_deadline_foretold_and_kept(kymod, "podman", "kymo-e2e");
-  EXPECT_EQ(podman.status("kymo-e2e"), "running");
-  EXPECT_TRUE(counts_on(root));
 }
 
 TEST(ContainersTest, AProcessIsFrozenAndRefusedToBeDumpedMeanwhile) {
@@ -476,54 +461,6 @@ TEST(ContainersTest, PrintStatsSaysWhatPodmansOwnSaysOfTheSameContainer) {
             container["criu_statistics"]["pages_written"].get<std::uint64_t>());
 }
 
-TEST(ContainersTest, AContainerOfContainerdIsRunListedDumpedAndRestored) {
-  KYMO_NEEDS_CONTAINERD();
-  const Containerd containerd(fs::path(criu_path()).parent_path());
-  Kymod kymod;
-  kymod.start();
-  std::vector<std::string> run{"run",      "containerd", "--name",
-                               "kymo-web", "--",         Containerd::image()};
-  for (const std::string& word : counting_command()) run.push_back(word);
-  EXPECT_EQ(kymod.kymo_json(run)["name"], "kymo-web");
-  nlohmann::json job = kymod.kymo_json({"ps"}).at(0);
-  EXPECT_EQ(job["name"], "kymo-web");
-  EXPECT_EQ(job["runtime"], "containerd");
-  EXPECT_EQ(job["state"], "running");
-  const auto root_of = [](const nlohmann::json& of) {
-    return "/proc/" + std::to_string(of["pid"].get<int>()) + "/root";
-  };
-  EXPECT_TRUE(counts_on(root_of(job)));
-
-  const std::string dir = kymod.path("one");
-  const nlohmann::json dump = kymod.kymo_json({"dump", "containerd", "kymo-web", "--dir", dir});
-  EXPECT_EQ(dump["runtime"], "containerd");
-  EXPECT_EQ(dump["container"], "default/kymo-web");
-  EXPECT_EQ(dump["job"], "kymo-web");
-  EXPECT_GT(dump["stats"]["pages_written"].get<int>(), 0);
-  EXPECT_EQ(dump["warnings"], nlohmann::json::array());
-  const nlohmann::json record = nlohmann::json::parse(read_file(dir + "/checkpoint.json"));
-  EXPECT_EQ(record["criu"]["path"], criu_path()) << "the criu on the PATH of containerd";
-  EXPECT_EQ(files_for_others(dir), "");
-  EXPECT_EQ(containerd.status("kymo-web"), "");
-  EXPECT_EQ(kymod.kymo_json({"ps"}).at(0)["state"], "dumped");
-
-  const nlohmann::json restored = kymod.kymo_json({"restore", dir});
-  EXPECT_EQ(containerd.status("kymo-web"), "RUNNING");
-  EXPECT_TRUE(counts_on(root_of(restored)));
-  expect_whole(kymod, dir);
-  EXPECT_GT(restored["stats"]["pages_restored"].get<int>(), 0);
-  job = kymod.kymo_json({"ps"}).at(0);
-  EXPECT_EQ(job["state"], "running");
-  EXPECT_EQ(job["pid"], restored["pid"]);
-  EXPECT_EQ(kymod.kymo({"freeze", "process", "kymo-web"}).exit_code, 0);
-  EXPECT_EQ(containerd.status("kymo-web"), "PAUSED");
-  EXPECT_EQ(kymod.kymo({"unfreeze", "process", "kymo-web"}).exit_code, 0);
-  const Outcome refused = kymod.kymo({"dump", "containerd", "nobody"});
-  EXPECT_EQ(refused.exit_code, 1);
-  EXPECT_NE(refused.err.find("ctr --namespace default containers list"), std::string::npos)
-      << refused.err;
-}
-
 // containerd and its runc say nothing of the cause.
 TEST(ContainersTest, AFailedDumpOfAContainerOfContainerdIsForeseenAndExplained) {
   KYMO_NEEDS_CONTAINERD();
@@ -545,51 +482,6 @@ TEST(ContainersTest, AFailedDumpOfAContainerOfContainerdIsForeseenAndExplained) 
   EXPECT_EQ(forced.exit_code, 1);
   EXPECT_NE(forced.err.find("(failure ghost-big; CRIU: "), std::string::npos) << forced.err;
   EXPECT_TRUE(counts_on(root));
-}
-
-TEST(ContainersTest, AContainerOfDockerIsRunListedDumpedAndRestored) {
-  KYMO_NEEDS_DOCKER();
-  const Docker docker(fs::path(criu_path()).parent_path());
-  Kymod kymod;
-  kymod.start();
-  std::vector<std::string> run{"run", "docker", "--name", "kymo-web", "--"};
-  for (const std::string& word : Docker::arguments()) run.push_back(word);
-  EXPECT_EQ(kymod.kymo_json(run)["name"], "kymo-web");
-  nlohmann::json job = kymod.kymo_json({"ps"}).at(0);
-  EXPECT_EQ(job["name"], "kymo-web");
-  EXPECT_EQ(job["runtime"], "docker");
-  EXPECT_EQ(job["container"].get<std::string>().size(), 64U)
-      << "the job must have the container's id, not its name";
-  EXPECT_EQ(job["state"], "running");
-  const std::string root = docker.root_of("kymo-web");
-  EXPECT_TRUE(counts_on(root));
-
-  const std::string dir = kymod.path("one");
-  const nlohmann::json dump =
-      kymod.kymo_json({"dump", "docker", "kymo-web", "--checksums", "--dir", dir});
-  EXPECT_EQ(dump["runtime"], "docker");
-  EXPECT_EQ(dump["job"], "kymo-web");
-  EXPECT_EQ(dump["warnings"], nlohmann::json::array());
-  const nlohmann::json record = nlohmann::json::parse(read_file(dir + "/checkpoint.json"));
-  EXPECT_EQ(record["criu"]["path"], criu_path()) << "the criu on the PATH of Docker's containerd";
-  EXPECT_EQ(files_for_others(dir), "");
-  EXPECT_EQ(docker.status("kymo-web"), "exited");
-  EXPECT_EQ(kymod.kymo_json({"ps"}).at(0)["state"], "dumped");
-
-  const nlohmann::json restored = kymod.kymo_json({"restore", dir});
-  EXPECT_EQ(docker.status("kymo-web"), "running");
-  EXPECT_TRUE(counts_on(root));
-  EXPECT_EQ(restored["warnings"], nlohmann::json::array());
-  job = kymod.kymo_json({"ps"}).at(0);
-  EXPECT_EQ(job["state"], "running");
-  EXPECT_EQ(job["pid"], restored["pid"]);
-  expect_whole(kymod, dir);
-  EXPECT_EQ(kymod.kymo({"freeze", "process", "kymo-web"}).exit_code, 0);
-  EXPECT_EQ(docker.status("kymo-web"), "paused");
-  EXPECT_EQ(kymod.kymo({"unfreeze", "process", "kymo-web"}).exit_code, 0);
-  const Outcome refused = kymod.kymo({"dump", "docker", "nobody"});
-  EXPECT_EQ(refused.exit_code, 1);
-  EXPECT_NE(refused.err.find("docker ps -a"), std::string::npos) << refused.err;
 }
 
 }  // namespace

@@ -29,6 +29,10 @@ class ConformanceTest : public testing::TestWithParam<const char*> {
   }
   [[nodiscard]] Runtime& runtime() const { return engine_->runtime(); }
   [[nodiscard]] std::string status() const { return engine_->status(kName); }
+  [[nodiscard]] std::optional<ProcessId> process_of(const std::string& id) const {
+    const Result<std::optional<ProcessId>> told = runtime().process_of(id);
+    return told ? *told : std::nullopt;
+  }
   RunSpec run_spec(const std::vector<std::string>& further = {}) {
     RunSpec spec = engine_->run_spec(kName, further);
     spec.container = kName;
@@ -98,8 +102,8 @@ TEST_P(ConformanceTest, IsFoundDumpedAndRestored) {
   EXPECT_EQ(runtime().find(kName)->process.pid, process.pid);
   EXPECT_FALSE(runtime().find(kName)->frozen);
   const DumpSpec dump = spec();
-  ASSERT_TRUE(runtime().process_of(dump.container).has_value());
-  EXPECT_EQ(runtime().process_of(dump.container)->pid, process.pid);
+  ASSERT_TRUE(process_of(dump.container).has_value());
+  EXPECT_EQ(process_of(dump.container)->pid, process.pid);
   std::vector<std::string> seen;
   Observer observer;
   observer.notified = [&](std::string_view name) { seen.emplace_back(name); };
@@ -111,7 +115,7 @@ TEST_P(ConformanceTest, IsFoundDumpedAndRestored) {
   EXPECT_FALSE(seen.empty()) << "kymod found no phase in CRIU's log";
   EXPECT_TRUE(fs::exists(dump.images_dir + "/inventory.img"));
   EXPECT_NE(status(), "running");
-  EXPECT_FALSE(runtime().process_of(dump.container).has_value());
+  EXPECT_FALSE(process_of(dump.container).has_value());
 
   const Result<RestoreOutcome> restored = runtime().restore(restore_of(dump), {});
   ASSERT_TRUE(restored.ok()) << restored.error().message;
@@ -254,7 +258,7 @@ TEST_P(ConformanceTest, WhatItCannotFindOrDoIsOneClearLine) {
   EXPECT_EQ(runtime().find("kymo-nobody").error().code, Code::not_found);
   for (const char* name : {"", "a/b/c", "a\nb/web"}) {
     EXPECT_EQ(runtime().find(name).error().code, Code::invalid_argument) << name;
-    EXPECT_FALSE(runtime().process_of(name).has_value()) << name;
+    EXPECT_FALSE(process_of(name).has_value()) << name;
   }
   const ProcessId process = start();
   EXPECT_FALSE(runtime().run(run_spec()).ok());
@@ -268,21 +272,18 @@ TEST_P(ConformanceTest, WhatItCannotFindOrDoIsOneClearLine) {
       << refused.error().message;
   const std::string id = dump.container;
   engine_->kill(kName);
-  EXPECT_TRUE(test::eventually([&] { return !runtime().process_of(id).has_value(); }));
+  EXPECT_TRUE(test::eventually([&] { return !process_of(id).has_value(); }));
   const Result<Container> ended = runtime().find(kName);
   ASSERT_FALSE(ended.ok());
   EXPECT_EQ(ended.error().code, Code::failed_precondition) << ended.error().message;
 }
 
-// kymod asks a server every second, and `kymo ps` waits for this. If each of these calls waited for the answer, they would
-// take longer than the limit of a test.
-TEST_P(ConformanceTest, AServerThatHangsHoldsNobodyUp) {
+TEST_P(ConformanceTest, OfAServerThatHangsItIsNotKnownWhetherItsContainerRuns) {
   if (!engine_->is_server()) return;
   start();
   const std::string id = runtime().find(kName)->id;
   engine_->stop_answering();
-  for (int i = 0; i < 1000; ++i) EXPECT_FALSE(runtime().process_of(id).has_value());
-  EXPECT_TRUE(runtime().is_silent());
+  EXPECT_EQ(runtime().process_of(id).error().code, Code::deadline_exceeded);
   engine_->answer_again();
 }
 
@@ -301,7 +302,7 @@ TEST_P(ConformanceTest, AContainerThatSomebodyElseStartsDuringARestoreRunsOn) {
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().code, Code::already_exists) << refused.error().message;
   EXPECT_EQ(status(), "running");
-  const auto others = runtime().process_of(dump.container);
+  const auto others = process_of(dump.container);
   ASSERT_TRUE(others.has_value());
   EXPECT_TRUE(counts_on(*others));
 }

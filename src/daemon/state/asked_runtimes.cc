@@ -14,18 +14,10 @@ std::map<runtime::Kind, SilentPlace> AskedRuntimes::places() {
 }
 
 Result<std::optional<runtime::ProcessId>> AskedRuntimes::process_of(const ContainerOf& container) {
-  struct Told {
-    std::optional<runtime::ProcessId> process;
-    bool is_silent = false;
-  };
-  const std::optional<Told> told =
-      places_.at(container.kind).ask([runtimes = runtimes_, container] {
-        runtime::Runtime& asked = runtimes->of(container.kind);
-        Told answer{asked.process_of(container.id)};
-        answer.is_silent = !answer.process && asked.is_silent();
-        return answer;
-      });
-  if (told && !told->is_silent) return told->process;
+  const auto told = places_.at(container.kind).ask([runtimes = runtimes_, container] {
+    return runtimes->of(container.kind).process_of(container.id);
+  });
+  if (told && *told) return *told;
   const std::string name(runtime::name_of(container.kind));
   return Error{Code::unavailable, runtime::row_of(container.kind).has_bundles
                                       ? name + "'s folder " + runc_root_ + " does not answer"

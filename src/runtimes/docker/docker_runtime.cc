@@ -214,7 +214,8 @@ Result<Container> DockerRuntime::find(const std::string& container) {
   }
   Container found = container_that_runs_as(served(*seen).pid);
   found.id = text_of(*seen, "Id");
-  found.name = container;
+  const std::string name = text_of(*seen, "Name");  // "/web"
+  found.name = name.empty() ? container : name.substr(1);
   return found;
 }
 
@@ -327,7 +328,8 @@ Result<CommandOutcome> DockerRuntime::restore_by_docker(const RestoreSpec& spec,
   const std::string name = "kymo-" + std::to_string(monotonic_ns());
   std::error_code error;
   fs::create_directories(folder, error);
-  fs::copy(spec.images_dir, folder / name, fs::copy_options::recursive | fs::copy_options::copy_symlinks, error);
+  fs::copy(spec.images_dir, folder / name,
+           fs::copy_options::recursive | fs::copy_options::copy_symlinks, error);
   const ShimLink shim(spec.container, spec.work_dir + kShim);
   Result<CommandOutcome> done =
       error ? system_error("copy the images to " + folder.string(), error.value())

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstddef>
 #include <filesystem>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
@@ -28,7 +29,6 @@
 #include "runtime/rehearsal.h"
 #include "runtime/scratch.h"
 #include "runtimes/podman/podman_files.h"
-#include "runtimes/podman/podman_folders.h"
 #include "runtimes/podman/podman_reason.h"
 #include "runtimes/podman/podman_rehearsal.h"
 #include "runtimes/podman/podman_shared_memory.h"
@@ -72,7 +72,7 @@ class PodmanRuntime : public Runtime {
 
   Result<ProcessId> run(const RunSpec& spec) override;
   Result<Container> find(const std::string& container) override;
-  std::optional<ProcessId> process_of(const std::string& id) override;
+  Result<std::optional<ProcessId>> process_of(const std::string& id) override;
   Result<void> may_dump(const DumpSpec& spec) override;
   Result<void> may_restore(const RestoreSpec& spec) override;
   Result<DumpOutcome> dump(const DumpSpec& spec, const Observer& observer) override;
@@ -94,9 +94,9 @@ class PodmanRuntime : public Runtime {
   [[nodiscard]] Command command_of(const std::string& verb, const std::string& id,
                                    std::vector<std::string> words,
                                    const std::string& criu_folder) const;
-  Result<PodmanStore> ask_for_folders(std::chrono::milliseconds within,
-                                      const Cancellation* cancel) const;
-  Result<PodmanStore> store() { return folders_.store(); }
+  // Where podman keeps its containers. podman is asked until it has answered once. That looks at each container, so while
+  // another podman dumps or restores one of them, it waits for that.
+  Result<PodmanStore> store(std::chrono::milliseconds within = std::chrono::seconds(10));
   Result<std::string> restorable(const RestoreSpec& spec);
   // What podman says of a container.
   Result<json> look_up(const std::string& name) const;
@@ -109,10 +109,8 @@ class PodmanRuntime : public Runtime {
                      std::string* said) const;
 
   const PodmanRuntimeOptions options_;
-  // The last member, because its thread uses the others.
-  PodmanFolders folders_{[this](std::chrono::milliseconds within, const Cancellation* cancel) {
-    return ask_for_folders(within, cancel);
-  }};
+  std::mutex mutex_;  // for what follows; not held while podman is asked
+  std::optional<PodmanStore> store_;
 };
 
 Command PodmanRuntime::command(std::vector<std::string> words,
@@ -126,20 +124,23 @@ Command PodmanRuntime::command(std::vector<std::string> words,
   return command;
 }
 
-Result<PodmanStore> PodmanRuntime::ask_for_folders(std::chrono::milliseconds within,
-                                                   const Cancellation* cancel) const {
+Result<PodmanStore> PodmanRuntime::store(std::chrono::milliseconds within) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (store_) return *store_;
+  }
   const Scope scope("ask podman for its folders", {.category = "runtime"});
   Command ask = command({"info", "--format", "json"});
   ask.timeout = within;
-  ask.cancel = cancel;
   const Result<CommandOutcome> info = run_command(ask);
-  if (!info) {
-    return info.error();
-  }
+  if (!info) return info.error();
   if (info->exit_status != 0) {
     return Error{Code::failed_precondition, "podman info: " + podman_reason(info->errors)};
   }
-  return PodmanStore::from_info(info->output);
+  Result<PodmanStore> found = PodmanStore::from_info(info->output);
+  const std::lock_guard lock(mutex_);
+  if (found) store_ = *found;
+  return found;
 }
 
 // This takes a tenth of a second.
@@ -176,10 +177,11 @@ Result<Container> PodmanRuntime::inspect(const std::string& name) const {
   return found;
 }
 
-std::optional<ProcessId> PodmanRuntime::process_of(const std::string& id) {
-  const std::optional<PodmanStore> store = folders_.known();
-  const pid_t pid = store ? store->pid_of(id) : 0;
-  return pid == 0 ? std::nullopt : std::optional(identify(pid));
+Result<std::optional<ProcessId>> PodmanRuntime::process_of(const std::string& id) {
+  const Result<PodmanStore> store = this->store();
+  if (!store) return store.error();
+  const pid_t pid = store->pid_of(id);
+  return pid == 0 ? std::optional<ProcessId>() : std::optional(identify(pid));
 }
 
 Result<Container> PodmanRuntime::find(const std::string& container) {
@@ -371,8 +373,9 @@ Result<void> PodmanRuntime::rehearse(const RehearsalSpec& spec) {
 
 // As long as podman's folders are not known, neither is whether the container runs.
 Result<bool> PodmanRuntime::settle_restore(const RestoreSpec& spec, std::int64_t) {
-  const std::optional<PodmanStore> store = folders_.known();
-  if (!store || is_being_restored(spec.container)) return false;
+  if (is_being_restored(spec.container)) return false;
+  const Result<PodmanStore> store = this->store(std::chrono::seconds(3));
+  if (!store) return false;
   // podman would write its next checkpoint through this link, over the images.
   const std::string userdata = store->folder_of(spec.container);
   CheckpointLink::undo(userdata + kCheckpoint, spec.images_dir);

@@ -163,7 +163,9 @@ class ProcessRuntime : public Runtime {
 
   Result<ProcessId> run(const RunSpec& spec) override;
   Result<Container> find(const std::string& pid) override;
-  std::optional<ProcessId> process_of(const std::string&) override { return std::nullopt; }
+  Result<std::optional<ProcessId>> process_of(const std::string&) override {
+    return std::optional<ProcessId>();
+  }
   Result<void> may_dump(const DumpSpec& spec) override;
   Result<void> may_restore(const RestoreSpec& spec) override;
   Result<DumpOutcome> dump(const DumpSpec& spec, const Observer& observer) override;

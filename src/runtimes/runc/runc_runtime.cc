@@ -97,7 +97,9 @@ class RuncRuntime : public Runtime {
 
   Result<ProcessId> run(const RunSpec& spec) override;
   Result<Container> find(const std::string& container) override;
-  std::optional<ProcessId> process_of(const std::string& id) override;
+  Result<std::optional<ProcessId>> process_of(const std::string& id) override {
+    return running(id);
+  }
   Result<void> may_dump(const DumpSpec& spec) override;
   Result<void> may_restore(const RestoreSpec& spec) override;
   Result<DumpOutcome> dump(const DumpSpec& spec, const Observer& observer) override;
@@ -109,6 +111,7 @@ class RuncRuntime : public Runtime {
   Result<std::string> unfreeze(const FreezeSpec& spec) override;
 
  private:
+  [[nodiscard]] std::optional<ProcessId> running(const std::string& id) const;
   [[nodiscard]] std::string folder_of(const std::string& id) const {
     return options_.root + "/" + id;
   }
@@ -180,7 +183,7 @@ Result<json> RuncRuntime::read_state(const std::string& tried, const std::string
   return state;
 }
 
-std::optional<ProcessId> RuncRuntime::process_of(const std::string& id) {
+std::optional<ProcessId> RuncRuntime::running(const std::string& id) const {
   const Result<json> state = read_state("container " + id, id);
   if (!state) {
     return std::nullopt;
@@ -302,7 +305,7 @@ Result<void> RuncRuntime::remove_half_restored(const RestoreSpec& spec) {
 // the root that runc has mounted in its own folder is detached, because `runc delete` would delete the root's files.
 bool RuncRuntime::runs_without_its_runc(const RestoreSpec& spec) {
   if (!criu::end_leftover_restore(spec.work_dir + kRestoreLog, {})) return false;
-  if (!process_of(spec.container)) return false;
+  if (!running(spec.container)) return false;
   const std::string root = folder_of(spec.container) + kRootOfRestore;
   static_cast<void>(detach_mounts(root).ok());
   ::rmdir(root.c_str());
@@ -508,7 +511,7 @@ Result<bool> RuncRuntime::settle_restore(const RestoreSpec& spec, std::int64_t b
     return Error{Code::unavailable,
                  "runc's folder " + folder_of(spec.container) + " cannot be removed"};
   }
-  if (process_of(spec.container)) return true;  // it runs
+  if (running(spec.container)) return true;  // it runs
   criu::remove_leftover_mounts(spec.work_dir);
   criu::remove_leftover_ghosts(spec.work_dir + kRestoreLog, began_unix_ns,
                                places_in_bundle(spec.bundle));
