@@ -1,4 +1,3 @@
-#include "kymo/count_bytes.h"
 #include "kymo/scope.h"
 
 #include <gtest/gtest.h>
@@ -10,6 +9,7 @@
 #include <thread>
 
 #include "base/clock.h"
+#include "kymo/count_bytes.h"
 
 namespace kymo {
 namespace {

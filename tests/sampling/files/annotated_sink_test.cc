@@ -1,8 +1,9 @@
+#include "kymo/annotated_sink.h"
+
 #include <fcntl.h>
 #include <unistd.h>
 
 #include "base/adler32.h"
-#include "kymo/annotated_sink.h"
 #include "kymo/sink.h"
 #include "metrics/metric_rules.h"
 #include "support/file_size_limit.h"
