@@ -96,7 +96,7 @@ class PodmanRuntime : public Runtime {
                                    const std::string& criu_folder) const;
   // Where podman keeps its containers. podman is asked until it has answered once. That looks at each container, so while
   // another podman dumps or restores one of them, it waits for that.
-  Result<PodmanStore> store(std::chrono::milliseconds within = std::chrono::seconds(10));
+  Result<PodmanStore> find_store(std::chrono::milliseconds within = std::chrono::seconds(10));
   Result<std::string> restorable(const RestoreSpec& spec);
   // What podman says of a container.
   Result<json> look_up(const std::string& name) const;
@@ -124,7 +124,7 @@ Command PodmanRuntime::command(std::vector<std::string> words,
   return command;
 }
 
-Result<PodmanStore> PodmanRuntime::store(std::chrono::milliseconds within) {
+Result<PodmanStore> PodmanRuntime::find_store(std::chrono::milliseconds within) {
   {
     const std::lock_guard lock(mutex_);
     if (store_) return *store_;
@@ -178,7 +178,7 @@ Result<Container> PodmanRuntime::inspect(const std::string& name) const {
 }
 
 Result<std::optional<ProcessId>> PodmanRuntime::process_of(const std::string& id) {
-  const Result<PodmanStore> store = this->store();
+  const Result<PodmanStore> store = this->find_store();
   if (!store) return store.error();
   const pid_t pid = store->pid_of(id);
   return pid == 0 ? std::optional<ProcessId>() : std::optional(identify(pid));
@@ -189,7 +189,7 @@ Result<Container> PodmanRuntime::find(const std::string& container) {
     return Error{Code::invalid_argument,
                  "container '" + container + "': not a valid name or id of a podman container"};
   }
-  const Result<PodmanStore> store = this->store();
+  const Result<PodmanStore> store = this->find_store();
   if (!store) {
     return Error{store.error().code, "container " + container + ": " + store.error().message,
                  store.error().errno_value};
@@ -291,7 +291,7 @@ Result<void> PodmanRuntime::may_dump(const DumpSpec& spec) {
     const Result<void> can = check_runs_by_runc(asked, spec.container, {});
     if (!can) return can;
   }
-  const Result<PodmanStore> store = this->store();
+  const Result<PodmanStore> store = this->find_store();
   if (store && !spec.leave_running && store->removes_when_ended(spec.container)) {
     return Error{Code::failed_precondition,
                  asked +
@@ -305,7 +305,7 @@ Result<DumpOutcome> PodmanRuntime::dump(const DumpSpec& spec, const Observer& ob
   if (Result<void> good = may_dump(spec); !good) {
     return good.error();
   }
-  const Result<PodmanStore> store = this->store();
+  const Result<PodmanStore> store = this->find_store();
   if (!store) {
     return Error{store.error().code,
                  "dump container " + name_of_container(spec) + ": " + store.error().message};
@@ -341,7 +341,7 @@ Result<DumpOutcome> PodmanRuntime::dump(const DumpSpec& spec, const Observer& ob
 }
 
 Result<void> PodmanRuntime::settle_dump(const DumpSpec& spec) {
-  const Result<PodmanStore> store = this->store();
+  const Result<PodmanStore> store = this->find_store();
   if (!store) {
     // Without podman's folder, settle the rest.
     static_cast<void>(settle_container_dump(spec, in_work_dirs(spec, kDumpLog)).ok());
@@ -359,7 +359,7 @@ Result<void> PodmanRuntime::settle_dump(const DumpSpec& spec) {
 
 Result<void> PodmanRuntime::rehearse(const RehearsalSpec& spec) {
   const std::string tried = "could not restore container " + name_of_container(spec);
-  const Result<PodmanStore> store = this->store();
+  const Result<PodmanStore> store = this->find_store();
   if (!store) return Error{store.error().code, tried + ": " + store.error().message};
   const bool runs = store->pid_of(spec.container) != 0;
   const Result<json> ended = runs ? json() : look_up(spec.container);
@@ -374,7 +374,7 @@ Result<void> PodmanRuntime::rehearse(const RehearsalSpec& spec) {
 // As long as podman's folders are not known, neither is whether the container runs.
 Result<bool> PodmanRuntime::settle_restore(const RestoreSpec& spec, std::int64_t) {
   if (is_being_restored(spec.container)) return false;
-  const Result<PodmanStore> store = this->store(std::chrono::seconds(3));
+  const Result<PodmanStore> store = this->find_store(std::chrono::seconds(3));
   if (!store) return false;
   // podman would write its next checkpoint through this link, over the images.
   const std::string userdata = store->folder_of(spec.container);
@@ -389,7 +389,7 @@ Result<std::string> PodmanRuntime::restorable(const RestoreSpec& spec) {
   if (Result<void> good = check_podman_options(asked, spec.options); !good) {
     return good.error();
   }
-  const Result<PodmanStore> store = this->store();
+  const Result<PodmanStore> store = this->find_store();
   if (!store) {
     return Error{store.error().code, asked + ": " + store.error().message};
   }
@@ -422,7 +422,7 @@ Result<RestoreOutcome> PodmanRuntime::restore(const RestoreSpec& spec, const Obs
   if (!id) {
     return id.error();
   }
-  const Result<PodmanStore> store = this->store();
+  const Result<PodmanStore> store = this->find_store();
   if (!store) {
     return Error{store.error().code,
                  "restore container " + name_of_container(spec) + ": " + store.error().message};
