@@ -95,7 +95,7 @@ Result<void> wait_until_written(ImageStreamer& streamer, Instant until,
     if (settled || settled.error().code != Code::deadline_exceeded || next == until) {
       return settled;
     }
-    if (is_asked(cancel)) return Error{Code::cancelled, "the request was cancelled"};
+    if (is_asked(cancel)) return Error{Code::cancelled, cancel->why()};
   }
 }
 
