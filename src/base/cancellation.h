@@ -18,14 +18,17 @@ class Cancellation {
   Cancellation(const Cancellation&) = delete;
   Cancellation& operator=(const Cancellation&) = delete;
 
-  // Asks to end the work. This cannot be undone.
-  void ask() noexcept;
-  [[nodiscard]] bool asked() const noexcept { return asked_.load(std::memory_order_acquire); }
+  // Asks to end the work, and says why: a text that is never destroyed. This cannot be undone, and the first call
+  // counts.
+  void ask(const char* why = "the request was cancelled") noexcept;
+  [[nodiscard]] bool asked() const noexcept { return why() != nullptr; }
+  // For the error of what was ended. Null: nobody has asked.
+  [[nodiscard]] const char* why() const noexcept { return why_.load(std::memory_order_acquire); }
   // Becomes readable when ask() was called. Use it only for poll(2).
   [[nodiscard]] int fd() const noexcept { return event_.get(); }
 
  private:
-  std::atomic<bool> asked_{false};
+  std::atomic<const char*> why_{nullptr};
   FileDescriptor event_;
 };
 

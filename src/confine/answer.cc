@@ -42,7 +42,7 @@ Result<std::string> read_answer(int from, std::uint64_t most, End end, const Can
   for (;;) {
     std::array<pollfd, 2> ready{{{from, POLLIN, 0}, {fd_of(cancel), POLLIN, 0}}};
     static_cast<void>(::poll(ready.data(), ready.size(), kRound));
-    if (is_asked(cancel)) return Error{Code::cancelled, "the request was cancelled"};
+    if (is_asked(cancel)) return Error{Code::cancelled, cancel->why()};
     if (end && std::chrono::steady_clock::now() >= *end) return reader_died();
     if (ready[0].revents == 0) continue;
     const ssize_t got = ::read(from, piece.data(), piece.size());

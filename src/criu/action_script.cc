@@ -31,6 +31,10 @@ Result<FileDescriptor> file_with(const std::string& text) {
 
 }  // namespace
 
+bool ActionScript::is_path(std::string_view path) {
+  return path.starts_with("/proc/") && path.find("/fd/") != std::string_view::npos;
+}
+
 Result<std::unique_ptr<ActionScript>> ActionScript::make() {
   auto made = std::make_unique<ActionScript>();
   for (Pipe* const pipe : {&made->names_, &made->answers_}) {

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/file.h"
 #include "base/line_reader.h"
@@ -24,6 +25,8 @@ namespace kymo::criu {
 // Errors:    the system's.
 class ActionScript {
  public:
+  // Whether this is the path of such a script, also of another kymod.
+  static bool is_path(std::string_view path);
   static Result<std::unique_ptr<ActionScript>> make();
   // The path of the script.
   [[nodiscard]] std::string path() const;

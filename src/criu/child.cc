@@ -168,7 +168,7 @@ std::string Child::said() const {
 Error Child::ended_by_us() {
   reap(true);
   if (is_asked(cancel_)) {
-    return Error{Code::cancelled, "the request was cancelled"};
+    return Error{Code::cancelled, cancel_->why()};
   }
   return Error{Code::deadline_exceeded,
                "criu '" + path_ + "' did not answer within " + human::duration(timeout_) +

@@ -95,7 +95,7 @@ Result<void> wait_until_written(ImageStreamer& streamer, Instant until,
     if (settled || settled.error().code != Code::deadline_exceeded || next == until) {
       return settled;
     }
-    if (is_asked(cancel)) return Error{Code::cancelled, "the request was cancelled"};
+    if (is_asked(cancel)) return Error{Code::cancelled, cancel->why()};
   }
 }
 
@@ -277,6 +277,7 @@ Result<DumpReply> Client::dump(const DumpRequest& request, const Notified& notif
   }
   if (request.leave_running) call.command.arguments.emplace_back("--leave-running");
   if (!request.parent.empty()) track_memory(request.parent, call.command.arguments);
+  call.command.answered = request.answered;
   call.command.passed = [&](std::string_view name, Instant until) -> Result<void> {
     if (notified) notified(name);
     if (name != kAllWritten) return {};
@@ -316,6 +317,7 @@ Result<RestoreReply> Client::restore(const RestoreRequest& request,
     if (!streamer) return streamer.error();
     call.streamer = *std::move(streamer);
   }
+  call.command.answered = request.answered;
   call.command.passed = [&](std::string_view name, Instant) {
     if (notified) notified(name);
     return Result<void>();

@@ -74,6 +74,8 @@ struct ClientOptions {
 
 // Called for each notification; criu waits until it returns.
 using Notified = std::function<void(std::string_view name)>;
+// Called when criu has got the answer, which may come later.
+using Answered = std::function<void()>;
 
 // A round before a dump. It writes only memory, and the process is stopped only for a moment.
 struct PreDumpRequest {
@@ -106,6 +108,7 @@ struct DumpRequest {
   // If set, it is called when all images are written, while the processes stand still. If it returns an
   // error, the dump fails with it and the processes run on. `left`: until the timeout.
   std::function<Result<void>(std::chrono::milliseconds left)> prove{};
+  Answered answered{};
   const Cancellation* cancel = nullptr;  // ends the dump, as in ClientOptions
 };
 
@@ -116,6 +119,7 @@ struct RestoreRequest {
   bool stream = false;
   std::function<void(const Streamed& so_far)> streamed = nullptr;
   Options options{};
+  Answered answered{};
   const Cancellation* cancel = nullptr;  // as in DumpRequest
 };
 

@@ -36,6 +36,7 @@ Result<CommandEnd> run_with_notifications(const ClientOptions& options, const Co
           command.passed ? command.passed(point->name, child.deadline()) : Result<void>();
       if (!passed && !refused) refused = passed.error();
       (*script)->answer(passed.ok());
+      if (command.answered) command.answered();
     }
   }
   phases.ends();

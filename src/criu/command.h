@@ -22,6 +22,7 @@ struct Command {
   // waits until this returns, and fails if it returns an error. criu's timeout ends at `until`.
   std::function<Result<void>(std::string_view name, std::chrono::steady_clock::time_point until)>
       passed{};
+  std::function<void()> answered{};  // called when criu has got the answer
 };
 
 // Of a call that succeeded.

@@ -8,18 +8,21 @@
 #include <span>
 
 #include "base/human.h"
+#include "criu/action_script.h"
 #include "criu/log_lines.h"
 
 namespace kymo::criu {
 namespace {
 
 // A line that begins with `text` begins the phase. If `after` is set, the next line begins it. If `resumes` is
-// set, the phase before goes on once the pages of one piece of shared memory are written.
+// set, the phase before goes on once the pages of one piece of shared memory are written. If `before` is set, the
+// time since this phase seemed to begin belongs to that one.
 struct Mark {
   std::string_view text;
   std::string_view phase;
   bool after = false;
   bool resumes = false;
+  std::string_view before{};
 };
 
 constexpr std::string_view kProcesses = "processes and files";
@@ -36,12 +39,15 @@ constexpr std::string_view kSharedMark = "Dumping shared memory ";
 constexpr std::string_view kHooksMark = "Running ";
 constexpr std::string_view kHooksMarkEnd = " scripts";
 constexpr std::string_view kOverRpc = "RPC";
+constexpr std::string_view kScriptMark = "\t[";  // with its path and "]"
 
 // The texts are CRIU's own (criu/cr-dump.c, seize.c, mem.c). Their order does not matter: each mark
 // in the log changes the phase.
 constexpr std::array kDumpMarks{
     Mark{"Dumping processes (pid", kFreezePhase},
     Mark{"Pre-dumping processes (pid", kFreezePhase},
+    // CRIU runs the scripts before it freezes. Below level 4 it has no line for that.
+    Mark{"Searching irmap cache in work dir", kFreezePhase, false, false, kHooksPhase},
     Mark{"Lock network", kCollect},
     Mark{"Dumping task (pid", kCollect},
     Mark{"Pre-dumping task (pid", kCollect},
@@ -64,6 +70,7 @@ constexpr std::array kDumpMarks{
     Mark{"Dumping file-locks", kProcesses},
     Mark{"Dumping pstree (pid", kProcesses},
     Mark{"Dumping mountpoints", kMountsPhase},
+    Mark{"Writing image inventory", kHooksPhase},  // the last image: then it runs the scripts
     Mark{"Unlock network", kNetworkPhase},
     Mark{"Unfreezing tasks into", kEndPhase},
     Mark{"Writing stats", kFinishPhase},
@@ -186,7 +193,9 @@ class Partition {
       last_us_ = line.time_us;
       begin_ = {first_, line.time_us, 0, std::string(line.text)};
     }
-    if (in_hook_ && !holds(line.text, kOverRpc) && !line.text.starts_with("\t[")) {
+    if (in_hook_ && line.text.starts_with(kScriptMark)) {
+      begin_script(line);
+    } else if (in_hook_ && !holds(line.text, kOverRpc)) {
       in_hook_ = false;
       change(resumed_, line.time_us, std::string(line.text));
     }
@@ -202,6 +211,8 @@ class Partition {
     }
     for (const Mark& mark : marks) {
       if (!in_hook_ && !ended_shared && begins_with(line.text, mark.text)) {
+        const bool goes_on = begin_.phase == mark.phase && begin_.begin_us < line.time_us;
+        if (goes_on && !mark.before.empty()) begin_.phase = mark.before;
         if (mark.resumes) {
           begin_shared(mark, line);
         } else if (mark.after) {
@@ -229,6 +240,8 @@ class Partition {
     if (!begin_.phase.empty()) {
       end_stretch(last_us_);
     }
+    // A script may run until CRIU ends, after the last line.
+    if (begin_.of_script && begin_.begin_us == last_us_) add_stretch(last_us_);
     return std::move(phases_);
   }
 
@@ -241,7 +254,21 @@ class Partition {
     std::uint64_t begin_us = 0;
     std::uint64_t uncertainty_us = 0;
     std::string evidence;
+    bool of_script = false;  // which has a line of its own
   };
+
+  // Before the line of the first script, CRIU does nothing. After the scripts for the network, it works itself.
+  void begin_script(const LogLine& line) {
+    if (begin_.phase == kNetworkPhase) return;
+    const std::string_view path = line.text.substr(kScriptMark.size());
+    const std::string_view phase = ActionScript::is_path(path) ? kAnswerPhase : kHooksPhase;
+    if (begin_.of_script) {
+      change(phase, line.time_us, std::string(line.text));
+    } else {
+      begin_.phase = phase;
+    }
+    begin_.of_script = true;
+  }
 
   void begin_shared(const Mark& mark, const LogLine& line) {
     if (begin_.phase != mark.phase) before_shared_ = begin_.phase;
@@ -288,6 +315,10 @@ class Partition {
     known->duration_us += end_us - begin_.begin_us;
     known->uncertainty_us += begin_.uncertainty_us;
     known->spans.push_back({begin_.begin_us, end_us});
+    add_stretch(end_us);
+  }
+
+  void add_stretch(std::uint64_t end_us) {
     stretches_.push_back({std::string(begin_.phase), begin_.begin_us, end_us, begin_.uncertainty_us,
                           begin_.evidence});
   }

@@ -18,8 +18,10 @@ struct PhaseSpan {
   std::uint64_t end_us = 0;
 };
 
-// The phase in which CRIU waits for the answer to a notification, or for a script.
+// The phase in which CRIU waits for a script of somebody else, or for the answer of the program that started it.
 inline constexpr std::string_view kHooksPhase = "hooks";
+// The phase in which CRIU waits for the answer of kymod (action_script.h).
+inline constexpr std::string_view kAnswerPhase = "kymod answers";
 inline constexpr std::string_view kProbePhase = "look at the kernel";
 inline constexpr std::string_view kFreezePhase = "freeze";
 inline constexpr std::string_view kFindPagesPhase = "memory: finding pages";

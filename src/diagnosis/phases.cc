@@ -178,8 +178,8 @@ void add_criu(const RequestTimes& times, const criu::LogPhases& log, std::vector
   }
   add_log(log, began_ns, unknown_ns, cuts);
   const std::uint64_t log_ended_ns = end_of_log(log, began_ns);
-  if (log.stretches.back().name == criu::kFinishPhase ||
-      log.stretches.back().name == criu::kHooksPhase) {
+  const std::string& last = log.stretches.back().name;
+  if (last == criu::kFinishPhase || last == criu::kHooksPhase || last == criu::kAnswerPhase) {
     if (times.container) {
       cuts.push_back({std::string(kRuntimePhase), log_ended_ns, 0, "CRIU's log: its last line"});
     }
@@ -270,16 +270,34 @@ void add_hook(const RequestTimes& times, const Notification& at, std::string_vie
   if (hook.end_ns > hook.begin_ns) phases = with_hook(phases, hook);
 }
 
-// The log shows hooks from level 4 on. Notifications show them at every level.
-void add_hooks(const RequestTimes& times, std::vector<Phase>& phases) {
+// Tells the time until kymod answered from that of other scripts. The log does so itself from level 4 on. CRIU runs
+// kymod's script first.
+void add_answers(const RequestTimes& times, std::vector<Phase>& phases) {
+  if (time_in(phases, criu::kAnswerPhase) != 0) return;
   for (const Notification& notification : times.notifications) {
-    add_hook(times, notification, criu::kHooksPhase, "CRIU's notification: ", phases);
+    add_hook(times, notification, criu::kAnswerPhase, "CRIU's notification: ", phases);
+  }
+  for (std::size_t i = 0; i < phases.size(); ++i) {
+    const bool before = i + 1 < phases.size() && phases[i + 1].name == criu::kAnswerPhase;
+    if (phases[i].name == criu::kHooksPhase && (before || !times.others_scripts)) {
+      phases[i].name = criu::kAnswerPhase;
+    }
   }
 }
 
 // Whether CRIU freezes the processes in this phase.
 bool is_of_criu(const Phase& phase) {
   return phase.name == criu::kFreezePhase || phase.name == kUndividedPhase;
+}
+
+// Whether CRIU freezes only after the scripts that follow this phase.
+bool is_before_scripts(const std::vector<Phase>& phases, std::size_t at) {
+  std::size_t next = at + 1;
+  while (next < phases.size() &&
+         (phases[next].name == criu::kHooksPhase || phases[next].name == criu::kAnswerPhase)) {
+    ++next;
+  }
+  return next != at + 1 && next < phases.size() && is_of_criu(phases[next]);
 }
 
 // The index after the last phase of this name. 0: there is none.
@@ -295,7 +313,8 @@ void set_frozen(std::vector<Phase>& phases) {
       std::max(end_of(phases, criu::kEndPhase), end_of(phases, kRehearsalPhase));
   bool frozen = false;
   for (std::size_t i = 0; i < phases.size(); ++i) {
-    frozen = frozen || phases[i].name == kPausePhase || is_of_criu(phases[i]);
+    frozen = frozen || phases[i].name == kPausePhase ||
+             (is_of_criu(phases[i]) && !is_before_scripts(phases, i));
     const bool over = end != 0
                           ? i >= end
                           : phases[i].name == criu::kFinishPhase || phases[i].name == kRuntimePhase;
@@ -343,8 +362,8 @@ std::optional<Phase> phase_from(const nlohmann::json& json) {
 std::vector<Phase> phases_of(const RequestTimes& times, const criu::LogPhases& log) {
   if (times.ended_ns <= times.began_ns) return {};
   std::vector<Phase> phases = partition(cuts_of(times, log), times.began_ns, times.ended_ns);
-  // A log that shows hooks shows them better. The notifications of a container come from its log.
-  if (!times.container && time_in(phases, criu::kHooksPhase) == 0) add_hooks(times, phases);
+  // The notifications of a container come from its log.
+  if (!times.container) add_answers(times, phases);
   add_hook(times, times.paused, kPausePhase, kOurClock, phases);
   add_hook(times, times.rehearsal, kRehearsalPhase, kOurClock, phases);
   limit(phases);

@@ -36,6 +36,7 @@ struct RequestTimes {
   bool restore = false;
   bool container = false;
   bool failed = false;  // CRIU may have been ended: what its log shows last, it did until then
+  bool others_scripts = false;  // CRIU runs action scripts besides that of kymod
   std::uint64_t began_ns = 0;
   std::uint64_t runtime_called_ns = 0;
   std::uint64_t pre_dumps_ended_ns = 0;

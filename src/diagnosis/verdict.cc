@@ -46,8 +46,8 @@ double Known::idle_share() const {
   }
   double idle = 1 - share(signals.cpu_ns) - share(signals.cpu_wait_ns) -
                 share(signals.disk_wait_ns) - share(signals.target_ns);
-  for (const std::string_view phase :
-       {criu::kHooksPhase, criu::kFreezePhase, criu::kEndPhase, criu::kNetworkPhase}) {
+  for (const std::string_view phase : {criu::kHooksPhase, criu::kAnswerPhase, criu::kFreezePhase,
+                                       criu::kEndPhase, criu::kNetworkPhase}) {
     idle -= share_of_phase(phase);
   }
   return std::max(0.0, idle);
@@ -202,7 +202,10 @@ std::string line_of_others(const Known& known) {
   constexpr double kMinShare = 0.25;
   const Facts& facts = known.facts;
   std::string_view longest;
-  for (const std::string_view phase : {kPreparePhase, kRuntimePhase, criu::kFinishPhase}) {
+  for (const std::string_view phase :
+       {kPreparePhase, kStartPhase, kRuntimePhase, criu::kFinishPhase}) {
+    // How a runtime starts CRIU is its own matter. Of a restore, a rule tells it.
+    if (phase == kStartPhase && (facts.container || facts.restore)) continue;
     if (time_in(facts.phases, phase) > time_in(facts.phases, longest)) longest = phase;
   }
   const std::uint64_t ns = time_in(facts.phases, longest);
@@ -211,6 +214,9 @@ std::string line_of_others(const Known& known) {
   const std::string took = human::duration(ns) + ", " + whole_percent(share) +
                            (facts.restore ? " of the restore" : " of the dump");
   if (longest == kPreparePhase) return before_criu(known, took);
+  if (longest == kStartPhase) {
+    return "CRIU's program needed " + took + ", to start (the phase \"start CRIU\").";
+  }
   if (longest == criu::kFinishPhase) return after_criu(known, took);
   return "The container runtime went on for " + took +
          ", after CRIU's last line in its log (the phase \"container runtime\").";
@@ -244,6 +250,11 @@ std::string advice_line(const Known& known, const Finding& finding, std::optiona
   if (line.ends_with('.')) line.pop_back();
   return line + " (estimate of the " + (known.facts.restore ? "restore" : "standstill") +
          (of_all ? " if all of this is done: " : " then: ") + range_text(*estimate) + ")." + also;
+}
+
+// Whether a share is printed as at least this one.
+bool is_printed_as(double share, double least) {
+  return std::lround(share * 100) >= std::lround(least * 100);
 }
 
 // What is left if all these advices are followed. The time that they save may be the same, and what CRIU works is left.
@@ -312,7 +323,7 @@ Verdict explain(const Facts& facts) {
     return verdict;
   }
   constexpr double kWorthTheHeadline = 0.2;
-  if (verdict.findings.front().share < kWorthTheHeadline) {
+  if (!is_printed_as(verdict.findings.front().share, kWorthTheHeadline)) {
     verdict.shortly = kNothing;
     verdict.lines.push_back("No cause took a fifth of it. The largest: " +
                             verdict.findings.front().evidence);
@@ -327,7 +338,7 @@ Verdict explain(const Facts& facts) {
   const std::size_t room = kMaxLines - verdict.lines.size();
   const std::size_t most = std::min({kMinShares.size(), verdict.findings.size(), room - 1});
   std::size_t told = 0;
-  while (told < most && verdict.findings[told].share >= kMinShares[told]) ++told;
+  while (told < most && is_printed_as(verdict.findings[told].share, kMinShares.at(told))) ++told;
   const std::span<const Finding> found = std::span(verdict.findings).first(told);
   verdict.estimate_ns = left_after_all(known, found);
   const auto promises = [](const Finding& finding) { return finding.estimate_ns.has_value(); };

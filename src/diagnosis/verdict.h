@@ -35,9 +35,11 @@ struct Signals {
       target_cpu_wait_ns;  // of a dump: the target was ready to run and had no CPU
   std::optional<std::uint64_t> throttled_ns;   // the part of it in which dirty pages were balanced
   std::optional<std::uint64_t> criu_quota_ns;  // a limit of CPU time held up CRIU's cgroup
-  std::optional<std::uint64_t> target_quota_ns;  // and that of the target of a dump
+  std::optional<std::uint64_t> target_quota_ns;  // and that of the target
   std::optional<std::uint64_t> machine_ns;       // CPU time of all programs of the machine
   std::optional<std::uint64_t> kymod_gaps_ns;    // kymod itself did not run
+  std::optional<std::uint64_t>
+      answer_gaps_ns;  // the part of it in which CRIU waited for its answers
   // CPU time of kymod while CRIU could run, not before and after it, also what it did for a stream.
   std::optional<std::uint64_t> kymod_ns;
   std::optional<std::uint64_t> kymod_looks_ns;  // in the whole request, to look inside it
@@ -111,7 +113,13 @@ struct Facts {
   std::optional<criu::MemoryShape> shape;
   bool kernel_known = false;  // /run is a tmpfs, so CRIU keeps there what it learned of the kernel
   bool recorded = true;  // by kymod, which answered CRIU's notifications if it was a plain process
+  // Action scripts of somebody else, which CRIU runs, each with its configuration file.
+  std::vector<std::string> scripts{};
+  // Of the window: kymod knew what CRIU asked, and had not answered yet.
+  std::uint64_t answering_ns = 0;
   std::optional<SleepingThread> sleeper;
+  std::string program{};               // CRIU, as kymod starts it; empty: not known
+  bool connections = false;            // the images may have open TCP connections
   std::string log{};                   // the path of CRIU's log; empty: not known
   criu::LogPause longest_pause{};      // in that log, if it divides the dump
   std::optional<WriteRates> earlier;   // nothing: too few dumps
@@ -119,7 +127,7 @@ struct Facts {
   Autogroup kymod_group{};             // of kymod, and of CRIU that it starts
   Autogroup target_group{};            // of a dump, before it
   Quota kymod_quota{};                 // of kymod or CRIU: the tightest
-  Quota target_quota{};                // of a dump, before it
+  Quota target_quota{};                // of a dump, before it; of a restore, after it
   std::uint64_t image_bytes = 0;       // of a dump, as they are stored; 0: not known
   std::string
       unstreamed_by{};  // the option with which images cannot be compressed; empty: none was given

@@ -1,11 +1,13 @@
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdio>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/human.h"
+#include "base/json_text.h"
 #include "criu/phases.h"
 #include "diagnosis/rules.h"
 
@@ -54,25 +56,34 @@ std::optional<Range> at_other_rates(const Known& known, double share) {
   return left_after(known, std::clamp(memory - without_cpu, 0.0, usual), most);
 }
 
+constexpr double kWorthNaming = 0.01;
+
 // "CRIU (2 %), the target (12 %) or kymod (10 %)": who had no CPU, and for which share. Only the name if
-// it was CRIU alone.
-std::string starved_names(double criu, double target, double kymod) {
-  constexpr double kWorthTelling = 0.01;
-  std::vector<std::string> names;
-  const auto add = [&](const char* name, double share) {
-    if (share >= kWorthTelling) {
-      names.push_back(std::string(name) + " (" + whole_percent(share) + ")");
-    }
+// it was CRIU alone. They add up to `all`, as it is printed, or were starved side by side.
+std::string starved_names(double criu, double target, double kymod, double all) {
+  if (target < kWorthNaming && kymod < kWorthNaming) return "CRIU";
+  struct Part {
+    const char* name;
+    double share;
   };
-  add("CRIU", criu);
-  add("the target", target);
-  add("kymod", kymod);
-  if (target < kWorthTelling && kymod < kWorthTelling) return "CRIU";
-  // Each has its own time, and they run side by side.
-  const bool overlap = criu + target + kymod > 1;
-  std::string text = names.front();
-  for (std::size_t i = 1; i < names.size(); ++i) {
-    text += (i + 1 == names.size() ? " or " : ", ") + names[i];
+  std::vector<Part> parts;
+  for (const Part& part : {Part{"CRIU", criu}, Part{"the target", target}, Part{"kymod", kymod}}) {
+    if (part.share >= kWorthNaming) {
+      parts.push_back({part.name, std::round(part.share * 100) / 100});
+    }
+  }
+  const bool overlap = criu + target + kymod > all + kWorthNaming / 2;
+  if (!overlap) {
+    double rest = std::round(all * 100) / 100;
+    for (const Part& part : parts) rest -= part.share;
+    std::max_element(parts.begin(), parts.end(), [](const Part& a, const Part& b) {
+      return a.share < b.share;
+    })->share += rest;
+  }
+  std::string text;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    text += i == 0 ? "" : i + 1 == parts.size() ? " or " : ", ";
+    text += std::string(parts[i].name) + " (" + whole_percent(parts[i].share) + ")";
   }
   return overlap ? text + ", partly at the same time" : text;
 }
@@ -150,8 +161,9 @@ std::pair<double, double> quota_shares(const Known& known) {
   const Signals& signals = known.facts.signals;
   const double without_cpu = 1 - known.share(signals.cpu_ns);
   double criu = std::min(known.share(signals.criu_quota_ns), without_cpu);
-  const double target = std::min(known.share(signals.target_quota_ns), without_cpu);
+  double target = std::min(known.share(signals.target_quota_ns), without_cpu);
   // Other programs of that cgroup may have been held up.
+  if (known.facts.restore) target = std::min(target, known.share(signals.cpu_wait_ns));
   if (signals.socket_wait_ns) {
     criu = std::min(criu, known.share(signals.cpu_wait_ns) + share_of_starved_kymod(known) +
                               share_around_criu(known));
@@ -173,8 +185,8 @@ std::optional<Finding> held_up_by_quota(const Known& known) {
   const double share = std::max(criu, target);
   if (share < kMinShare) return {};
   const bool of_target = target > criu;
-  const std::string who = of_target         ? "the target"
-                          : facts.restore   ? "kymod, CRIU or the processes that it restored"
+  const std::string who = of_target       ? facts.restore ? "the restored processes" : "the target"
+                          : facts.restore ? "kymod, CRIU or the processes that it restored"
                           : facts.streaming ? "CRIU or kymod"
                                             : "CRIU";
   return Finding{"cpu-quota",
@@ -217,6 +229,9 @@ std::string who_used_the_cpus(const Known& known, double lacked, const std::stri
 // their waiting. That is no starvation by others.
 std::optional<Finding> waits_for_cpu(const Known& known) {
   constexpr double kMinShare = 0.15;
+  constexpr double kMinNs = 50.0 * kNsPerMs;  // of all: else nothing can be won
+  constexpr char kOfAll[] = ", of 50 ms or more";
+  if (known.length_ns() < kMinNs) return {};
   const bool restore = known.facts.restore;
   const double waited = known.share(known.facts.signals.cpu_wait_ns);
   const double target = restore ? 0 : share_of_starved_target(known);
@@ -224,8 +239,8 @@ std::optional<Finding> waits_for_cpu(const Known& known) {
   const double share = std::min(waited + target + kymod, share_of_others(known));
   if (share < kMinShare) return {};
   if (const auto quota = held_up_by_quota(known); quota && quota->share > share / 2) return {};
-  const std::string who =
-      restore ? "CRIU or the processes that it restored" : starved_names(waited, target, kymod);
+  const std::string who = restore ? "CRIU or the processes that it restored"
+                                  : starved_names(waited, target, kymod, share);
   // Nobody measured how long kymod and the runtime waited around CRIU: at most as much of that time as CRIU did of its own.
   const double most =
       std::clamp(ratio(share, 1 - share_around_criu(known)), share, share_of_others(known));
@@ -235,7 +250,7 @@ std::optional<Finding> waits_for_cpu(const Known& known) {
       share,
       "For " + whole_percent(share) + " " + base_of(known.facts) + " no CPU was free for " + who +
           ".",
-      "15 % " + base_of(known.facts),
+      "15 % " + base_of(known.facts) + kOfAll,
       who_used_the_cpus(known, share,
                         std::string("pause them during the ") + (restore ? "restore" : "dump") +
                             higher_priority(known.facts, target, waited + kymod)),
@@ -355,6 +370,26 @@ std::optional<Finding> waits_for_writeback(const Known& known) {
                  at_other_rates(known, share)};
 }
 
+// What kymod starts may be a wrapper of CRIU. What it waited for is told by other rules.
+std::optional<Finding> slow_start(const Known& known) {
+  constexpr double kMinShare = 0.20;
+  constexpr double kMinNs = 50.0 * kNsPerMs;
+  const Facts& facts = known.facts;
+  if (facts.container) return {};
+  const double share = known.share_of_phase(kStartPhase) - known.share(facts.signals.cpu_wait_ns) -
+                       known.share(facts.signals.disk_wait_ns);
+  if (share < kMinShare || share * known.length_ns() < kMinNs) return {};
+  return Finding{"criu-start",
+                 "CRIU started slowly",
+                 share,
+                 "CRIU's program took " + whole_percent(share) + " " + base_of(facts) +
+                     " to start: until then its log has no line.",
+                 "20 % " + base_of(facts) + ", and 50 ms",
+                 "Find out what " + (facts.program.empty() ? "it" : valid_utf8(facts.program)) +
+                     " does before that: it may be a wrapper of CRIU.",
+                 without(known, share)};
+}
+
 std::optional<Finding> hypervisor(const Known& known) {
   constexpr double kMinShare = 0.10;
   const std::uint64_t steal_ns = known.facts.signals.steal_ns.value_or(0);
@@ -446,53 +481,89 @@ std::optional<Finding> waits_for_compression(const Known& known) {
                  without(known, share)};
 }
 
-std::optional<Finding> hooks(const Known& known) {
-  constexpr double kMinShare = 0.10;
+constexpr double kMinAnswerShare = 0.10;
+constexpr double kMinAnswerNs = 50.0 * kNsPerMs;  // the start of a script takes some of them
+constexpr char kOfAnswers[] = ", and 50 ms";
+
+bool is_long_answer(const Known& known, double share) {
+  return share >= kMinAnswerShare && share * known.length_ns() >= kMinAnswerNs;
+}
+
+// A dump is answered once all images are written, if kymod runs.
+std::optional<Finding> late_answers(const Known& known) {
   const Facts& facts = known.facts;
   // At the end CRIU waits in a notification until the stream is written.
   if (compression_share(known) != 0) return {};
-  const double share = known.share_of_phase(criu::kHooksPhase) + known.late_share();
-  if (share < kMinShare) return {};
-  const std::string time = " for " + whole_percent(share) + " " + base_of(facts);
-  if (facts.recorded && !facts.container) {
-    // At the end of a stream kymod answers once its disk has taken all. That is not so if kymod did
-    // not run.
-    const bool stream = facts.streaming && !facts.restore && known.late_share() < share / 2;
-    return Finding{
-        "late-answers",
-        "kymod answered late",
-        share,
-        "CRIU waited for kymod" + time +
-            (stream ? ": kymod was still writing the images to the disk."
-                    : ": kymod itself did not run."),
-        "10 % " + base_of(facts),
-        stream ? "Write the images to a faster disk or to a tmpfs."
-               : "Find out why kymod did not run: it was stopped (SIGSTOP), or it got no CPU or no "
-                 "memory."};
+  // The rest of that phase, kymod's script was started: other rules say why that took long.
+  const double gaps = known.share(facts.signals.answer_gaps_ns);
+  const double share = known.late_share() + std::min(known.share_of_phase(criu::kAnswerPhase),
+                                                     known.share(facts.answering_ns) + gaps);
+  if (!is_long_answer(known, share)) return {};
+  const bool stopped = gaps + known.late_share() >= share / 2;
+  const bool writes = !stopped && !facts.restore;
+  if (writes && waits_for_disk(known)) return {};
+  std::string evidence = "CRIU waited for kymod for " + whole_percent(share) + " " + base_of(facts);
+  std::string advice;
+  if (stopped) {
+    evidence += ": kymod itself did not run";
+    advice =
+        "Find out why kymod did not run: it was stopped (SIGSTOP), or it got no CPU or no memory.";
+  } else if (writes) {
+    evidence += ": kymod was still writing the images to the disk";
+    advice = "Write the images to a faster disk or to a tmpfs.";
   }
-  // CRIU's images do not say whether a container runtime started it.
-  std::string advice =
-      "If a container runtime started CRIU, it answers there itself. Scripts of your own "
-      "(action-script), if there are any, can be made faster.";
-  if (facts.container) {
-    advice = facts.restore ? "The runtime answers there itself, and runs the hooks of the "
-                             "container's config.json: make those faster, if there are any."
-                           : "The runtime answers there itself, and runs no script of yours: find "
-                             "out why it was slow (it had no CPU, or waited for a disk).";
-  }
-  return Finding{"hooks",
-                 "waited for hooks",
+  return Finding{"late-answers",
+                 "kymod answered late",
                  share,
-                 "CRIU waited" + time +
-                     (facts.container ? " for the container runtime (hooks)."
-                                      : " for scripts or for the program that started it (hooks)."),
-                 "10 % " + base_of(facts),
+                 evidence + ".",
+                 "10 % " + base_of(facts) + kOfAnswers,
                  std::move(advice)};
 }
 
-constexpr std::array<Rule, 10> kWaitRules = {
-    held_up_by_quota, waits_for_disk,    waits_for_writeback,   waits_for_cpu, hypervisor, swap,
-    memory_pressure,  wakes_across_cpus, waits_for_compression, hooks};
+// "the action script /a.sh (in /etc/criu/default.conf)".
+std::string scripts_of(const Facts& facts) {
+  std::string text = facts.scripts.size() == 1 ? "the action script " : "the action scripts ";
+  for (std::size_t i = 0; i < facts.scripts.size(); ++i) {
+    text += (i == 0 ? "" : ", ") + valid_utf8(facts.scripts[i]);
+  }
+  return text;
+}
+
+// What may have run while CRIU waited, and what one can do about it.
+std::pair<std::string, std::string> of_hooks(const Facts& facts) {
+  constexpr char kFaster[] = "Make it faster, or take it out of CRIU's configuration.";
+  if (facts.container) {
+    std::string advice =
+        facts.restore ? "The runtime answers there itself, and runs the hooks of the container's "
+                        "config.json: make those faster, if there are any."
+                      : "The runtime answers there itself, and runs no script of yours: find out "
+                        "why it was slow (it had no CPU, or waited for a disk).";
+    return {"the container runtime (hooks)", std::move(advice)};
+  }
+  if (!facts.scripts.empty()) return {scripts_of(facts), kFaster};
+  // CRIU's images do not say whether a container runtime started it.
+  return {"scripts or for the program that started it (hooks)",
+          "If a container runtime started CRIU, it answers there itself. Scripts of your own "
+          "(action-script), if there are any, can be made faster."};
+}
+
+std::optional<Finding> hooks(const Known& known) {
+  const double share = known.share_of_phase(criu::kHooksPhase);
+  if (!is_long_answer(known, share)) return {};
+  auto [who, advice] = of_hooks(known.facts);
+  return Finding{
+      "hooks",
+      "waited for hooks",
+      share,
+      "CRIU waited for " + whole_percent(share) + " " + base_of(known.facts) + " for " + who + ".",
+      "10 % " + base_of(known.facts) + kOfAnswers,
+      std::move(advice)};
+}
+
+constexpr std::array<Rule, 12> kWaitRules = {
+    held_up_by_quota, waits_for_disk, waits_for_writeback, waits_for_cpu,     slow_start,
+    hypervisor,       swap,           memory_pressure,     wakes_across_cpus, waits_for_compression,
+    late_answers,     hooks};
 
 }  // namespace
 

@@ -421,23 +421,31 @@ std::optional<Finding> mounts(const Known& known) {
 std::optional<Finding> network(const Known& known) {
   const double share = share_of_long_phase(known, criu::kNetworkPhase);
   if (share == 0) return {};
-  return Finding{
-      "network-lock",
-      "locked the network",
-      share,
-      "CRIU locked and unlocked the network of its namespace for " + whole_percent(share) + " " +
-          base_of(known.facts) + " (nftables or iptables).",
-      "20 % " + base_of(known.facts) + kLongPhase,
-      std::string("If nothing in it has an open TCP connection, let CRIU leave it alone: "
-                  "the line network-lock skip in /etc/criu/") +
-          (known.facts.container ? "runc.conf." : "default.conf."),
-      left_after(known, share * 3 / 4, share)};
+  // Without the lock, the peer would end a connection that is dumped.
+  const char* advice = "";
+  if (!known.facts.connections) {
+    advice = known.facts.container
+                 ? "If nothing in it has an open TCP connection, let CRIU leave it alone: the line "
+                   "network-lock skip in /etc/criu/runc.conf."
+                 : "If nothing in it has an open TCP connection, let CRIU leave it alone: dump "
+                   "with --network-lock skip.";
+  }
+  return Finding{"network-lock",
+                 "locked the network",
+                 share,
+                 "CRIU locked and unlocked the network of its namespace for " +
+                     whole_percent(share) + " " + base_of(known.facts) + " (nftables or iptables).",
+                 "20 % " + base_of(known.facts) + kLongPhase,
+                 advice,
+                 known.facts.connections ? std::nullopt : left_after(known, share * 3 / 4, share)};
 }
 
 std::optional<Finding> memory_released(const Known& known) {
   constexpr double kMinShare = 0.20;
   const double share = known.share_of_phase(criu::kEndPhase);
-  if (!known.facts.ended || share < kMinShare) return {};
+  // Without CRIU's log, the scripts that it runs before are part of this phase.
+  const bool with_scripts = is_undivided(known) && !known.facts.scripts.empty();
+  if (!known.facts.ended || share < kMinShare || with_scripts) return {};
   return Finding{"memory-released",
                  "kernel released the memory",
                  share,
@@ -548,8 +556,9 @@ bool needs_shape(const Facts& facts) {
   constexpr std::uint64_t kMinNs = 50 * kNsPerMs;
   std::uint64_t worked_ns = 0;
   for (const Phase& phase : facts.phases) {
-    const bool of_others = phase.name == criu::kFreezePhase || phase.name == "hooks" ||
-                           phase.name == kRehearsalPhase || phase.name == "memory: writing pages";
+    const bool of_others = phase.name == criu::kFreezePhase || phase.name == criu::kHooksPhase ||
+                           phase.name == criu::kAnswerPhase || phase.name == kRehearsalPhase ||
+                           phase.name == criu::kWritePagesPhase;
     const bool counts =
         facts.restore ? phase.name == "processes and files" : phase.frozen && !of_others;
     if (counts) worked_ns += phase.end_ns - phase.begin_ns;

@@ -254,8 +254,11 @@ class HeldUp {
 class QuotaSource : public Source {
  public:
   QuotaSource(pid_t target, std::shared_ptr<Subjects> subjects)
-      : subjects_(std::move(subjects)), kymod_(::getpid()) {
-    if (target != 0) target_ = HeldUp(target);
+      : subjects_(std::move(subjects)),
+        kymod_(::getpid()),
+        target_pid_(target),
+        target_group_(group_of(target)) {
+    if (target_group_) target_ = HeldUp(target);
   }
 
   [[nodiscard]] const std::vector<Metric>& columns() const override { return columns_; }
@@ -274,10 +277,23 @@ class QuotaSource : public Source {
  private:
   // CRIU that another program starts is in a cgroup of that program, or of the container that it restores.
   void find() {
+    if (!target_group_) find_restored();
     const pid_t criu = found_ ? 0 : subjects_->criu();
     if (criu == 0) return;
     criu_ = HeldUp(criu);
     found_ = true;
+  }
+  // A process that is restored begins in the cgroup of CRIU, and moves into its own.
+  void find_restored() {
+    std::optional<std::string> group = group_of(target_pid_);
+    if (!group || group == group_of(::getpid())) return;
+    target_ = HeldUp(target_pid_);
+    target_group_ = std::move(group);
+  }
+  static std::optional<std::string> group_of(pid_t pid) {
+    if (pid == 0) return std::nullopt;
+    std::optional<std::string> group = probe::cgroup_path(pid, "cpu");
+    return group ? group : probe::cgroup_path(pid, "");
   }
 
   const std::vector<Metric> columns_ = {
@@ -288,6 +304,8 @@ class QuotaSource : public Source {
   const std::shared_ptr<Subjects> subjects_;
   HeldUp kymod_;
   HeldUp criu_;
+  const pid_t target_pid_;
+  std::optional<std::string> target_group_;  // nothing: it does not exist yet, or is not known
   HeldUp target_;
   bool found_ = false;
   unsigned reads_ = 0;

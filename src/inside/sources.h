@@ -45,7 +45,7 @@ std::unique_ptr<Source> make_cgroup_source(pid_t pid, std::shared_ptr<Subjects> 
 
 // Columns criu_quota_wait_ns and target_quota_wait_ns: how long the limits of CPU time of kymod's cgroup and of that of the
 // CRIU that `subjects` found, and those of the target (0: it is not known), have held up their programs since then, every
-// tenth time. 0 while there is no limit.
+// tenth time. 0 while there is no limit. A target that is restored counts once it has left the cgroup of kymod.
 std::unique_ptr<Source> make_quota_source(pid_t target, std::shared_ptr<Subjects> subjects);
 
 // Column kymod_cpu_ns: the CPU time of this program, every tenth time.

@@ -57,6 +57,18 @@ void add_option(std::string_view name, std::string_view value, Options& options)
   }
 }
 
+// Calls `each` with the name and the value of every option of the file.
+template <class Each>
+void for_each_option(const std::string& file, const Each& each) {
+  const Result<std::string> text = read_file(file);
+  if (!text) return;
+  for (std::string_view rest = *text; !rest.empty();) {
+    std::string_view line = take_line(rest);
+    const std::string_view name = take_word(line);
+    each(name, take_word(line));
+  }
+}
+
 }  // namespace
 
 std::vector<std::string> criu_config_files(const std::string& home) {
@@ -65,14 +77,20 @@ std::vector<std::string> criu_config_files(const std::string& home) {
   return files;
 }
 
-void add_configured(const std::string& file, Options& options) {
-  const Result<std::string> text = read_file(file);
-  if (!text) return;
-  for (std::string_view rest = *text; !rest.empty();) {
-    std::string_view line = take_line(rest);
-    const std::string_view name = take_word(line);
-    add_option(name, take_word(line), options);
+std::vector<std::string> configured_scripts(const std::vector<std::string>& files) {
+  std::vector<std::string> scripts;
+  for (const std::string& file : files) {
+    for_each_option(file, [&](std::string_view name, std::string_view value) {
+      if (name == "action-script") scripts.push_back(std::string(value) + " (in " + file + ")");
+    });
   }
+  return scripts;
+}
+
+void add_configured(const std::string& file, Options& options) {
+  for_each_option(file, [&](std::string_view name, std::string_view value) {
+    add_option(name, value, options);
+  });
 }
 
 }  // namespace kymo::preflight

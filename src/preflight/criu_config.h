@@ -11,6 +11,10 @@ namespace kymo::preflight {
 // of the user whose home directory this is (empty: none).
 std::vector<std::string> criu_config_files(const std::string& home);
 
+// The action scripts of these files, each with its file: "/a.sh (in FILE)". A file that cannot be read has none.
+// Threads: any. Cost: reads the files.
+std::vector<std::string> configured_scripts(const std::vector<std::string>& files);
+
 // Adds the options of a configuration file of CRIU that matter here (criu(8), "Configuration
 // files"). A file that cannot be read has none.
 // Threads: any. Cost: reads the file.

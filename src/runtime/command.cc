@@ -125,7 +125,7 @@ Result<CommandOutcome> run_command(const Command& command) {
   outcome.life_ns = monotonic_ns() - began_ns;
   const bool ended_well = WIFEXITED(status) && WEXITSTATUS(status) == 0;
   if (!in_time && !ended_well && is_asked(command.cancel)) {
-    return Error{Code::cancelled, "the request was cancelled"};
+    return Error{Code::cancelled, command.cancel->why()};
   }
   if (!in_time && !ended_well) {
     return Error{Code::deadline_exceeded, command.words.front() + " took longer than " +

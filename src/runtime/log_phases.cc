@@ -64,17 +64,15 @@ criu::Notified LogClock::listen(criu::Notified next) {
 }
 
 std::uint64_t LogClock::log_began_ns(const criu::LogPhases& phases) const {
-  const auto began_ns = [&](std::string_view name, std::uint64_t at_ns) -> std::uint64_t {
-    for (const criu::Phase& phase : phases.phases) {
-      if (phase.name != name) continue;
-      const std::uint64_t since_ns = phase.spans.front().begin_us * kNanosecondsInAMicrosecond;
-      return at_ns > since_ns ? at_ns - since_ns : 0;
-    }
-    return 0;
-  };
-  const std::uint64_t by_hook_ns = began_ns(criu::kHooksPhase, first_ns_);
-  const std::uint64_t noted_ns =
-      by_hook_ns != 0 ? by_hook_ns : began_ns(criu::kFreezePhase, freeze_ns_);
+  const auto noted = std::find_if(
+      phases.stretches.begin(), phases.stretches.end(), [](const criu::PhaseStretch& stretch) {
+        return stretch.name == criu::kHooksPhase || stretch.name == criu::kAnswerPhase ||
+               stretch.name == criu::kFreezePhase;
+      });
+  const std::uint64_t at_ns = freeze_ns_ != 0 ? freeze_ns_ : first_ns_;
+  const std::uint64_t since_ns =
+      noted == phases.stretches.end() ? at_ns : noted->begin_us * kNanosecondsInAMicrosecond;
+  const std::uint64_t noted_ns = at_ns - std::min(at_ns, since_ns);
   const std::uint64_t total_ns = phases.total_us * kNanosecondsInAMicrosecond;
   return ended_ns_ > total_ns ? std::min(noted_ns, ended_ns_ - total_ns) : noted_ns;
 }

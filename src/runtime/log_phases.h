@@ -11,9 +11,9 @@
 namespace kymo::runtime {
 
 // Converts the times of CRIU's log, which start at 0, to CLOCK_MONOTONIC. It needs one event with a
-// time on both clocks. That is the first notification, which is the first hook in the log. A log
-// below level 4 has no hooks. Then it is the notification pre-dump, which comes 50 us after the log
-// line with which freezing begins.
+// time on both clocks. Of a dump, that is the notification pre-dump, which comes as soon as its script has
+// started after the line with which the dump begins. Of a restore, it is the first notification, which is the
+// first hook in the log.
 class LogClock {
  public:
   // Returns a function that notes the times of notifications and passes them on to `next`.

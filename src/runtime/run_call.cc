@@ -73,7 +73,7 @@ Result<CommandOutcome> run_call(const Command& limits, const std::function<Resul
   CommandOutcome outcome;
   outcome.life_ns = monotonic_ns() - began_ns;
   if (!in_time && !result.ok() && is_asked(limits.cancel)) {
-    return Error{Code::cancelled, "the request was cancelled"};
+    return Error{Code::cancelled, limits.cancel->why()};
   }
   if (!in_time && !result.ok()) {
     return Error{Code::deadline_exceeded,

@@ -78,6 +78,8 @@ struct Observer {
   // waits until the function returns. For a container the notification is read from CRIU's log, at
   // most about a millisecond later.
   std::function<void(std::string_view notification)> notified;
+  // CRIU has got kymod's answer to it. Only for a plain process.
+  std::function<void()> answered{};
   // Bytes in the images directory so far. The number never decreases. The last call is exact.
   std::function<void(std::uint64_t total)> image_bytes;
   // Bytes of images written so far, before compression, and how many of them are memory pages. At a

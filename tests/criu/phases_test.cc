@@ -270,6 +270,28 @@ TEST(PhasesTest, MountsAndTheNetworkAreTheirOwnPhases) {
             258'952U - 164'335U + 261'959U - 259'000U);
 }
 
+// CRIU 4.2.1 at level 4, shortened. All of it was called "hooks", and kymod was blamed.
+TEST(PhasesTest, TheLogTellsTheScriptOfKymodFromThoseOfOthers) {
+  const LogPhases restore = restore_phases(R"((00.000000) CRIU run id = 2
+(00.083000) Will restore in 0 namespaces
+(00.083836) Running pre-restore scripts
+(00.083856) 	[/proc/9288/fd/57]
+(00.086217) 	[/tmp/slow.sh]
+(00.991807) No pidns-1.img image
+(00.991928) Forking task with 7 pid (flags 0x8000)
+(01.038745) Restore finished successfully. Tasks resumed.
+(01.038879) Running post-resume scripts
+(01.038895) 	[/proc/9288/fd/57]
+(01.041758) 	[/tmp/slow.sh]
+)",
+                                           {});
+  EXPECT_EQ(sum_of(restore.phases), restore.total_us);
+  EXPECT_EQ(phase(restore.phases, "kymod answers").duration_us,
+            86'217U - 83'836U + 1'041'758U - 1'038'879U);
+  EXPECT_EQ(phase(restore.phases, "hooks").duration_us, 991'807U - 86'217U);
+  EXPECT_EQ(restore.stretches.back().name, "hooks") << "the last script runs after the last line";
+}
+
 TEST(PhasesTest, ARestoreIsTakenApartForEachProcess) {
   const std::string log = R"((00.000000) CRIU run id = 2
 (00.021900) pstree pid_max=8

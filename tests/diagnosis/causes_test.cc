@@ -40,6 +40,20 @@ TEST(Causes, TheLimitMayBeThatOfTheTarget) {
             "may use 1 CPU.");
 }
 
+// "Other programs used the CPUs", of a restore into a cgroup whose quota held it up for half of the time.
+TEST(Causes, TheLimitMayBeThatOfTheRestoredProcesses) {
+  Facts facts = healthy_restore();
+  facts.signals.cpu_wait_ns = 640 * kOneMs;
+  facts.signals.cpu_ns = 100 * kOneMs;
+  facts.signals.target_quota_ns = 600 * kOneMs;
+  facts.target_quota = {"/sys/fs/cgroup/cpu/op", 0.1};
+  const Verdict verdict = explain(facts);
+  ASSERT_EQ(verdict.findings.size(), 1U);
+  EXPECT_EQ(verdict.findings[0].evidence,
+            "For 60 % of the restore a limit of CPU time held up the restored processes: "
+            "/sys/fs/cgroup/cpu/op may use 0.1 CPUs.");
+}
+
 // The kernel adds up the times of all CPUs, and other programs may be in that cgroup.
 TEST(Causes, ALimitCountsOnlyWhileCriuOrKymodHadNoCpu) {
   Facts facts = healthy_dump();
@@ -157,6 +171,15 @@ TEST(Causes, LockingTheNetworkIsCriusOwnWork) {
   facts.phases[5].name = facts.phases[6].name = "network";
   facts.phases[5].begin_ns = facts.phases[4].end_ns = 850 * kOneMs;
   EXPECT_EQ(first_rule(facts), "network-lock");
+  const auto network = [&facts] { return explain(facts).findings.at(0); };
+  EXPECT_TRUE(network().advice.ends_with("the line network-lock skip in /etc/criu/runc.conf."));
+  facts.container = false;
+  EXPECT_TRUE(network().advice.ends_with("dump with --network-lock skip."));
+  EXPECT_TRUE(network().estimate_ns);
+  // It was advised for a dump with an open connection.
+  facts.connections = true;
+  EXPECT_EQ(network().advice, "");
+  EXPECT_FALSE(network().estimate_ns);
 }
 
 // Six tmpfs of a container took 78 ms, and "saving 23 mappings" was told.
@@ -186,6 +209,117 @@ TEST(Causes, ThatOverlapArePromisedTogether) {
       std::string::npos)
       << both.lines[5];
   EXPECT_EQ(to_json(both)["estimate_ns"], (nlohmann::json{150 * kOneMs, 700 * kOneMs}));
+}
+
+TEST(Causes, SaysWhoAnsweredLate) {
+  Facts facts = healthy_dump();
+  facts.phases[2].name = "kymod answers";
+  facts.answering_ns = 1000 * kOneMs;
+  facts.phases[2].end_ns = facts.phases[3].begin_ns = 230 * kOneMs;
+  EXPECT_EQ(first_rule(facts), "late-answers");
+  facts.answering_ns = 0;
+  EXPECT_EQ(first_rule(facts), "") << "kymod was not asked yet: its script was started";
+  facts.phases[2].name = "hooks";
+  EXPECT_EQ(first_rule(facts), "hooks");
+  facts.container = true;
+  EXPECT_EQ(first_rule(facts), "hooks");
+  facts.container = false;
+  facts.recorded = false;
+  EXPECT_EQ(first_rule(facts), "hooks");
+  facts.phases[2].end_ns = facts.phases[3].begin_ns = 150 * kOneMs;
+  EXPECT_EQ(first_rule(facts), "") << "40 ms are no cause";
+}
+
+// "kymod itself did not run": it had answered at once, and an action script of the user slept.
+TEST(Causes, AScriptOfTheUserIsNamedAndNotKymod) {
+  Facts facts = healthy_restore();
+  facts.phases[1].name = "hooks";
+  facts.signals.kymod_gaps_ns = 0;
+  facts.scripts = {"/tmp/x/slow.sh (in /root/.criu/default.conf)"};
+  const Verdict verdict = explain(facts);
+  ASSERT_EQ(verdict.findings.size(), 1U);
+  EXPECT_EQ(verdict.findings[0].rule, "hooks");
+  EXPECT_EQ(verdict.findings[0].evidence,
+            "CRIU waited for 85 % of the restore for the action script /tmp/x/slow.sh (in "
+            "/root/.criu/default.conf).");
+  EXPECT_EQ(verdict.findings[0].advice, "Make it faster, or take it out of CRIU's configuration.");
+}
+
+TEST(Causes, SaysThatKymodDidNotRunOnlyIfThatWasSeen) {
+  Facts facts = healthy_restore();
+  facts.phases[1].name = "kymod answers";
+  facts.answering_ns = 1000 * kOneMs;
+  facts.signals.kymod_gaps_ns = 900 * kOneMs;
+  EXPECT_EQ(explain(facts).findings.at(0).evidence,
+            "CRIU waited for kymod for 85 % of the restore.");
+  facts.signals.answer_gaps_ns = 600 * kOneMs;
+  EXPECT_EQ(explain(facts).findings.at(0).evidence,
+            "CRIU waited for kymod for 85 % of the restore: kymod itself did not run.");
+}
+
+// The restore printed no cause, and the table "start CRIU 90 %".
+TEST(Causes, AProgramOfCriuThatStartsSlowlyIsTheCause) {
+  Facts facts = healthy_restore();
+  facts.phases[1].name = "start CRIU";
+  facts.program = "/usr/local/bin/criu";
+  const Verdict verdict = explain(facts);
+  ASSERT_FALSE(verdict.findings.empty());
+  EXPECT_EQ(verdict.findings[0].rule, "criu-start");
+  EXPECT_EQ(verdict.lines[2],
+            "CRIU's program took 85 % of the restore to start: until then its log has no line.");
+  EXPECT_TRUE(verdict.lines[3].starts_with("Find out what /usr/local/bin/criu does before that"));
+  facts.phases[1].end_ns = facts.phases[2].begin_ns = 244 * kOneMs;
+  EXPECT_EQ(first_rule(facts), "");
+  facts = healthy_dump();
+  facts.phases[0].name = "start CRIU";
+  facts.duration_ns = 390 * kOneMs;
+  EXPECT_EQ(explain(facts).lines[2],
+            "CRIU's program needed 100 ms, 26 % of the dump, to start (the phase \"start CRIU\").")
+      << "no process stood still meanwhile";
+}
+
+// "No cause took a fifth of it. The largest: For 20 % ...".
+TEST(Causes, SharesAreComparedAsTheyArePrinted) {
+  Facts facts = healthy_dump();
+  facts.signals.cpu_wait_ns = 196 * kOneMs;
+  EXPECT_TRUE(explain(facts).lines[2].starts_with("For 20 % of the standstill no CPU was free"))
+      << explain(facts).lines[2];
+  facts.signals.cpu_wait_ns = 194 * kOneMs;
+  EXPECT_TRUE(
+      explain(facts).lines[2].starts_with("No cause took a fifth of it. The largest: For 19 "));
+}
+
+// "For 69 % no CPU was free for CRIU (54 %) or kymod (23 %)."
+TEST(Causes, PartsThatDoNotAddUpOverlap) {
+  Facts facts = healthy_dump();
+  facts.signals.cpu_wait_ns = 540 * kOneMs;
+  facts.signals.pipe_wait_ns = 230 * kOneMs;
+  facts.streaming = {false, 240 * kOneMs, 0, 230 * kOneMs};
+  EXPECT_EQ(explain(facts).findings.at(0).evidence,
+            "For 77 % of the standstill no CPU was free for CRIU (54 %) or kymod (23 %).");
+  facts.signals.cpu_wait_ns = 544 * kOneMs;
+  facts.streaming->starved_ns = 234 * kOneMs;
+  facts.signals.pipe_wait_ns = 234 * kOneMs;
+  EXPECT_EQ(explain(facts).findings.at(0).evidence,
+            "For 78 % of the standstill no CPU was free for CRIU (55 %) or kymod (23 %).");
+  facts.signals.cpu_wait_ns = 540 * kOneMs;
+  facts.streaming->starved_ns = 230 * kOneMs;
+  facts.signals.pipe_wait_ns = 230 * kOneMs;
+  facts.signals.machine_ns = 1560 * kOneMs;  // 1,380 ms of others: 69 % of two CPUs
+  EXPECT_EQ(explain(facts).findings.at(0).evidence,
+            "For 69 % of the standstill no CPU was free for CRIU (54 %) or kymod (23 %), partly at "
+            "the same time.");
+}
+
+TEST(Causes, BusyCpusAreNoCauseOfAStandstillInWhichNothingCanBeWon) {
+  Facts facts;
+  facts.restore = true;
+  facts.duration_ns = 49 * kOneMs;
+  facts.phases = {{"processes and files", 0, 49 * kOneMs, 0, "", false}};
+  facts.signals.cpu_wait_ns = 30 * kOneMs;
+  EXPECT_EQ(first_rule(facts), "");
+  facts.duration_ns = facts.phases[0].end_ns = 50 * kOneMs;
+  EXPECT_EQ(first_rule(facts), "cpu-wait");
 }
 
 }  // namespace

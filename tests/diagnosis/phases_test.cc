@@ -63,11 +63,38 @@ TEST(DiagnosisPhasesTest, ADumpIsDividedByLogNotificationsAndClock) {
   EXPECT_EQ(time_in(phases, "prepare"), 10 * kMs);
   EXPECT_EQ(time_in(phases, "start CRIU"), 40 * kMs);
   EXPECT_EQ(time_in(phases, "look at the kernel"), 150 * kMs);
-  EXPECT_EQ(time_in(phases, "freeze"), 6 * kMs);  // 10 ms, less 4 ms of hooks
-  EXPECT_EQ(time_in(phases, "hooks"), 5 * kMs);
+  EXPECT_EQ(time_in(phases, "freeze"), 6 * kMs);  // 10 ms, less 4 ms of answers
+  EXPECT_EQ(time_in(phases, "kymod answers"), 5 * kMs);
   EXPECT_EQ(time_in(phases, "memory"), 100 * kMs);
   EXPECT_EQ(time_in(phases, "finish"), 12 * kMs);
-  EXPECT_EQ(frozen_ns(phases), (298 - 150) * kMs);
+  EXPECT_EQ(frozen_ns(phases), (298 - 154) * kMs) << "CRIU freezes after the answer to pre-dump";
+}
+
+// An action script of the user slept, and the time was told as freezing, as saving files, or as late answers of kymod.
+TEST(DiagnosisPhasesTest, AScriptOfSomebodyElseIsToldFromKymodsAnswers) {
+  const std::string log = R"((00.000000) CRIU run id = 1
+(00.150000) Dumping processes (pid: 7 comm: churn)
+(00.190000) irmap: Searching irmap cache in work dir
+(00.195000) net: Lock network
+(00.200000) Dumping core (pid: 7)
+(00.210000) Writing image inventory (version 1)
+(00.290000) Unfreezing tasks into 2
+(00.298000) Writing stats
+)";
+  RequestTimes times = times_of_dump();
+  times.others_scripts = true;
+  times.notifications = {{"pre-dump", 1201 * kMs, 1204 * kMs},
+                         {"post-dump", 1265 * kMs, 1270 * kMs}};
+  std::vector<Phase> phases = phases_of(times, criu::dump_phases(log, {}));
+  expect_partition(phases, 360 * kMs);
+  EXPECT_EQ(time_in(phases, "kymod answers"), (4 + 10) * kMs);
+  EXPECT_EQ(time_in(phases, "hooks"), (240 - 204 + 340 - 270) * kMs);
+  EXPECT_EQ(time_in(phases, "freeze"), 5 * kMs);
+  EXPECT_EQ(frozen_ns(phases), (298 - 190) * kMs);
+  times.others_scripts = false;
+  phases = phases_of(times, criu::dump_phases(log, {}));
+  EXPECT_EQ(time_in(phases, "hooks"), 0U) << "CRIU runs no script but that of kymod";
+  EXPECT_EQ(time_in(phases, "kymod answers"), (40 + 80) * kMs);
 }
 
 TEST(DiagnosisPhasesTest, StatisticsDivideTheMemoryPhase) {
@@ -82,7 +109,7 @@ TEST(DiagnosisPhasesTest, StatisticsDivideTheMemoryPhase) {
 TEST(DiagnosisPhasesTest, WithoutALogTheNotificationsShowCoarserPhasesAndTheHooks) {
   const std::vector<Phase> phases = phases_of(times_of_dump(), {});
   expect_partition(phases, 360 * kMs);
-  EXPECT_EQ(time_in(phases, "hooks"), 5 * kMs);
+  EXPECT_EQ(time_in(phases, "kymod answers"), 5 * kMs);
   EXPECT_EQ(time_in(phases, "freeze"), 5 * kMs);
   EXPECT_EQ(time_in(phases, "memory, processes and files"), 129 * kMs);
   EXPECT_EQ(time_in(phases, "resume or end"), 12 * kMs);

@@ -148,6 +148,8 @@ TEST_F(FailedVerdictTest, ARestoreThatRanOutOfTimeOnASlowDiskSaysSo) {
   const Outcome restore = kymod_.kymo({"restore", dir, "--deadline", "8s"});
   EXPECT_EQ(restore.exit_code, 1) << restore.out;
   expect_the_disk(restore.err, who, advice);
+  EXPECT_NE(restore.err.find("its deadline passed"), std::string::npos) << restore.err;
+  EXPECT_EQ(restore.err.find("was cancelled"), std::string::npos) << restore.err;
   const std::string told = kymod_.kymo({"explain", "work"}).out;
   EXPECT_EQ(told.find("The newest restore, at "), 0U) << told;
   EXPECT_NE(told.find("\n  The restore ran out of time after "), std::string::npos) << told;

@@ -422,6 +422,80 @@ TEST_F(MoreVerdictTest, AMachineThatWaitsForMemoryIsNamed) {
   expect_first(nlohmann::json::parse(read_file(directory + "/checkpoint.json")), "memory-pressure");
 }
 
+// kymod was blamed for a restore, "kymod itself did not run", and a dump was told as saving files.
+TEST_F(MoreVerdictTest, AnActionScriptOfTheUserIsNamed) {
+  const TemporaryDirectory home;
+  const std::string script = home.file("slow.sh",
+                                       "#!/bin/sh\ncase $CRTOOLS_SCRIPT_ACTION in\n"
+                                       "pre-dump) sleep 0.6;;\npost-dump) sleep 1.2;;\n"
+                                       "pre-restore) sleep 1.2;;\nesac\n");
+  fs::permissions(script, fs::perms::owner_all);
+  fs::create_directory(home.path() + "/.criu");
+  const std::string file = home.file(".criu/default.conf", "action-script " + script + "\n");
+  Kymod kymod({}, {"env", "HOME=" + home.path()});
+  kymod.start();
+  static_cast<void>(kymod.churn(8, "work"));
+  const auto expect_the_script = [&](const nlohmann::json& record) {
+    expect_first(record, "hooks");
+    const std::string told = record["verdict"].dump();
+    EXPECT_NE(told.find("the action script " + script + " (in " + file + ")"), std::string::npos)
+        << shown(record);
+    EXPECT_EQ(told.find("kymod itself did not run"), std::string::npos) << shown(record);
+    EXPECT_GE(phase_ns(record, "hooks"), 1'190'000'000U) << shown(record);
+  };
+  const std::string directory = kymod.kymo_json({"dump", "process", "work"})["directory"];
+  const nlohmann::json dumped = nlohmann::json::parse(read_file(directory + "/checkpoint.json"));
+  expect_the_script(dumped);
+  for (const auto& phase : dumped["phases"]) {
+    if (phase["name"] != "hooks") continue;
+    EXPECT_FALSE(phase["frozen"]) << "CRIU freezes after the first script: " << shown(dumped);
+    break;
+  }
+  const nlohmann::json restored = kymod.kymo_json({"restore", "process", directory});
+  expect_the_script(ended_metadata(restored["recording"])["about"]);
+}
+
+// "No cause stands out", below a table that said "start CRIU 90 %".
+TEST_F(MoreVerdictTest, ACriuThatStartsSlowlyIsNamed) {
+  const BreakableCriu criu;
+  Kymod kymod({"--criu", criu.path()});
+  kymod.start();
+  static_cast<void>(kymod.churn(8, "work"));
+  const std::string directory = kymod.kymo_json({"dump", "process", "work"})["directory"];
+  criu.let_do("sleep 2");
+  const nlohmann::json restored = kymod.kymo_json({"restore", "process", directory});
+  const nlohmann::json about = ended_metadata(restored["recording"])["about"];
+  expect_first(about, "criu-start");
+  EXPECT_NE(about["verdict"].dump().find("Find out what " + criu.path() + " does"),
+            std::string::npos)
+      << shown(about);
+}
+
+// "Other programs used the CPUs": the cgroup into which the process was restored was throttled.
+TEST_F(MoreVerdictTest, AQuotaOfTheRestoredProcessesIsNamed) {
+  const std::string group = "/sys/fs/cgroup/cpu/kymo-verdict-" + std::to_string(::getpid());
+  std::error_code error;
+  if (!fs::exists("/sys/fs/cgroup/cpu/cpu.cfs_quota_us") || !fs::create_directory(group, error)) {
+    GTEST_SKIP() << "no CPU cgroup of version 1";
+  }
+  const auto write = [&](const char* name, long value) {
+    std::ofstream(group + "/" + name) << value << std::flush;
+  };
+  start_shape({"files", "3600"});
+  write("cpu.cfs_quota_us", 10'000);
+  write("cgroup.procs", kymod_.job("work")["pid"].get<long>());
+  static_cast<void>(dump({"--manage-cgroups", "soft"}));
+  const nlohmann::json reply =
+      kymod_.kymo_json({"restore", "process", directory_, "--manage-cgroups", "soft"});
+  const nlohmann::json about = ended_metadata(reply["recording"])["about"];
+  expect_first(about, "cpu-quota");
+  EXPECT_NE(about["verdict"].dump().find("held up the restored processes: " + group),
+            std::string::npos)
+      << shown(about);
+  ::kill(kymod_.job("work")["pid"].get<pid_t>(), SIGKILL);
+  EXPECT_TRUE(eventually([&] { return ::rmdir(group.c_str()) == 0; }));
+}
+
 TEST_F(MoreVerdictTest, AKernelThatIsTestedEachTimeIsNamed) {
   // In a mount namespace of its own, in which /run is a folder of a disk.
   const TemporaryDirectory folder;

@@ -381,6 +381,11 @@ TEST(CriuConfig, OptionsAreReadAsCriuReadsThem) {
   EXPECT_EQ(options.ghost_limit_bytes, 512U << 20U) << "a limit that is no size is ignored";
   EXPECT_TRUE(options.tcp_established && options.skip_in_flight && options.shell_job);
   EXPECT_TRUE(options.allow_uprobes);
+  const std::string scripts = folder.file(
+      "scripts.conf", "action-script /opt/a.sh  # mine\nfile-locks\naction-script \"/b c\"\n");
+  EXPECT_EQ(
+      configured_scripts({folder.path() + "/none", scripts}),
+      (std::vector<std::string>{"/opt/a.sh (in " + scripts + ")", "/b c (in " + scripts + ")"}));
   add_configured(folder.path() + "/none", options);
 }
 

@@ -26,7 +26,7 @@ Deadline::Deadline(Cancellation& cancel, std::uint64_t allowed_ns) : allowed_ns_
     std::unique_lock lock(mutex_);
     if (ended_.wait_until(lock, until, [this] { return over_; })) return;
     if (!cancel.asked()) passed_ = true;  // else somebody was faster
-    cancel.ask();
+    cancel.ask("its deadline passed");
   });
 }
 

@@ -101,6 +101,7 @@ diagnosis::Facts facts_of(const DumpContext& c, const Result<void>& result) {
         diagnosis::Streaming{.compressed = is_compressed(c.stream), .codec = codec_of(c.stream)};
   }
   facts.image_bytes = c.outcome.image_bytes;
+  facts.connections = c.asked.options().tcp_established();
   facts.unstreamed_by = excludes_compression(c.asked);
   // The disk of the store may not answer, and the answer of a dump that failed does not wait for it.
   if (result && runtime::row_of(c.target.kind).streams) {

@@ -94,13 +94,18 @@ void InsideView::add_signals(std::uint64_t began_ns, diagnosis::Facts& facts) co
   }
   signals.throttled_ns = seen("criu_throttled_ns");
   signals.criu_quota_ns = seen("criu_quota_wait_ns");
-  if (!facts.restore) signals.target_quota_ns = seen("target_quota_wait_ns");
+  signals.target_quota_ns = seen("target_quota_wait_ns");
   signals.machine_ns = seen("machine_cpu_ns");
   signals.kymod_gaps_ns = timeline_->gaps_ns(began_ns + window.begin_ns, began_ns + window.end_ns);
   // Before and after CRIU, what kymod does is no hindrance.
   std::uint64_t criu_begin_ns = window.begin_ns;
   std::uint64_t criu_end_ns = window.end_ns;
+  signals.answer_gaps_ns = 0;
   for (const diagnosis::Phase& phase : facts.phases) {
+    if (phase.name == criu::kAnswerPhase) {
+      *signals.answer_gaps_ns +=
+          timeline_->gaps_ns(began_ns + phase.begin_ns, began_ns + phase.end_ns);
+    }
     if (phase.name == diagnosis::kPreparePhase)
       criu_begin_ns = std::max(criu_begin_ns, phase.end_ns);
     if (phase.name == criu::kFinishPhase) criu_end_ns = std::min(criu_end_ns, phase.begin_ns);

@@ -5,12 +5,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <string_view>
 #include <thread>
 
 #include "daemon/request/cpu_priority.h"
 #include "daemon/state/checkpoint_dir.h"
 #include "failures/explain.h"
+#include "preflight/criu_config.h"
 #include "probe/process.h"
 #include "report/timing.h"
 
@@ -51,6 +53,18 @@ Error with_time(Error error, const diagnosis::Verdict& verdict) {
   if (where.ends_with('.')) where.pop_back();
   failures::add_time(error, where, known ? verdict.findings.front().advice : "");
   return error;
+}
+
+// How long kymod worked on its answers to CRIU while what is explained went on.
+std::uint64_t answering_ns(const diagnosis::RequestTimes& times, std::uint64_t began_ns,
+                           const diagnosis::Window& window) {
+  std::uint64_t sum = 0;
+  for (const diagnosis::Notification& one : times.notifications) {
+    const std::uint64_t from = std::max(one.at_ns, began_ns + window.begin_ns);
+    const std::uint64_t to = std::min(one.answered_ns, began_ns + window.end_ns);
+    if (to > from) sum += to - from;
+  }
+  return sum;
 }
 
 std::string without_recording(store::RunKind kind, const Error& error) {
@@ -204,6 +218,12 @@ Result<runtime::Observer> Request::runtime_called() {
   begun = true;
   inside.runtime_called();
   first_run = parts.first_runs.take(kind);
+  if (!times.container) {
+    const char* const home = std::getenv("HOME");
+    scripts =
+        preflight::configured_scripts(preflight::criu_config_files(home == nullptr ? "" : home));
+    times.others_scripts = !scripts.empty();
+  }
   runtime::Observer observer;
   times.runtime_called_ns = monotonic_ns();
   observer.notified = [this](std::string_view name) {
@@ -213,6 +233,10 @@ Result<runtime::Observer> Request::runtime_called() {
     progress.notified(name);
     const std::lock_guard lock(times_mutex);
     times.notifications.push_back({std::string(name), at_ns, monotonic_ns()});
+  };
+  observer.answered = [this] {
+    const std::lock_guard lock(times_mutex);
+    if (!times.notifications.empty()) times.notifications.back().answered_ns = monotonic_ns();
   };
   observer.pre_dumped = [this](const runtime::PreDumpRound&) {
     recording.mark("pre-dump round ended");
@@ -257,6 +281,9 @@ void Request::explain(Result<void>& result, diagnosis::Facts facts, const std::s
   facts.cpus = std::max(1U, std::thread::hardware_concurrency());
   facts.phases = concluded = phases();
   facts.longest_pause = log.longest_pause;
+  facts.scripts = scripts;
+  facts.answering_ns =
+      answering_ns(times, began_ns, diagnosis::window_of(facts.phases, facts.restore));
   if (!facts.phases.empty()) facts.duration_ns = facts.phases.back().end_ns;
   add_stream(streamed, facts);
   if (result && diagnosis::needs_shape(facts)) facts.shape = parts.foreign.memory_shape(images);
@@ -270,7 +297,8 @@ void Request::explain(Result<void>& result, diagnosis::Facts facts, const std::s
   if (tighter && !own.folder.empty()) facts.kymod_quota = own;
   facts.kymod_group = autogroup_of(::getpid());
   facts.target_group = target_group;
-  facts.target_quota = target_quota;
+  if (!facts.restore) facts.target_quota = target_quota;
+  facts.program = criu.path;
   facts.stacks_wait_ns = stacks_wait_ns;
   verdict = diagnosis::explain(facts);
   if (in_vain) result = with_time(result.error(), verdict);

@@ -70,8 +70,9 @@ struct Request {
   bool begun = false;                // the runtime was called
   bool first_run = false;            // the first of its kind since kymod started
   std::vector<std::string> warnings;
-  std::string_view step;       // the last one that began
-  diagnosis::Verdict verdict;  // no lines: the request was refused, or is not over
+  std::vector<std::string> scripts;  // that CRIU runs besides kymod's, if kymod starts it
+  std::string_view step;             // the last one that began
+  diagnosis::Verdict verdict;        // no lines: the request was refused, or is not over
   // phases() when the outcome was known, which is saved from then on. Empty: it is not known yet.
   std::vector<diagnosis::Phase> concluded;
   diagnosis::Autogroup target_group;  // of a dump, as it was before

@@ -54,10 +54,15 @@ std::uint64_t image_bytes_of(const RestoreContext& c) {
 diagnosis::Facts facts_of(const RestoreContext& c, const Result<void>&) {
   diagnosis::Facts facts;
   facts.restored = c.outcome.stats;
+  facts.connections =
+      restore_options(to_options(c.asked.options()), c.record, c.runtime_kind).tcp_established;
+  const pid_t pid = c.outcome.process.pid;
+  if (pid <= 0) return facts;
+  facts.target_quota = quota_of(pid);
   // A runtime runs CRIU in the cgroup of the container that it restores.
-  if (const pid_t pid = c.outcome.process.pid; !c.container.empty() && pid > 0) {
+  if (!c.container.empty()) {
     facts.priority = priority_of(pid);
-    facts.kymod_quota = quota_of(pid);
+    facts.kymod_quota = facts.target_quota;
   }
   return facts;
 }

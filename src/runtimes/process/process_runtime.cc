@@ -62,6 +62,7 @@ Result<criu::DumpReply> call_dump(const criu::Client& client, const DumpSpec& sp
   request.cancel = spec.cancel;
   request.options = spec.options;
   request.held = spec.held;
+  request.answered = observer.answered;
   if (spec.prove) {
     request.prove = [&spec](std::chrono::milliseconds until) {
       return spec.prove(spec.images_dir, until);
@@ -128,6 +129,7 @@ Result<criu::RestoreReply> call_restore(const criu::Client& client, const Restor
   request.work_dir = spec.work_dir;
   request.options = spec.options;
   request.cancel = spec.cancel;
+  request.answered = observer.answered;
   const std::string inventory = spec.images_dir + "/inventory.img";
   request.stream = criu::stored_path(inventory) != inventory;  // CRIU itself cannot read them
   std::optional<RestoreReads> reads;
