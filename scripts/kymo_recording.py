@@ -119,13 +119,10 @@ class Recording:
         return int(values[-1]) - int(values[0]) if len(values) else 0
 
     def rates(self, window="10ms"):
-        """Counters as rates, in their unit per second, over windows of at least this length.
-
-        A rate has the time at which its window ends. A window in which a counter decreased (a restart) has no rate.
-        """
-        times = self.rows.index.to_numpy()
+        """Counters as rates, in their unit per second, over windows of at least this length. A rate has the time at which its
+        window ends. A window in which a counter decreased (a restart) has no rate."""
+        times, rates = self.rows.index.to_numpy(), {}
         ends = _window_ends(times, pandas.Timedelta(window).value)
-        rates = {}
         for name in self.counters():
             seconds = numpy.diff(self._times_of(name)[ends]) / 1e9
             values = self.rows[name].to_numpy()[ends]
@@ -137,20 +134,15 @@ class Recording:
         return pandas.DataFrame(rates, index=pandas.Index(times[ends][1:], name=TIME_COLUMN))
 
     def highest_rates(self, window="10ms"):
-        """The highest rate of each counter over the windows of at least this length that begin or end at a row.
-
-        A DataFrame of rate and at_ns (where that window begins), by counter. Of a shorter recording it is the mean rate.
-        """
-        length = pandas.Timedelta(window).value
-        found = {}
+        """The highest rate of each counter over the windows of at least this length that begin or end at a row: a DataFrame
+        of rate and at_ns (where that window begins), by counter. Of a shorter recording it is the mean rate."""
+        length, found = pandas.Timedelta(window).value, {}
         for name in self.counters():
-            times = self._times_of(name)
-            rows = numpy.arange(len(times))
-            # The last begin of a window that ends at each row, and the first end of one that begins there.
-            last = numpy.searchsorted(times, times - length, side="right") - 1
-            first = numpy.searchsorted(times, times + length, side="left")
-            begins = numpy.concatenate([last[last >= 0], rows[first < len(times)]])
-            ends = numpy.concatenate([rows[last >= 0], first[first < len(times)]])
+            times, rows = self._times_of(name), numpy.arange(len(self.rows))
+            begin = numpy.searchsorted(times, times - length, side="right") - 1  # the last one of a window that ends at a row
+            end = numpy.searchsorted(times, times + length, side="left")  # the first one of a window that begins there
+            begins = numpy.concatenate([begin[begin >= 0], rows[end < len(times)]])
+            ends = numpy.concatenate([rows[begin >= 0], end[end < len(times)]])
             if not len(ends) and len(times) > 1 and times[-1] > times[0]:
                 begins, ends = numpy.array([0]), numpy.array([len(times) - 1])
             values = self.rows[name].to_numpy()
@@ -162,12 +154,10 @@ class Recording:
 
     def mean(self, name):
         """The mean of a gauge over the time. Rows may be missing just when it is high, so it is not the mean of the rows."""
-        times = self._times_of(name)
-        values = self.rows[name].to_numpy().astype("float64")
-        seconds = numpy.diff(times) / 1e9
-        if not len(values) or not seconds.sum():
+        times, values = self._times_of(name), self.rows[name].to_numpy().astype("float64")
+        if len(values) < 2 or times[0] == times[-1]:
             return float(values[0]) if len(values) else float("nan")
-        return float(((values[1:] + values[:-1]) / 2 * seconds).sum() / seconds.sum())
+        return float(numpy.average((values[1:] + values[:-1]) / 2, weights=numpy.diff(times)))
 
     def _times_of(self, name):
         """The time in ns of each row's value. That of a process tree was read before its row, by the age that the row has."""
@@ -330,8 +320,7 @@ def find(path):
 
 
 def find_all(paths):
-    """The recordings that these paths stand for, each once. Leaves out companion files, which *.tsv of a shell also
-    matches."""
+    """The recordings that these paths stand for, each once. Leaves out companion files, which a shell's *.tsv matches, too."""
     paths = [pathlib.Path(path) for path in paths]
     stems = {path.with_name(_stem(path)) for path in paths if not path.name.endswith(COMPANIONS)}
     found = [file for path in paths if _recording_beside(path) not in stems for file in find(path)]

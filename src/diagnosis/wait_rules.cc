@@ -62,12 +62,13 @@ constexpr double kWorthNaming = 0.01;
 // it was CRIU alone. They add up to `all`, as it is printed, or were starved side by side.
 std::string starved_names(double criu, double target, double kymod, double all) {
   if (target < kWorthNaming && kymod < kWorthNaming) return "CRIU";
-  struct Part {
+  struct Starved {
     const char* name;
     double share;
   };
-  std::vector<Part> parts;
-  for (const Part& part : {Part{"CRIU", criu}, Part{"the target", target}, Part{"kymod", kymod}}) {
+  std::vector<Starved> parts;
+  for (const Starved& part :
+       {Starved{"CRIU", criu}, Starved{"the target", target}, Starved{"kymod", kymod}}) {
     if (part.share >= kWorthNaming) {
       parts.push_back({part.name, std::round(part.share * 100) / 100});
     }
@@ -75,8 +76,8 @@ std::string starved_names(double criu, double target, double kymod, double all) 
   const bool overlap = criu + target + kymod > all + kWorthNaming / 2;
   if (!overlap) {
     double rest = std::round(all * 100) / 100;
-    for (const Part& part : parts) rest -= part.share;
-    std::max_element(parts.begin(), parts.end(), [](const Part& a, const Part& b) {
+    for (const Starved& part : parts) rest -= part.share;
+    std::max_element(parts.begin(), parts.end(), [](const Starved& a, const Starved& b) {
       return a.share < b.share;
     })->share += rest;
   }

@@ -28,8 +28,8 @@ PUBLIC = {
     "metric.h": "metrics", "counter.h": "metrics", "counter_file.h": "metrics", "registry.h": "metrics",
     "gauge.h": "metrics", "histogram.h": "metrics", "profiling_only.h": "metrics",
     "sink.h": "sampling", "profiler.h": "sampling", "trouble.h": "sampling",
-    "flight_recorder.h": "sampling", "recover.h": "sampling",
-    "scope.h": "timing", "timed_scope.h": "timing",
+    "flight_recorder.h": "sampling", "recover.h": "sampling", "annotated_sink.h": "sampling", "kymo.h": "sampling",
+    "scope.h": "timing", "timed_scope.h": "timing", "count_bytes.h": "timing",
     "prometheus.h": "prometheus",
 }
 MOST_LINES = 600
