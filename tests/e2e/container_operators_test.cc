@@ -125,11 +125,12 @@ TEST(ContainerdOptionsTest, OneThatARestoreWouldNotGetIsRefusedUnlessTheContaine
   const TemporaryDirectory counts;
   const std::string lock = counts.path() + "/lock";
   const auto run = [&](const std::string& name, const std::string& more) {
-    containerd.ctr("run --detach --null-io " + more + " --mount type=bind,src=" + counts.path() +
-                   ",dst=/counts,options=rbind:rw " + Containerd::image() + " " + name +
-                   in_quotes({"/bin/sh", "-c",
-                              "exec 9>/counts/lock; flock 9; i=0; while :; do i=$((i+1)); "
-                              "echo $i >/counts/count; sleep 0.05; done"}));
+    static_cast<void>(containerd.ctr(
+        "run --detach --null-io " + more + " --mount type=bind,src=" + counts.path() +
+        ",dst=/counts,options=rbind:rw " + Containerd::image() + " " + name +
+        in_quotes({"/bin/sh", "-c",
+                   "exec 9>/counts/lock; flock 9; i=0; while :; do i=$((i+1)); "
+                   "echo $i >/counts/count; sleep 0.05; done"})));
     return containerd.status(name);
   };
   const auto is_locked = [&] {
@@ -147,7 +148,7 @@ TEST(ContainerdOptionsTest, OneThatARestoreWouldNotGetIsRefusedUnlessTheContaine
         << refused.err;
   }
   EXPECT_EQ(containerd.status("kymo-plain"), "RUNNING");
-  containerd.ctr("tasks kill --signal KILL kymo-plain");
+  static_cast<void>(containerd.ctr("tasks kill --signal KILL kymo-plain"));
   ASSERT_TRUE(eventually([&] { return !is_locked(); }));
 
   const std::string config = counts.file("criu.conf", "file-locks\n");

@@ -45,8 +45,8 @@ struct Told {
   std::vector<std::uint64_t> totals;
 
   Observer observer() {
-    return {[this](std::string_view name) { notifications.emplace_back(name); },
-            [this](std::uint64_t total) { totals.push_back(total); }};
+    return {.notified = [this](std::string_view name) { notifications.emplace_back(name); },
+            .image_bytes = [this](std::uint64_t total) { totals.push_back(total); }};
   }
   [[nodiscard]] bool has(const std::string& name) const {
     return std::find(notifications.begin(), notifications.end(), name) != notifications.end();

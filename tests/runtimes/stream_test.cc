@@ -32,12 +32,14 @@ struct Heard {
   bool all_exact = true;
 
   Observer observer() {
-    return {[this](std::string_view name) { notifications.emplace_back(name); }, nullptr,
-            [this](std::uint64_t total, std::uint64_t pages, bool exact) {
-              bytes.push_back(total);
-              page_bytes = pages;
-              all_exact = all_exact && exact;
-            }};
+    return {.notified = [this](std::string_view name) { notifications.emplace_back(name); },
+            .image_bytes = nullptr,
+            .moved =
+                [this](std::uint64_t total, std::uint64_t pages, bool exact) {
+                  bytes.push_back(total);
+                  page_bytes = pages;
+                  all_exact = all_exact && exact;
+                }};
   }
   [[nodiscard]] bool has(const std::string& name) const {
     return std::find(notifications.begin(), notifications.end(), name) != notifications.end();
