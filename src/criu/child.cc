@@ -203,6 +203,16 @@ Result<bool> Child::wait_for(int fd) {
   }
 }
 
+Result<void> Child::check_time() {
+  return is_over() ? Result<void>(ended_by_us()) : Result<void>();
+}
+
+std::string Child::name() const {
+  if (pid_ < 0) return name_;
+  const Result<probe::Process> seen = probe::read_process(pid_);
+  return seen ? seen->name : "";
+}
+
 Result<void> Child::check_end() {
   finish();
   if (lingers_) return lingering();
@@ -259,7 +269,7 @@ void Child::reap(bool kill_first) {
   if (pid_ < 0) {
     return;
   }
-  if (const Result<probe::Process> seen = probe::read_process(pid_); seen) name_ = seen->name;
+  name_ = name();
   if (was_killed(pid_)) kill(-pid_, SIGKILL);  // it could not end what it had started
   if (kill_first) {
     if (!may_lose_processes_) {

@@ -43,6 +43,9 @@ class Child {
   Result<bool> wait_for(int fd);
   // The point in time at which the timeout is over; the maximum if there is no timeout.
   [[nodiscard]] Clock::time_point deadline() const;
+  // Call it before criu is told to go on. If the time is over or the request is cancelled, kills the process and returns
+  // an error: otherwise criu would go on and be killed in the middle of its work.
+  Result<void> check_time();
   // Calls finish(). Errors: failed_precondition: the process did not exit with status 0; unavailable: a
   // signal ended it. With its last line.
   Result<void> check_end();
@@ -59,8 +62,8 @@ class Child {
   [[nodiscard]] std::string output() const;
   // The last line of it. Empty if there is none.
   [[nodiscard]] std::string said() const;
-  // The name of its program at its end (comm, proc(5)).
-  [[nodiscard]] const std::string& name() const { return name_; }
+  // The name of its program now, or at its end (comm, proc(5)). Empty if it is not known.
+  [[nodiscard]] std::string name() const;
   // How often the process waited until the disk had read its own files or swapped memory. Known
   // after its end.
   [[nodiscard]] std::uint64_t major_faults() const { return major_faults_; }

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "criu/action_script.h"
 #include "criu/call_phases.h"
@@ -25,16 +26,21 @@ Result<CommandEnd> run_with_notifications(const ClientOptions& options, const Co
   if (command.reads_connections) child.keep_connections();
   std::optional<Error> refused;
   pid_t root = 0;
+  bool named = false;
   for (;;) {
     const Result<bool> readable = child.wait_for((*script)->names());
     if (!readable) return refused ? *refused : readable.error();
     if (!*readable) break;
     while (const std::optional<ActionScript::Point> point = (*script)->next()) {
+      if (!std::exchange(named, true)) note_name_of_criu(child.name());
       phases.after(point->name);
       if (point->root != 0) root = point->root;
       const Result<void> passed =
           command.passed ? command.passed(point->name, child.deadline()) : Result<void>();
       if (!passed && !refused) refused = passed.error();
+      if (const Result<void> in_time = child.check_time(); !refused && !in_time) {
+        return in_time.error();
+      }
       (*script)->answer(passed.ok());
       if (command.answered) command.answered();
     }

@@ -21,6 +21,7 @@ Names& names_of_criu() {
 }  // namespace
 
 void note_name_of_criu(const std::string& name) {
+  if (name.empty()) return;
   Names& known = names_of_criu();
   const std::lock_guard lock(known.mutex);
   known.names.insert(name);

@@ -63,7 +63,7 @@ bool has_criu_died(std::string_view error) {
   if (criu == std::string_view::npos) return false;
   const std::string_view rest = error.substr(criu);
   return rest.find("' was ended by signal ") != std::string_view::npos ||
-         rest.find(" without an answer") != std::string_view::npos;
+         rest.find("' exited with status ") != std::string_view::npos;
 }
 
 // The id of the entry for a failure of kymod itself. Empty if the error says too little.

@@ -12,6 +12,7 @@ namespace kymo::preflight {
 namespace {
 
 constexpr std::string_view kBlanks = " \t\r";
+constexpr std::string_view kScriptOption = "--action-script";  // in a file: without the dashes
 
 // Takes the word at the beginning of the line, without quotes. Empty at its end or at a comment.
 std::string_view take_word(std::string_view& line) {
@@ -81,7 +82,8 @@ std::vector<std::string> configured_scripts(const std::vector<std::string>& file
   std::vector<std::string> scripts;
   for (const std::string& file : files) {
     for_each_option(file, [&](std::string_view name, std::string_view value) {
-      if (name == "action-script") scripts.push_back(std::string(value) + " (in " + file + ")");
+      if (name == kScriptOption.substr(2))
+        scripts.push_back(std::string(value) + " (in " + file + ")");
     });
   }
   return scripts;

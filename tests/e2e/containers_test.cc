@@ -132,7 +132,7 @@ TEST_P(ContainerOfEachTest, IsRunListedDumpedFrozenAndRestored) {
   const nlohmann::json record = nlohmann::json::parse(read_file(dir + "/checkpoint.json"));
   EXPECT_EQ(record["container"]["runtime"], runtime);
   EXPECT_EQ(record["criu"]["path"], started.criu.path()) << "the criu that the runtime starts";
-  EXPECT_EQ(record["stats"], dump["stats"]);
+  EXPECT_EQ(record.value("stats", nlohmann::json()), dump["stats"]);
   const nlohmann::json metadata = ended_metadata(dump["recording"]);
   EXPECT_EQ(metadata["about"]["container"]["name"], counting.name());
   EXPECT_EQ(metadata["marks"][0]["name"], "pre-dump");

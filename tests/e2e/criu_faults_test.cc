@@ -55,7 +55,7 @@ constexpr Fault kDumpFaults[] = {
     {"HangsWhenAllIsWritten", "post-dump", SIGSTOP, kTooLate}};
 
 constexpr Fault kRestoreFaults[] = {
-    {"EndsAtOnce", kExits, 0, "exited with status 3 without an answer, saying: criu: out of order"},
+    {"EndsAtOnce", kExits, 0, "exited with status 3, saying: criu: out of order"},
     {"IsKilledBeforeItForks", "pre-restore", SIGKILL, "was ended by signal 9 (SIGKILL)"},
     {"IsKilledWhenMemoryIsBack", "post-restore", SIGKILL, "was ended by signal 9 (SIGKILL)"},
     {"IsKilledBeforeItResumes", "pre-resume", SIGKILL, "was ended by signal 9 (SIGKILL)"},
