@@ -155,16 +155,11 @@ std::string unknown_command(const Typed& typed, const std::vector<std::string>& 
          typed.help();
 }
 
-// The message for `kymo dump` and `kymo dump web`, in which the kind of the target is missing.
+// The message for `kymo dump`, in which the target is missing.
 std::string which_kind(const Typed& typed) {
   const std::vector<std::string> kinds = kinds_of(*typed.app);
-  const auto word = std::find_if_not(typed.words.begin(), typed.words.end(), is_option);
-  if (word == typed.words.end()) {
-    return typed.prefix() + "choose one of " + choice_of(kinds) + ": type " + typed.command() +
-           " " + kinds.front() + " ..." + typed.help();
-  }
-  return typed.path + " " + *word + ": " + *word + " is not one of " + choice_of(kinds) +
-         ": type " + typed.command() + " " + kinds.front() + " " + *word + typed.help();
+  return typed.prefix() + "choose one of " + choice_of(kinds) + ": type " + typed.command() + " " +
+         kinds.front() + " ..." + typed.help();
 }
 
 std::string unexpected(const Typed& typed) {

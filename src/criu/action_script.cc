@@ -9,12 +9,10 @@
 #include <charconv>
 #include <string_view>
 
+#include "base/fd_path.h"
+
 namespace kymo::criu {
 namespace {
-
-std::string path_of(const FileDescriptor& fd) {
-  return "/proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(fd.get());
-}
 
 // A file in memory that can be read and executed.
 Result<FileDescriptor> file_with(const std::string& text) {
@@ -24,7 +22,7 @@ Result<FileDescriptor> file_with(const std::string& text) {
     return system_error("cannot write criu's action script", errno);
   }
   // A file that is open for writing cannot be executed, so it is opened again.
-  FileDescriptor file(open(path_of(writable).c_str(), O_RDONLY | O_CLOEXEC));
+  FileDescriptor file(open(path_through(writable).c_str(), O_RDONLY | O_CLOEXEC));
   if (!file.valid()) return system_error("cannot open criu's action script", errno);
   return file;
 }
@@ -44,9 +42,10 @@ Result<std::unique_ptr<ActionScript>> ActionScript::make() {
   }
   made->lines_ = LineReader(made->names());
   fcntl(made->names(), F_SETFL, O_NONBLOCK);
-  Result<FileDescriptor> script = file_with(
-      "#!/bin/sh\necho \"$CRTOOLS_SCRIPT_ACTION $CRTOOLS_INIT_PID\" >" + path_of(made->names_.to) +
-      " && read -r answer <" + path_of(made->answers_.from) + " && test \"$answer\" = go\n");
+  Result<FileDescriptor> script =
+      file_with("#!/bin/sh\necho \"$CRTOOLS_SCRIPT_ACTION $CRTOOLS_INIT_PID\" >" +
+                path_through(made->names_.to) + " && read -r answer <" +
+                path_through(made->answers_.from) + " && test \"$answer\" = go\n");
   if (!script) return script.error();
   made->script_ = *std::move(script);
   Result<FileDescriptor> config = file_with("action-script " + made->path() + "\n");
@@ -56,11 +55,11 @@ Result<std::unique_ptr<ActionScript>> ActionScript::make() {
 }
 
 std::string ActionScript::path() const {
-  return path_of(script_);
+  return path_through(script_);
 }
 
 std::string ActionScript::config_path() const {
-  return path_of(config_);
+  return path_through(config_);
 }
 
 std::optional<ActionScript::Point> ActionScript::next() {

@@ -1,8 +1,5 @@
 #include "criu/client.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
@@ -12,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/fd_path.h"
 #include "base/file.h"
 #include "base/patience.h"
 #include "criu/command.h"
@@ -27,20 +25,6 @@ namespace kymo::criu {
 namespace {
 
 using Instant = std::chrono::steady_clock::time_point;
-
-// A folder with a short path for criu, because the path of a socket in it must be short.
-struct ReachedFolder {
-  FileDescriptor fd;
-  [[nodiscard]] std::string path() const {
-    return "/proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(fd.get());
-  }
-};
-
-Result<ReachedFolder> reach(const std::string& tried, const std::string& path) {
-  ReachedFolder folder{FileDescriptor(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC))};
-  if (!folder.fd.valid()) return system_error(tried + ": cannot open " + path, errno);
-  return folder;
-}
 
 // The options with a timeout of at most `limit` (0: unchanged), and with this `cancel`.
 ClientOptions limited(ClientOptions options, std::chrono::milliseconds limit,
@@ -133,18 +117,18 @@ Error failed(const ImagesCall& call, const Result<Streamed>& stream, Error error
 }
 
 Result<ImagesEnd> run(const ClientOptions& options, ImagesCall& call) {
-  const Result<ReachedFolder> images = reach(call.tried, call.images_dir);
+  const Result<FileDescriptor> images = open_folder(call.tried, call.images_dir);
   if (!images) return images.error();
-  const Result<ReachedFolder> work = reach(call.tried, call.work_dir);
+  const Result<FileDescriptor> work = open_folder(call.tried, call.work_dir);
   if (!work) return work.error();
   Command& command = call.command;
   const int level = command.kind == CallKind::restore ? kRestoreLogLevel : kDumpLogLevel;
   // A program that records into a ring file holds a lock on it. Databases lock their files, too.
   std::vector<std::string> words{std::string(kCallNames.at(static_cast<std::size_t>(command.kind))),
                                  "--images-dir",
-                                 images->path(),
+                                 path_through(*images),
                                  "--work-dir",
-                                 work->path(),
+                                 path_through(*work),
                                  "--log-file",
                                  call.log,
                                  "-v" + std::to_string(level),

@@ -1,5 +1,8 @@
 #include "criu/command.h"
 
+#include <fcntl.h>
+
+#include <cerrno>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -54,6 +57,12 @@ Result<CommandEnd> run_with_notifications(const ClientOptions& options, const Co
 }
 
 }  // namespace
+
+Result<FileDescriptor> open_folder(const std::string& tried, const std::string& path) {
+  FileDescriptor folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!folder.valid()) return system_error(tried + ": cannot open " + path, errno);
+  return folder;
+}
 
 Result<CommandEnd> run_command(const ClientOptions& options, const Command& command) {
   const auto started = Child::Clock::now();

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/file.h"
 #include "criu/client.h"
 #include "kymo/result.h"
 
@@ -32,6 +33,10 @@ struct CommandEnd {
   std::uint64_t life_ns = 0;
   std::uint64_t major_faults = 0;
 };
+
+// A folder for criu, held open. By path_through(), criu reaches it wherever it is, and by a short path, as a socket in it
+// needs. Errors: the system's, after `tried`.
+Result<FileDescriptor> open_folder(const std::string& tried, const std::string& path);
 
 // Runs criu to its end, with an action script, and reports it to `options.called`.
 //

@@ -8,6 +8,7 @@
 
 #include "base/pipe.h"
 #include "criu/child.h"
+#include "criu/command.h"
 #include "criu/image_streamer.h"
 #include "criu/images.h"
 #include "criu/log.h"
@@ -64,12 +65,6 @@ enum Inherited : std::uint8_t { images, work, said };
 std::string inherited_path(const ClientOptions& options, Inherited what) {
   const int first = kFirstInherited + static_cast<int>(options.inherited.size());
   return "/proc/1/fd/" + std::to_string(first + what);
-}
-
-Result<FileDescriptor> open_folder(const std::string& tried, const std::string& path) {
-  FileDescriptor folder(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!folder.valid()) return system_error(tried + ": cannot open " + path, errno);
-  return folder;
 }
 
 // Whether the script has said that CRIU came to the moment before anything runs.

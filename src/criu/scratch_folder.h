@@ -25,7 +25,6 @@ class ScratchFolder {
   ~ScratchFolder();
 
   [[nodiscard]] const std::string& path() const { return path_; }
-  [[nodiscard]] int fd() const { return fd_.get(); }
 
  private:
   ScratchFolder(std::string path, FileDescriptor fd) : path_(std::move(path)), fd_(std::move(fd)) {}

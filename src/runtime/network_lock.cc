@@ -13,6 +13,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/fd_path.h"
 #include "base/file.h"
 #include "criu/connections.h"
 #include "kymo/scope.h"
@@ -110,10 +111,8 @@ Result<void> give_back_by(const std::string& iptables, const std::string& networ
   if (write_all(file.get(), "*filter\n" + lines + "COMMIT\n", &written) != 0) {
     return stays("could not be told");
   }
-  const std::string path =
-      "/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(file.get());
   const Result<CommandOutcome> done =
-      run_in(network, {iptables + "-restore", "-w", "--noflush", path});
+      run_in(network, {iptables + "-restore", "-w", "--noflush", path_through(file)});
   if (!done) return stays(done.error().message);
   return done->exit_status == 0 ? Result<void>() : stays("says: " + last_line(done->errors));
 }
@@ -243,8 +242,7 @@ Result<pid_t> NetworkOfDump::give_back_to_others(const std::vector<pid_t>& tree)
     const std::string path = "/proc/" + std::to_string(pid) + "/ns/net";
     if (::stat(path.c_str(), &its) != 0 || its.st_ino != ours.st_ino) continue;
     if (std::find(tree.begin(), tree.end(), pid) != tree.end()) continue;
-    const Result<void> done = remove_lock(
-        "/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(namespace_.get()), {}, 0);
+    const Result<void> done = remove_lock(path_through(namespace_), {}, 0);
     return done ? Result<pid_t>(pid) : done.error();
   }
   return 0;

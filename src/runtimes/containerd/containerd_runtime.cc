@@ -212,10 +212,6 @@ Result<void> ContainerdRuntime::may_dump(const DumpSpec& spec) {
   if (!name) return name.error();
   const Result<std::string> of = client_.spec_of(*name);
   if (Result<void> good = check_options(tried, spec.options, of ? *of : ""); !good) return good;
-  if (spec.pre_dumps != 0) {
-    return Error{Code::invalid_argument,
-                 tried + ": --pre-dump: containerd has no call that makes one"};
-  }
   if (spec.prove && spec.options.tcp_established && !spec.leave_running) {
     return Error{
         Code::invalid_argument,
