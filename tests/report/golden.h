@@ -9,13 +9,14 @@
 namespace kymo::tests {
 
 // Compares a text with tests/report/golden/NAME. If they differ, the text is written to NAME.seen
-// next to the test. If the change is intended, copy that file to golden/.
+// in the folder for temporary files. If the change is intended, copy that file to golden/.
 inline void expect_golden(const std::string& text, const std::string& name) {
   std::ifstream file(std::string(KYMO_SOURCE_DIR) + "/tests/report/golden/" + name);
   std::stringstream wanted;
   wanted << file.rdbuf();
-  if (text != wanted.str()) std::ofstream(name + ".seen") << text;
-  EXPECT_EQ(text, wanted.str()) << "see " << name << ".seen";
+  const std::string seen = testing::TempDir() + name + ".seen";
+  if (text != wanted.str()) std::ofstream(seen) << text;
+  EXPECT_EQ(text, wanted.str()) << "see " << seen;
 }
 
 }  // namespace kymo::tests
