@@ -93,30 +93,29 @@ Result<VerifiedCheckpoint> verify_checkpoint(const std::string& path, Depth dept
   return seen;
 }
 
-Result<runtime::PlannedRestore> planned_restore(const std::string& path) {
-  Result<VerifiedCheckpoint> seen = verify_checkpoint(path, Depth::small);
-  if (!seen) return seen.error();
+runtime::PlannedRestore planned_restore(const VerifiedCheckpoint& seen) {
   runtime::PlannedRestore planned;
-  planned.processes = seen->verified.tree.size();
-  if (!seen->verified.tree.empty()) {
-    const pid_t root = seen->verified.tree.front().pid;
+  planned.processes = seen.verified.tree.size();
+  if (!seen.verified.tree.empty()) {
+    const pid_t root = seen.verified.tree.front().pid;
     planned.ids.push_back(root);
-    std::set<pid_t> others = runtime::ids_of(seen->verified.tree);
+    std::set<pid_t> others = runtime::ids_of(seen.verified.tree);
     others.erase(root);
     planned.ids.insert(planned.ids.end(), others.begin(), others.end());
   }
-  planned.needs = criu::read_needs(seen->images);
-  const std::vector<std::string>& unknown = seen->verified.unknown;
+  planned.needs = criu::read_needs(seen.images);
+  const std::vector<std::string>& unknown = seen.verified.unknown;
   planned.needs.notes.insert(planned.needs.notes.end(), unknown.begin(), unknown.end());
-  planned.faults = std::move(seen->faults);
-  planned.image_bytes = seen->images.image_bytes();
-  planned.container = seen->images.from_archive();  // podman exports such archives
-  if (planned.container) return planned;
-  const Result<nlohmann::json> record = read_checkpoint_record(path);
-  if (!record) return planned;
-  planned.machine = runtime::machine_of(kymo::member(*record, "machine"));
-  planned.criu_version = kymo::text_of(kymo::member(*record, "criu"), "version");
-  const nlohmann::json& container = kymo::member(*record, "container");
+  planned.faults = seen.faults;
+  planned.image_bytes = seen.images.image_bytes();
+  planned.container = seen.images.from_archive();  // podman exports such archives
+  return planned;
+}
+
+void add_record(runtime::PlannedRestore& planned, const nlohmann::json& record) {
+  planned.machine = runtime::machine_of(kymo::member(record, "machine"));
+  planned.criu_version = kymo::text_of(kymo::member(record, "criu"), "version");
+  const nlohmann::json& container = kymo::member(record, "container");
   planned.container = container.is_object();
   planned.names = preflight::host_names_from(kymo::member(container, "names"));
   planned.bundle = kymo::text_of(container, "bundle");
@@ -125,9 +124,8 @@ Result<runtime::PlannedRestore> planned_restore(const std::string& path) {
                                  kymo::text_of(container, "id"));
   }
   std::erase_if(planned.needs.files, [&](const criu::NeededFile& file) {
-    return !output_file_at(*record, file.path).empty();
+    return !output_file_at(record, file.path).empty();
   });
-  return planned;
 }
 
 }  // namespace kymo::report

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -36,8 +37,10 @@ enum class Depth : std::uint8_t {
 // Cost:   a pass over the small images, or over all files.
 Result<VerifiedCheckpoint> verify_checkpoint(const std::string& path, Depth depth);
 
-// What a restore of the checkpoint needs. Call it in a confined process as well.
-// Errors: those of criu::ImageSet::open().
-Result<runtime::PlannedRestore> planned_restore(const std::string& path);
+// What a restore of its images needs. Call it in a confined process as well.
+// Cost: a pass over the images of files.
+runtime::PlannedRestore planned_restore(const VerifiedCheckpoint& seen);
+// Adds what the record of the dump (checkpoint.json) says, which anybody may have written.
+void add_record(runtime::PlannedRestore& planned, const nlohmann::json& record);
 
 }  // namespace kymo::report

@@ -17,16 +17,4 @@ std::string link_of_another_user(const std::string& path) {
   }
 }
 
-Result<void> check_links(const std::vector<std::string>& paths) {
-  for (const std::string& path : paths) {
-    const std::string link = link_of_another_user(path);
-    if (link.empty()) continue;
-    return Error{Code::permission_denied,
-                 "the process had " + path + " open, and " + (link == path ? "there" : link) +
-                     " is a symbolic link of another user now, which CRIU would follow with all "
-                     "rights: put the file back"};
-  }
-  return {};
-}
-
 }  // namespace kymo::runtime

@@ -175,9 +175,12 @@ void look_at_files(const PlannedRestore& planned, Findings& found,
     not_seen.emplace_back("files: they are in a mount namespace that the restore makes");
     return;
   }
-  const std::string own = "/proc/";
+  // A process gets the terminal of its restore, and what is in /proc is made by the kernel.
   for (const criu::NeededFile& file : planned.needs.files) {
-    if (preflight::is_memory(file.path) || file.path.starts_with(own)) continue;
+    if (preflight::is_memory(file.path) || file.path.starts_with("/proc/") ||
+        file.path.starts_with("/dev/pts/")) {
+      continue;
+    }
     look_at_file(file, found, not_seen);
   }
 }
@@ -207,15 +210,19 @@ void look_at_locks(const PlannedRestore& planned, Findings& found) {
   }
 }
 
-// Returns 0 if the address can be bound, else errno. A TCP socket may take an address that a
-// connection of an earlier socket still has, as in the restore.
+// Returns 0 if the address can be bound, else errno. A TCP socket has the options that CRIU sets before it binds: it may
+// take an address that a connection of an earlier socket still has, or that another socket of this user shares. A UDP
+// socket would take datagrams of the others, so it shares nothing.
 int bind_error(const criu::NeededAddress& address) {
   const int family = address.ipv6 ? AF_INET6 : AF_INET;
   const int type = (address.udp ? SOCK_DGRAM : SOCK_STREAM) | SOCK_CLOEXEC;
   const FileDescriptor socket(::socket(family, type, 0));
   if (!socket.valid()) return errno;
   const int on = 1;
-  if (!address.udp) ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  if (!address.udp) {
+    ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEPORT, &on, sizeof on);
+  }
   if (address.ipv6) {
     ::setsockopt(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on);
     sockaddr_in6 to{};
@@ -245,7 +252,7 @@ void look_at_addresses(const PlannedRestore& planned, Findings& found,
     if (!looked_at.insert(text).second) continue;
     const int error = bind_error(address);
     if (error == EADDRINUSE) {
-      // Sockets that share a port by SO_REUSEPORT or SO_REUSEADDR may be restored beside others.
+      // UDP sockets that share a port by SO_REUSEPORT or SO_REUSEADDR may be restored beside others.
       found.add(address.udp ? Grade::warns : Grade::refuses, "inet-address", object_place(text),
                 "an address of the checkpoint is in use", "End the program that uses the address.");
     } else if (error == EADDRNOTAVAIL) {
@@ -341,12 +348,6 @@ void look_at_names(const PlannedRestore& planned, Findings& found) {
                                 found);
 }
 
-Result<void> first_of(Findings& found) {
-  const std::vector<preflight::Finding> findings = found.take();
-  return findings.empty() ? Result<void>()
-                          : Error{Code::failed_precondition, preflight::line_of(findings.front())};
-}
-
 }  // namespace
 
 Machine this_machine() {
@@ -358,19 +359,6 @@ Machine this_machine() {
     machine.cpu_flags = cpu_value(*text, "flags");
   }
   return machine;
-}
-
-std::vector<std::string> machine_warnings(const Machine& there) {
-  PlannedRestore planned;
-  planned.machine = there;
-  Findings found;
-  look_at_machine(planned, found);
-  look_at_run(found);
-  std::vector<std::string> lines;
-  for (const preflight::Finding& finding : found.take()) {
-    lines.push_back(finding.what + " (" + places_of(finding) + "). " + finding.remedy);
-  }
-  return lines;
 }
 
 json to_json(const Machine& machine) {
@@ -392,14 +380,23 @@ json to_json(const PlannedRestore& planned) {
   }
   json addresses = json::array();
   for (const criu::NeededAddress& address : planned.needs.addresses) {
-    addresses.push_back(to_json(address));
+    addresses.push_back({{"ipv6", address.ipv6},
+                         {"udp", address.udp},
+                         {"address", address.address},
+                         {"port", address.port}});
   }
   json huge_pages = json::array();
   for (const auto& [bytes, count] : planned.needs.huge_pages) {
     huge_pages.push_back({{"bytes", bytes}, {"count", count}});
   }
   json locks = json::array();
-  for (const criu::NeededLock& lock : planned.needs.locks) locks.push_back(to_json(lock));
+  for (const criu::NeededLock& lock : planned.needs.locks) {
+    locks.push_back({{"path", lock.path},
+                     {"whole", lock.whole},
+                     {"exclusive", lock.exclusive},
+                     {"start", lock.start},
+                     {"length", lock.length}});
+  }
   return {{"ids", planned.ids},
           {"locks", locks},
           {"huge_pages", huge_pages},
@@ -407,6 +404,7 @@ json to_json(const PlannedRestore& planned) {
           {"image_bytes", planned.image_bytes},
           {"files", files},
           {"addresses", addresses},
+          {"changed", planned.needs.changed},
           {"misled_mounts", planned.needs.misled_mounts},
           {"own_mounts", planned.needs.own_mounts},
           {"own_network", planned.needs.own_network},
@@ -419,81 +417,12 @@ json to_json(const PlannedRestore& planned) {
           {"names", preflight::to_json(planned.names)}};
 }
 
-json to_json(const criu::NeededLock& lock) {
-  return {{"path", lock.path},
-          {"whole", lock.whole},
-          {"exclusive", lock.exclusive},
-          {"start", lock.start},
-          {"length", lock.length}};
-}
-
-std::vector<criu::NeededLock> locks_of(const json& array) {
-  std::vector<criu::NeededLock> locks;
-  for (const json& lock : array) {
-    locks.push_back({kymo::text_of(lock, "path"), flag_in(lock, "whole"),
-                     flag_in(lock, "exclusive"), kymo::number_of(lock, "start"),
-                     kymo::number_of(lock, "length")});
-  }
-  return locks;
-}
-
-Result<void> check_locks(const std::vector<criu::NeededLock>& locks) {
-  if (locks.empty()) return {};
-  PlannedRestore planned;
-  planned.needs.locks = locks;
+Result<void> check_mounts(const PlannedRestore& planned) {
   Findings found;
-  look_at_locks(planned, found);
-  return first_of(found);
-}
-
-json to_json(const criu::NeededAddress& address) {
-  return {{"ipv6", address.ipv6},
-          {"udp", address.udp},
-          {"address", address.address},
-          {"port", address.port}};
-}
-
-std::vector<criu::NeededAddress> addresses_of(const json& array) {
-  std::vector<criu::NeededAddress> addresses;
-  for (const json& address : array) {
-    addresses.push_back({flag_in(address, "ipv6"), flag_in(address, "udp"),
-                         kymo::text_of(address, "address"),
-                         static_cast<std::uint16_t>(kymo::number_of(address, "port"))});
-  }
-  return addresses;
-}
-
-Result<void> check_addresses(const std::vector<criu::NeededAddress>& addresses) {
-  PlannedRestore planned;
-  planned.needs.addresses = addresses;
-  Findings found;
-  std::vector<std::string> not_seen;
-  look_at_addresses(planned, found, not_seen);
-  return first_of(found);
-}
-
-Result<void> check_mounts(const std::vector<std::string>& misled) {
-  Findings found;
-  look_at_misled_mounts(misled, found);
-  return first_of(found);
-}
-
-Result<void> check_sizes(const std::vector<criu::NeededFile>& files) {
-  Findings found;
-  for (const criu::NeededFile& file : files) {
-    struct stat seen {};
-    if (!file.size || ::stat(file.path.c_str(), &seen) != 0 || !S_ISREG(seen.st_mode)) continue;
-    const auto now = static_cast<std::uint64_t>(seen.st_size);
-    if (now != *file.size) add_size(file.path, *file.size, now, found);
-  }
+  look_at_misled_mounts(planned.needs.misled_mounts, found);
   const std::vector<preflight::Finding> findings = found.take();
-  if (findings.empty()) return {};
-  std::string line = preflight::line_of(findings.front());
-  if (findings.size() > 1) {
-    line +=
-        ". " + std::to_string(findings.size() - 1) + " more of its files: kymo check lists them";
-  }
-  return Error{Code::failed_precondition, std::move(line)};
+  return findings.empty() ? Result<void>()
+                          : Error{Code::failed_precondition, preflight::line_of(findings.front())};
 }
 
 PlannedRestore planned_restore_of(const json& object) {
@@ -513,11 +442,20 @@ PlannedRestore planned_restore_of(const json& object) {
     needed.build_id = kymo::text_of(file, "build_id");
     planned.needs.files.push_back(std::move(needed));
   }
-  planned.needs.addresses = addresses_of(kymo::member(object, "addresses"));
-  planned.needs.locks = locks_of(kymo::member(object, "locks"));
+  for (const json& address : kymo::member(object, "addresses")) {
+    planned.needs.addresses.push_back(
+        {flag_in(address, "ipv6"), flag_in(address, "udp"), kymo::text_of(address, "address"),
+         static_cast<std::uint16_t>(kymo::number_of(address, "port"))});
+  }
+  for (const json& lock : kymo::member(object, "locks")) {
+    planned.needs.locks.push_back({kymo::text_of(lock, "path"), flag_in(lock, "whole"),
+                                   flag_in(lock, "exclusive"), kymo::number_of(lock, "start"),
+                                   kymo::number_of(lock, "length")});
+  }
   for (const json& pages : kymo::member(object, "huge_pages")) {
     planned.needs.huge_pages[kymo::number_of(pages, "bytes")] = kymo::number_of(pages, "count");
   }
+  planned.needs.changed = texts_in(object, "changed");
   planned.needs.misled_mounts = texts_in(object, "misled_mounts");
   planned.needs.own_mounts = flag_in(object, "own_mounts");
   planned.needs.own_network = flag_in(object, "own_network");

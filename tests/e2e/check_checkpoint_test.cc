@@ -1,5 +1,4 @@
-// kymo check DIR foresees why the restore of a real checkpoint will fail, and the restore then
-// fails for this reason.
+// kymo check DIR foresees why the restore of a real checkpoint will fail, and the restore is refused for this reason.
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -20,11 +19,14 @@ namespace {
 using nlohmann::json;
 namespace fs = std::filesystem;
 
-// A program that listens on a port, and has a file open from which it reads.
+// A program that listens on a port and on a unix socket, and has a file open from which it reads.
 constexpr char kServer[] =
     "import socket, sys, time\n"
     "server = socket.create_server(('127.0.0.1', 0))\n"
     "data = open(sys.argv[1])\n"
+    "local = socket.socket(socket.AF_UNIX)\n"
+    "local.bind(sys.argv[2])\n"
+    "local.listen()\n"
     "print(server.getsockname()[1], flush=True)\n"
     "while True:\n"
     "    print(time.monotonic(), flush=True)\n"
@@ -36,8 +38,10 @@ class CheckCheckpointTest : public testing::Test {
     KYMO_NEEDS_CRIU();
     kymod_.start();
     std::ofstream(file()) << "content";
-    const json job = kymod_.kymo_json(
-        {"run", "process", "--name", "server", "--", "/usr/bin/python3", "-c", kServer, file()});
+    fs::create_directory(folder());
+    const json job =
+        kymod_.kymo_json({"run", "process", "--name", "server", "--", "/usr/bin/python3", "-c",
+                          kServer, file(), folder() + "/socket"});
     ASSERT_TRUE(kymod_.goes_on(job)) << read_file(job["stderr_path"]);
     port_ = std::stoi(read_file(job["stdout_path"]));
   }
@@ -50,8 +54,10 @@ class CheckCheckpointTest : public testing::Test {
   [[nodiscard]] Outcome check() const {
     return kymod_.kymo({"check", checkpoint(), "--criu", criu_path()});
   }
-  // Expects that the check refuses only because of this failure, and that the restore fails.
-  void expect_foreseen(const std::string& failure, const std::string& place) const {
+  // Expects that the check refuses only because of this failure, and that the restore is refused by it, before anything
+  // is begun.
+  void expect_foreseen(const std::string& failure, const std::string& place,
+                       const std::string& refused_as = ": it would fail: ") const {
     const Outcome checked = check();
     EXPECT_EQ(checked.exit_code, 1) << checked.out << checked.err;
     const std::size_t at = checked.out.find("(failure " + failure + ")");
@@ -59,7 +65,12 @@ class CheckCheckpointTest : public testing::Test {
     EXPECT_NE(checked.out.find(place), std::string::npos) << checked.out;
     EXPECT_NE(checked.out.find("1 finding makes the restore fail"), std::string::npos)
         << checked.out;
-    EXPECT_EQ(kymod_.kymo({"restore", checkpoint()}).exit_code, 1);
+    const Outcome refused = kymod_.kymo({"restore", checkpoint()});
+    EXPECT_EQ(refused.exit_code, 1);
+    EXPECT_NE(refused.err.find(refused_as), std::string::npos) << refused.err;
+    EXPECT_NE(refused.err.find("(failure " + failure), std::string::npos) << refused.err;
+    EXPECT_NE(refused.err.find(place), std::string::npos) << refused.err;
+    EXPECT_FALSE(fs::exists(checkpoint() + "/work/restore.log")) << "CRIU was started";
   }
   void expect_restored() const {
     const Outcome checked = check();
@@ -72,6 +83,7 @@ class CheckCheckpointTest : public testing::Test {
   }
 
   [[nodiscard]] std::string file() const { return kymod_.path("data"); }
+  [[nodiscard]] std::string folder() const { return kymod_.path("sockets"); }
   [[nodiscard]] std::string checkpoint() const { return kymod_.path("checkpoint"); }
 
   Kymod kymod_;
@@ -85,6 +97,9 @@ TEST_F(CheckCheckpointTest, AFileThatIsGoneOrChangedIsForeseenUntilItIsBack) {
   std::ofstream(file()) << "longer content";
   expect_foreseen("file-size", file() + ", 7 bytes then, 14 now");
   fs::rename(file() + ".away", file());
+  fs::permissions(file(), fs::perms::owner_exec, fs::perm_options::add);
+  expect_foreseen("file-mode", file());
+  fs::permissions(file(), fs::perms::owner_exec, fs::perm_options::remove);
   expect_restored();
 }
 
@@ -120,7 +135,7 @@ TEST_F(CheckCheckpointTest, PagesThatAreCutShortAreForeseen) {
     fs::resize_file(image.path(), image.file_size() - 4096);
     break;
   }
-  expect_foreseen("pages-cut", "pages-");
+  expect_foreseen("pages-cut", "pages-", "its images are damaged");
 }
 
 TEST_F(CheckCheckpointTest, JsonAndTheMachineOfTheDump) {
@@ -162,12 +177,12 @@ TEST_F(CheckCheckpointTest, TheMachineOfTheDumpIsComparedByTheRestore) {
         << text;
     EXPECT_NE(text.find("flag_of_no_cpu"), std::string::npos) << text;
   };
-  fs::rename(file(), file() + ".away");
+  fs::rename(folder(), folder() + ".away");  // where CRIU would bind the unix socket
   const Outcome failed = kymod_.kymo({"restore", checkpoint()});
   EXPECT_EQ(failed.exit_code, 1);
-  EXPECT_NE(failed.err.find("(failure file-missing"), std::string::npos) << failed.err;
+  EXPECT_TRUE(fs::exists(checkpoint() + "/work/restore.log")) << failed.err;
   expect_both(failed.err);
-  fs::rename(file() + ".away", file());
+  fs::rename(folder() + ".away", folder());
   expect_both(kymod_.kymo_json({"restore", checkpoint()})["warnings"].dump());
 }
 

@@ -13,6 +13,7 @@
 #include "confined.h"
 #include "criu/client.h"
 #include "print.h"
+#include "report/checkpoint_record.h"
 #include "report/human.h"
 #include "report/verified_checkpoint.h"
 #include "runtime/criu_choice.h"
@@ -64,9 +65,13 @@ void check_checkpoint(Context& context, const std::string& checkpoint, const std
   const std::string path = checkpoint_named(context, checkpoint);
   const std::vector<std::string> texts =
       make_confined(context, {path}, 1, [&](std::vector<std::string>& made) {
-        const Result<runtime::PlannedRestore> planned = report::planned_restore(path);
-        if (!planned) return fail(context, planned.error());
-        made[0] = json_text(to_json(*planned));
+        const auto seen = report::verify_checkpoint(path, report::Depth::small);
+        if (!seen) return fail(context, seen.error());
+        runtime::PlannedRestore planned = report::planned_restore(*seen);
+        const auto record = planned.container ? Result<nlohmann::json>(nlohmann::json())
+                                              : report::read_checkpoint_record(path);
+        if (record && record->is_object()) report::add_record(planned, *record);
+        made[0] = json_text(to_json(planned));
       });
   if (context.exit_code != 0) return;
   const runtime::PlannedRestore planned = runtime::planned_restore_of(parse_object(texts.front()));

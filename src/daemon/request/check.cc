@@ -94,19 +94,6 @@ Result<preflight::Report> look(const Target& target, const v1::CheckpointOptions
   return Error{Code::deadline_exceeded, tried + ": /proc or one of its disks does not answer"};
 }
 
-Error refusal(const Target& target, const preflight::Report& report,
-              const preflight::Finding& first) {
-  std::string text =
-      "dump " + target.text() + ": it would fail: " + report::printable(line_of(first));
-  const std::size_t others = report.refusing() - 1;
-  if (others != 0) {
-    text += ". " + std::to_string(others) +
-            (others == 1 ? " other finding refuses it" : " other findings refuse it") +
-            ", too: see kymo check";
-  }
-  return {Code::failed_precondition, text + ". Pass --force to skip this check"};
-}
-
 void set(const Range& range, v1::Forecast::Range& message) {
   message.set_low(range.low);
   message.set_expected(range.expected);
@@ -229,6 +216,18 @@ void refuse_what_a_proof_hides(preflight::Report& report) {
 
 }  // namespace
 
+Error refusal(const std::string& tried, const preflight::Report& report,
+              const preflight::Finding& first) {
+  std::string text = tried + ": it would fail: " + report::printable(line_of(first));
+  const std::size_t others = report.refusing() - 1;
+  if (others != 0) {
+    text += ". " + std::to_string(others) +
+            (others == 1 ? " other finding refuses it" : " other findings refuse it") +
+            ", too: see kymo check";
+  }
+  return {Code::failed_precondition, std::move(text)};
+}
+
 Result<preflight::Report> refuse_if_sure_to_fail(const Target& target,
                                                  const v1::DumpRequest& request) {
   Result<preflight::Report> report = look(target, request.options(), request.leave_running());
@@ -243,7 +242,9 @@ Result<preflight::Report> refuse_if_sure_to_fail(const Target& target,
   if (request.force()) report->findings.clear();
   for (const preflight::Finding& finding : report->findings) {
     if (finding.grade == preflight::Grade::refuses) {
-      return refusal(target, *report, finding);
+      Error error = refusal("dump " + target.text(), *report, finding);
+      error.message += ". Pass --force to skip this check";
+      return error;
     }
     spdlog::debug("dump {}: may fail: {}", target.text(), report::printable(line_of(finding)));
   }

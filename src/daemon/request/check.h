@@ -21,6 +21,10 @@ namespace kymo::daemon {
 Result<preflight::Report> refuse_if_sure_to_fail(const Target& target,
                                                  const v1::DumpRequest& request);
 
+// The error of a request that would fail by `first`, of the findings of `report`.
+Error refusal(const std::string& tried, const preflight::Report& report,
+              const preflight::Finding& first);
+
 // The error of a dump that failed, with the places (files, sockets) that the check before the dump
 // has found for it, because CRIU's log often names only the process.
 Error with_places(Error error, const std::vector<preflight::Finding>& seen_before);

@@ -17,15 +17,17 @@ constexpr std::uint64_t kSpareBytes = std::uint64_t{64} << 20U;
 
 // Files that are opened for writing in a folder of `changed` are copied to memory.
 std::uint64_t copied_bytes(const ImagesSeen& seen) {
+  const criu::Needs& needs = seen.planned.needs;
   std::uint64_t bytes = 0;
-  for (const std::string& path : seen.paths) {
+  for (const criu::NeededFile& file :
+       needs.own_mounts ? std::vector<criu::NeededFile>() : needs.files) {
     std::error_code error;
-    const std::string folder = std::filesystem::path(path).parent_path();
+    const std::string folder = std::filesystem::path(file.path).parent_path();
     const bool copied =
-        std::any_of(seen.changed.begin(), seen.changed.end(), [&](const std::string& changed) {
+        std::any_of(needs.changed.begin(), needs.changed.end(), [&](const std::string& changed) {
           return folder == changed || folder.starts_with(changed + "/");
         });
-    const std::uintmax_t size = copied ? std::filesystem::file_size(path, error) : 0;
+    const std::uintmax_t size = copied ? std::filesystem::file_size(file.path, error) : 0;
     if (!error) bytes += size;
   }
   return bytes;
@@ -58,8 +60,8 @@ Result<void> rehearse(const Parts& parts, runtime::Kind kind, runtime::Rehearsal
   if (spec.criu) {
     if (Result<void> can = may_rehearse(kind, *spec.criu); !can) return can;
   }
-  if (!seen.faults.empty()) {
-    return Error{Code::data_loss, "its images are damaged: " + seen.faults.front()};
+  if (!seen.planned.faults.empty()) {
+    return Error{Code::data_loss, "its images are damaged: " + seen.planned.faults.front()};
   }
   if (Result<void> room = check_rehearsal_memory(memory_bytes + copied_bytes(seen)); !room)
     return room;
@@ -67,8 +69,8 @@ Result<void> rehearse(const Parts& parts, runtime::Kind kind, runtime::Rehearsal
   if (!work) return work.error();
   spec.work_dir = work->path();
   spec.tree = seen.tree;
-  spec.changed = seen.changed;
-  spec.own_mounts = seen.own_mounts;
+  spec.changed = seen.planned.needs.changed;
+  spec.own_mounts = seen.planned.needs.own_mounts;
   return parts.runtimes.of(kind).rehearse(spec);
 }
 

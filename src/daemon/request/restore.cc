@@ -27,12 +27,11 @@
 #include "daemon/state/directory_claim.h"
 #include "daemon/state/restore_note.h"
 #include "daemon/state/work_folder.h"
-#include "failures/explain.h"
 #include "preflight/host_names.h"
 #include "probe/process.h"
 #include "report/checkpoint_record.h"
 #include "report/human.h"
-#include "runtime/link_checks.h"
+#include "report/verified_checkpoint.h"
 #include "runtime/readable_images.h"
 #include "runtime/restore_checks.h"
 #include "runtime/restore_lock.h"
@@ -254,37 +253,40 @@ runtime::RestoreSpec spec_of(const RestoreContext& c) {
   return spec;
 }
 
-// Files that others replace are not opened.
-Result<void> check_sizes(const RestoreContext& c) {
-  std::vector<criu::NeededFile> opened = c.in_images.sizes;
-  std::erase_if(opened, [&](const criu::NeededFile& file) {
-    const auto& asked = c.asked.options().inherit_fd();
-    return !report::output_file_at(c.record, file.path).empty() ||
-           std::any_of(asked.begin(), asked.end(),
+// What this restore needs of the machine: its request replaces a part of what the dump had.
+runtime::PlannedRestore planned_of(const RestoreContext& c) {
+  runtime::PlannedRestore planned = c.in_images.planned;
+  report::add_record(planned, c.record);
+  planned.container = runtime::row_of(c.runtime_kind).containers;
+  planned.bundle = c.bundle;
+  const v1::CheckpointOptions& asked = c.asked.options();
+  planned.needs.own_mounts |= !spec_of(c).options.root.empty();
+  planned.needs.own_network |=
+      std::any_of(asked.external().begin(), asked.external().end(),
+                  [](const std::string& external) { return external.starts_with("net["); });
+  std::erase_if(planned.needs.files, [&](const criu::NeededFile& file) {
+    return std::any_of(asked.inherit_fd().begin(), asked.inherit_fd().end(),
                        [&](const auto& other) { return "/" + other.resource() == file.path; });
   });
-  const Result<void> same = runtime::check_sizes(opened);
-  if (same) return {};
-  return Error{same.error().code, "restore " + c.directory + ": it would fail: " +
-                                      report::printable(same.error().message)};
+  return planned;
 }
 
 // Runs before anything is written, so that a refused restore leaves no recording in the checkpoint.
 Result<void> check_restorable(RestoreContext& c) {
-  const runtime::Machine there = runtime::machine_of(c.record.value("machine", json::object()));
-  c.machine_warnings = runtime::machine_warnings(there);
-  for (std::string& line : c.machine_warnings) line = report::printable(line);
-  c.warnings.insert(c.warnings.end(), c.machine_warnings.begin(), c.machine_warnings.end());
-  Result<void> may = c.parts.runtimes.of(c.runtime_kind).may_restore(spec_of(c));
-  if (!may || runtime::row_of(c.runtime_kind).containers) return may;
-  if (Result<void> own = runtime::check_links(c.in_images.paths); !own) {
-    return Error{own.error().code, "restore " + c.directory + ": " + own.error().message};
+  if (Result<void> may = c.parts.runtimes.of(c.runtime_kind).may_restore(spec_of(c)); !may) {
+    return may;
   }
-  if (Result<void> same = check_sizes(c); !same) return same;
-  const Result<void> free = runtime::check_locks(c.in_images.locks);
-  if (free) return {};
-  return Error{free.error().code,
-               "restore " + c.directory + ": it would not end: " + free.error().message};
+  const Result<runtime::CriuChoice> crius = crius_of(c.parts, c.runtime_kind);
+  const preflight::Report seen =
+      runtime::look_before_restore(planned_of(c), crius ? std::optional(*crius) : std::nullopt);
+  for (const preflight::Finding& finding : seen.findings) {
+    if (finding.grade == preflight::Grade::refuses) {
+      return refusal("restore " + c.directory, seen, finding);
+    }
+    c.seen_before.push_back(report::printable(line_of(finding)));
+  }
+  c.warnings.insert(c.warnings.end(), c.seen_before.begin(), c.seen_before.end());
+  return {};
 }
 
 Result<void> refuse_damaged(const RestoreContext& c, const std::vector<std::string>& faults) {
@@ -307,8 +309,8 @@ Result<void> verify(RestoreContext& c) {
   }
   c.in_images = *std::move(seen);
   c.warnings.insert(c.warnings.end(), c.in_images.unknown.begin(), c.in_images.unknown.end());
-  if (Result<void> whole = refuse_damaged(c, c.in_images.faults); !whole) return whole;
-  const Result<void> may = runtime::check_mounts(c.in_images.misled_mounts);
+  if (Result<void> whole = refuse_damaged(c, c.in_images.planned.faults); !whole) return whole;
+  const Result<void> may = runtime::check_mounts(c.in_images.planned);
   if (may) return {};
   return Error{may.error().code,
                "restore " + c.directory + ": " + report::printable(may.error().message)};
@@ -458,12 +460,8 @@ Result<void> call_runtime(RestoreContext& c) {
         "restore " + c.directory + ": the checkpoint was deleted meanwhile; nothing was restored"};
   }
   if (!outcome) {
-    Error error = c.deadline.explain("restore " + c.directory, outcome.error());
-    if (failures::of_error(error).id == "inet-address") {
-      const Result<void> free = runtime::check_addresses(c.in_images.addresses);
-      if (!free) error.message += "; " + free.error().message;
-    }
-    return with_possible_causes(std::move(error), c.machine_warnings);
+    return with_possible_causes(c.deadline.explain("restore " + c.directory, outcome.error()),
+                                c.seen_before);
   }
   c.outcome = std::move(outcome).value();
   c.away_ns = away_until(c.record, unix_ns());
@@ -487,11 +485,9 @@ std::vector<criu::InheritedFile> missing_outputs(const RestoreContext& c) {
 
 // What a restore would be refused for now is a warning: it may be gone until then.
 Result<void> rehearse_restore(RestoreContext& c) {
-  Result<void> now = check_restorable(c);
-  if (now && !runtime::row_of(c.runtime_kind).containers) {
-    now = runtime::check_addresses(c.in_images.addresses);
+  if (const Result<void> now = check_restorable(c); !now) {
+    c.warnings.push_back("now it would fail: " + now.error().message);
   }
-  if (!now) c.warnings.push_back("now it would fail: " + now.error().message);
   runtime::RehearsalSpec spec{spec_of(c)};
   const auto outputs = missing_outputs(c);
   spec.options.inherited.insert(spec.options.inherited.end(), outputs.begin(), outputs.end());

@@ -48,7 +48,7 @@ struct RestoreContext : Request {
   std::optional<CheckpointDir> to;               // where log and recording go
   std::uint64_t page_bytes = 0;                  // in the images
   std::uint64_t memory_bytes = 0;                // of the processes; 0: not known
-  std::vector<std::string> machine_warnings;     // what may make it fail; an error names them
+  std::vector<std::string> seen_before;          // what may make it fail; an error names it
   RestoreNote note;
   runtime::RestoreOutcome outcome;
   std::uint64_t away_ns = 0;  // since its dump stopped it; 0: not known

@@ -136,8 +136,8 @@ ImagesFound on_a_silent_disk(const EndedDump& dump, const AskedDisk& disk) {
 ImagesFound verified(const ForeignFiles& foreign, const std::string& images_dir,
                      DumpEvidence::Images good) {
   const Result<ImagesSeen> seen = foreign.look_at_images(images_dir, nullptr);
-  if (seen && seen->faults.empty()) return {good};
-  const std::string said = seen ? seen->faults.front() : seen.error().message;
+  if (seen && seen->planned.faults.empty()) return {good};
+  const std::string said = seen ? seen->planned.faults.front() : seen.error().message;
   if (seen || seen.error().code == Code::data_loss) {
     return {SeenAs::damaged, Error{Code::data_loss, "its images are damaged: " + said}};
   }

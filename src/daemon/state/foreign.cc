@@ -45,39 +45,9 @@ Result<std::string> look(const std::string& images_dir) {
   if (!seen) return seen.error();
   json tree = json::array();
   for (const criu::ImageProcess& process : seen->verified.tree) tree.push_back(json_of(process));
-  json locks = json::array();
-  json addresses = json::array();
-  json paths = json::array();
-  json sizes = json::array();
-  json outputs = json::array();
-  const criu::Needs needs = criu::read_needs(seen->images);
-  for (const criu::NeededFile& file : needs.files) {
-    const bool may_be = file.path.ends_with("/stdout") || file.path.ends_with("/stderr");
-    if (may_be) outputs.push_back(file.path);
-  }
-  if (!needs.own_network) {
-    for (const criu::NeededAddress& one : needs.addresses) {
-      addresses.push_back(runtime::to_json(one));
-    }
-  }
-  if (!needs.own_mounts) {
-    for (const criu::NeededLock& lock : needs.locks) locks.push_back(runtime::to_json(lock));
-    for (const criu::NeededFile& file : needs.files) {
-      paths.push_back(file.path);
-      if (file.size) sizes.push_back({{"path", file.path}, {"size", *file.size}});
-    }
-  }
   return json_text(json{{"tree", std::move(tree)},
-                        {"faults", seen->faults},
                         {"unknown", seen->verified.unknown},
-                        {"misled_mounts", needs.misled_mounts},
-                        {"locks", std::move(locks)},
-                        {"addresses", std::move(addresses)},
-                        {"paths", std::move(paths)},
-                        {"sizes", std::move(sizes)},
-                        {"outputs", std::move(outputs)},
-                        {"changed", needs.changed},
-                        {"own_mounts", needs.own_mounts}});
+                        {"planned", runtime::to_json(report::planned_restore(*seen))}});
 }
 
 Result<std::string> look_at_shape(const std::string& images_dir) {
@@ -238,31 +208,18 @@ Result<ImagesSeen> ForeignFiles::look_at_images(const std::string& images_dir,
     if (!process) return Error{Code::data_loss, images_dir + ": its process tree is damaged"};
     seen.tree.push_back(*std::move(process));
   }
-  for (const json& said : member(*answer, "faults")) {
-    if (said.is_string()) criu::add_fault(seen.faults, said.get<std::string>());
-  }
   for (const json& said : member(*answer, "unknown")) {
     if (said.is_string()) criu::add_fault(seen.unknown, said.get<std::string>());
   }
-  for (const json& mount : member(*answer, "misled_mounts")) {
-    if (mount.is_string()) seen.misled_mounts.push_back(mount.get<std::string>());
+  const json& planned = member(*answer, "planned");
+  if (!planned.is_object())
+    return Error{Code::data_loss, images_dir + ": its faults are not known"};
+  seen.planned = runtime::planned_restore_of(planned);
+  for (const criu::NeededFile& file : seen.planned.needs.files) {
+    const bool may_be = file.path.ends_with("/stdout") || file.path.ends_with("/stderr");
+    if (may_be) seen.outputs.push_back(file.path);
   }
-  seen.locks = runtime::locks_of(member(*answer, "locks"));
-  seen.addresses = runtime::addresses_of(member(*answer, "addresses"));
-  for (const json& path : member(*answer, "paths")) {
-    if (path.is_string()) seen.paths.push_back(path.get<std::string>());
-  }
-  for (const json& file : member(*answer, "sizes")) {
-    seen.sizes.push_back({text_of(file, "path"), number_of(file, "size")});
-  }
-  for (const json& path : member(*answer, "outputs")) {
-    if (path.is_string()) seen.outputs.push_back(path.get<std::string>());
-  }
-  for (const json& path : member(*answer, "changed")) {
-    if (path.is_string()) seen.changed.push_back(path.get<std::string>());
-  }
-  seen.own_mounts = answer->value("own_mounts", json()) == json(true);
-  if (seen.tree.empty() && seen.faults.empty()) {
+  if (seen.tree.empty() && seen.planned.faults.empty()) {
     return Error{Code::data_loss, images_dir + ": it holds no process"};
   }
   return seen;

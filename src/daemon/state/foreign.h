@@ -9,11 +9,11 @@
 #include "base/cancellation.h"
 #include "confine/helper.h"
 #include "criu/memory_shape.h"
-#include "criu/needs.h"
 #include "criu/pstree.h"
 #include "daemon/state/checkpoint_dir.h"
 #include "http/head.h"
 #include "kymo/result.h"
+#include "runtime/restore_checks.h"
 #include "stacks/named_profile.h"
 
 namespace kymo::daemon {
@@ -24,21 +24,11 @@ confine::WorkByName foreign_readers();
 // What was found in the images of a checkpoint.
 struct ImagesSeen {
   std::vector<criu::ImageProcess> tree;  // the root first
-  std::vector<std::string> faults;       // those of report::VerifiedCheckpoint
   std::vector<std::string> unknown;      // that of criu::Verified
-  // The file locks that the restore takes, of paths of this machine.
-  std::vector<criu::NeededLock> locks;
-  // The internet addresses that its sockets have in the network of this machine.
-  std::vector<criu::NeededAddress> addresses;
-  std::vector<std::string> misled_mounts;  // that of criu::Needs
-  // The files of this machine that were open or mapped.
-  std::vector<std::string> paths;
-  // Those of these files of which CRIU compares the size, with it.
-  std::vector<criu::NeededFile> sizes;
+  // What their restore needs: report::planned_restore().
+  runtime::PlannedRestore planned;
   // Those of all files that were open, also in a mount namespace, whose name a job's output file may have.
   std::vector<std::string> outputs;
-  std::vector<std::string> changed;  // as criu::Needs::changed
-  bool own_mounts = false;           // as criu::Needs::own_mounts
 };
 
 // Reads images, recordings and HTTP requests that somebody else may have made. Each is read in a

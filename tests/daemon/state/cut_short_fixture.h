@@ -21,14 +21,14 @@
 namespace kymo::daemon {
 
 inline Result<std::string> find_no_fault(const std::string& /*images*/) {
-  return std::string(R"({"tree":[[7,0,7,7,[7]]],"locks":[],"faults":[]})");
+  return std::string(R"({"tree":[[7,0,7,7,[7]]],"planned":{"faults":[]}})");
 }
 inline Result<std::string> find_no_process(const std::string& /*images*/) {
-  return std::string(R"({"tree":[],"locks":[],"faults":[]})");
+  return std::string(R"({"tree":[],"planned":{"faults":[]}})");
 }
 inline Result<std::string> find_a_fault(const std::string& /*images*/) {
   return std::string(
-      R"({"tree":[[7,0,7,7,[7]]],"locks":[],"faults":["pages-1.img is too short"]})");
+      R"({"tree":[[7,0,7,7,[7]]],"planned":{"faults":["pages-1.img is too short"]}})");
 }
 
 class CutShort : public ::testing::Test {
