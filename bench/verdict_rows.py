@@ -67,13 +67,15 @@ def summary_of(rows):
         least, most = text(min(values)), text(max(values))
         return least if least == most else f"{least} to {most}"
 
-    lines = [line_of(["cause", "direction", "ways", "right", "silent", "wrong", "shorter by, ms", "promised / came", "kept"]), line_of(["---"] * 9)]
+    lines = [line_of(["cause", "direction", "ways", "right", "shorter by, ms", "promised / came", "kept"]), line_of(["---"] * 7)]
     for name, direction in dict.fromkeys((row.cause, row.direction) for row in rows):
         these = [row for row in rows if (row.cause, row.direction) == (name, direction)]
         counts = sum((row.counts for row in these), collections.Counter())
         promises = [row for row in these if row.promised_ns is not None]
         ratios = [row.promised_ns / row.saved_ns for row in promises if row.saved_ns > 0]
-        lines.append(line_of([name, direction, ", ".join(row.way for row in these), str(counts["right"]), str(counts["silent"]), str(counts["wrong"]),
-                              span([row.saved_ns for row in these], lambda ns: f"{ns / 1e6:,.0f}"), span(ratios, lambda one: f"{one:.2f}") if ratios else "",
+        ways = [row.way for row in these]
+        others = [f"{counts[kind]} {kind}" for kind in ("silent", "wrong") if counts[kind]]
+        lines.append(line_of([name, direction, "all" if len(ways) == (5 if direction == "dump" else 4) else ", ".join(ways),
+                              ", ".join([str(counts["right"]), *others]), span([row.saved_ns for row in these], lambda ns: f"{ns / 1e6:,.0f}"), span(ratios, lambda one: f"{one:.2f}") if ratios else "",
                               f"{sum(row.kept for row in promises)} of {len(promises)}" if promises else ""]))
     return "\n".join(lines)
