@@ -12,8 +12,8 @@ PAGE = ROOT / "docs/errors.md"
 
 HEAD = """# Why dumps and restores fail
 
-Read this page if a dump or restore failed. It lists the failures that Kymograph knows. Each has an **id**, which does
-not change from version to version.
+Read this page if a dump or restore failed. It lists the failures that Kymograph knows. Each has an **id** that never
+changes.
 
     kymo explain dump.log           # any log of CRIU 3.17 or later, also of runc, podman and containerd
     kymo explain - < dump.log       # the same from standard input; --json for programs
@@ -21,12 +21,11 @@ not change from version to version.
 
 Kymograph looks for the **root line** in CRIU's log: the first error that is not noise, not a test of a feature of the
 kernel, and not a step that failed because of an earlier error. The first entry of this page that has a **message** in
-the root line explains the failure; `...` in it is any text. The id is `unknown` if there is none. Then read the root
-line and the log.
+the root line explains the failure; `...` in it is any text. If there is none, the id is `unknown`: read the root line and
+the log.
 
-Some remedies are options of CRIU. For a process, pass them to `kymo dump`. For a container, `kymo dump`
-takes only some of them ([table](runtimes.md#options-for-criu)). Write the others, without the dashes, into
-`/etc/criu/runc.conf`.
+Some remedies are options of CRIU. Pass them to `kymo dump`, which takes [only some](runtimes.md#options-for-criu) for a
+container. Write the others, without the dashes, into `/etc/criu/runc.conf`.
 
 The ids also stand in error messages, in `failure` in `checkpoint.json` and of `--json`, in the trailer `failure-bin` of
 the API ([api.md](api.md#trailers)), and as the label `reason` of the metric `kymo_failures_total`
@@ -52,13 +51,12 @@ def public_logs():
     return f"""
 ## How good it is
 
-{len(logs)} logs from public issues, which neither the rule nor the catalogue was made from, were judged by reading,
-before Kymograph saw them (`tests/failures/public_logs.txt`, with the issue of each). At first the rule took the
-reader's line for the root in {len(first) - first.count("other line")} of them, and {first.count("right")} had the right explanation. Most of the others had none,
-because their message was not in the catalogue. Both were then mended: the root is right in all, the explanation in
-{len(logs) - missed}. The test `PublicLogs.*` repeats this. A log that Kymograph has not seen yet may be `unknown` as well.
+A reader judged {len(logs)} logs from public issues that Kymograph had not seen (`tests/failures/public_logs.txt`). The rule took
+the reader's line for the root in {len(first) - first.count("other line")} of them, and {first.count("right")} had the right explanation; most of the others had none. With
+the messages that were missing, the root is right in all, the explanation in {len(logs) - missed} (`PublicLogs.*`). A new log may be
+`unknown` as well.
 
-[Ten dumps that fail](../tests/failures/ten_dumps.md) show what `criu`, `runc` and `podman` alone say of ten failures, and what `kymo` says.
+[Ten dumps that fail](../tests/failures/ten_dumps.md) show what `criu`, `runc` and `podman` alone say, and what `kymo` says.
 """
 
 
@@ -76,9 +74,9 @@ def trial():
     text = f"""
 ## Ten failures, seen by readers who did not know them
 
-Ten dumps failed for ten reasons. One reader saw what `kymo dump` printed, another what `criu`, `runc` or `podman` printed,
-and the log of CRIU (at `-v4`). Neither knew the causes, and neither used the Web. The table shows what was right, and the time as
-the reader estimated it (`tests/failures/blind_trial.json`).
+One reader saw what `kymo dump` printed, another what `criu`, `runc` or `podman` printed, and the log of CRIU (at `-v4`).
+Neither knew the causes or used the Web. The table has what was right, and the time as the reader estimated it
+(`tests/failures/blind_trial.json`).
 
 | what was wrong | dumped by | with `kymo` | without |
 | --- | --- | --- | --- |
