@@ -29,7 +29,7 @@ container. Write the others, without the dashes, into `/etc/criu/runc.conf`.
 
 The ids also stand in error messages, in `failure` in `checkpoint.json` and of `--json`, in the trailer `failure-bin` of
 the API ([api.md](api.md#trailers)), and as the label `reason` of the metric `kymo_failures_total`
-([metrics.md](metrics.md)). This page is made from `src/failures/catalogue.json` by `tests/docs/errors_page.py --write`.
+([metrics.md](metrics.md)).
 """
 TITLES = {"dump": "Dumps", "restore": "Restores", "start": "Start of CRIU", "both": "Dumps and restores",
           "own": "Failures of Kymograph itself"}
