@@ -453,6 +453,22 @@ TEST_F(DumpPreflightTest, TheOptionsOfTheDumpTakeFindingsAway) {
   EXPECT_EQ(dumped.exit_code, 0) << dumped.err;
 }
 
+// The dump said only how to bring it back, which CRIU then refused.
+TEST_F(DumpPreflightTest, AForcedDumpSaysWhatItsRestoreLacks) {
+  const Target target({"/usr/bin/python3", "-c",
+                       "import ctypes, struct, time\n"
+                       "deadline = struct.pack('IIQiIQQQ', 48, 6, 0, 0, 0, 10**7, 10**8, 10**8)\n"
+                       "failed = ctypes.CDLL(None).syscall(314, 0, deadline, 0)\n"
+                       "print('cannot: sched_setattr' if failed else 'ready', flush=True)\n"
+                       "time.sleep(600)"});
+  if (!target.is_ready()) GTEST_SKIP() << target.printed();
+  const Outcome refused = dump(target.pid(), {});
+  EXPECT_NE(refused.err.find("(failure sched-policy)"), std::string::npos) << refused.err;
+  const Outcome forced = dump(target.pid(), {"--force"});
+  EXPECT_EQ(forced.exit_code, 0) << forced.err;
+  EXPECT_NE(forced.err.find("policy SCHED_DEADLINE"), std::string::npos) << forced.err;
+}
+
 // The list of an epoll set, open a hundred times, needs more than the 64 MiB that kymod permits for
 // this.
 TEST_F(DumpPreflightTest, ATargetThatIsTooLargeToLookAtIsDumped) {

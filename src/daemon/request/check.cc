@@ -240,9 +240,8 @@ Result<preflight::Report> refuse_if_sure_to_fail(const Target& target,
     return unseen;
   }
   if (request.prove()) refuse_what_a_proof_hides(*report);
-  if (request.force()) report->findings.clear();
   for (const preflight::Finding& finding : report->findings) {
-    if (finding.grade == preflight::Grade::refuses) {
+    if (finding.grade == preflight::Grade::refuses && !request.force()) {
       return refusal(target, *report, finding);
     }
     spdlog::debug("dump {}: may fail: {}", target.text(), report::printable(line_of(finding)));
