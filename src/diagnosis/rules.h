@@ -65,8 +65,16 @@ std::optional<Range> left_after(const Known& known, double least, double most);
 // The share in which kymod compressed; 0 if it is too small to be a cause.
 double compression_share(const Known& known);
 
+// Whether CRIU waited for an answer for so long that it is worth telling: 10 %, and 50 ms, because the start of a script
+// takes some of them.
+bool is_long_answer(const Known& known, double share);
+inline constexpr char kOfAnswers[] = ", and 50 ms";
+
 // Finds one cause. Nothing: it does not apply, or its signal was not looked at.
 using Rule = std::optional<Finding> (*)(const Known&);
+
+// CRIU waited for scripts or a runtime.
+std::optional<Finding> hooks(const Known& known);
 
 // Rules for times in which CRIU waited for something.
 std::span<const Rule> wait_rules();

@@ -34,6 +34,7 @@ struct Signals {
   std::optional<std::uint64_t>
       target_cpu_wait_ns;  // of a dump: the target was ready to run and had no CPU
   std::optional<std::uint64_t> throttled_ns;   // the part of it in which dirty pages were balanced
+  std::optional<std::uint64_t> stopped_ns;     // a signal had stopped CRIU
   std::optional<std::uint64_t> criu_quota_ns;  // a limit of CPU time held up CRIU's cgroup
   std::optional<std::uint64_t> target_quota_ns;  // and that of the target
   std::optional<std::uint64_t> machine_ns;       // CPU time of all programs of the machine

@@ -482,14 +482,6 @@ std::optional<Finding> waits_for_compression(const Known& known) {
                  without(known, share)};
 }
 
-constexpr double kMinAnswerShare = 0.10;
-constexpr double kMinAnswerNs = 50.0 * kNsPerMs;  // the start of a script takes some of them
-constexpr char kOfAnswers[] = ", and 50 ms";
-
-bool is_long_answer(const Known& known, double share) {
-  return share >= kMinAnswerShare && share * known.length_ns() >= kMinAnswerNs;
-}
-
 // A dump is answered once all images are written, if kymod runs.
 std::optional<Finding> late_answers(const Known& known) {
   const Facts& facts = known.facts;
@@ -521,50 +513,33 @@ std::optional<Finding> late_answers(const Known& known) {
                  std::move(advice)};
 }
 
-// "the action script /a.sh (in /etc/criu/default.conf)".
-std::string scripts_of(const Facts& facts) {
-  std::string text = facts.scripts.size() == 1 ? "the action script " : "the action scripts ";
-  for (std::size_t i = 0; i < facts.scripts.size(); ++i) {
-    text += (i == 0 ? "" : ", ") + valid_utf8(facts.scripts[i]);
-  }
-  return text;
-}
-
-// What may have run while CRIU waited, and what one can do about it.
-std::pair<std::string, std::string> of_hooks(const Facts& facts) {
-  constexpr char kFaster[] = "Make it faster, or take it out of CRIU's configuration.";
-  if (facts.container) {
-    std::string advice =
-        facts.restore ? "The runtime answers there itself, and runs the hooks of the container's "
-                        "config.json: make those faster, if there are any."
-                      : "The runtime answers there itself, and runs no script of yours: find out "
-                        "why it was slow (it had no CPU, or waited for a disk).";
-    return {"the container runtime (hooks)", std::move(advice)};
-  }
-  if (!facts.scripts.empty()) return {scripts_of(facts), kFaster};
-  // CRIU's images do not say whether a container runtime started it.
-  return {"scripts or for the program that started it (hooks)",
-          "If a container runtime started CRIU, it answers there itself. Scripts of your own "
-          "(action-script), if there are any, can be made faster."};
-}
-
-std::optional<Finding> hooks(const Known& known) {
-  const double share = known.share_of_phase(criu::kHooksPhase);
+// Somebody, or the supervisor of a program, has stopped CRIU or the runtime that started it.
+std::optional<Finding> stopped(const Known& known) {
+  const double share = known.share(known.facts.signals.stopped_ns);
   if (!is_long_answer(known, share)) return {};
-  auto [who, advice] = of_hooks(known.facts);
-  return Finding{
-      "hooks",
-      "waited for hooks",
-      share,
-      "CRIU waited for " + whole_percent(share) + " " + base_of(known.facts) + " for " + who + ".",
-      "10 % " + base_of(known.facts) + kOfAnswers,
-      std::move(advice)};
+  return Finding{"criu-stopped",
+                 "CRIU was stopped",
+                 share,
+                 "For " + whole_percent(share) + " " + base_of(known.facts) +
+                     " CRIU itself was stopped by a signal (SIGSTOP).",
+                 "10 % " + base_of(known.facts) + kOfAnswers,
+                 "Find out who stops CRIU; kill -CONT with its PID lets it go on.",
+                 without(known, share)};
 }
 
-constexpr std::array<Rule, 12> kWaitRules = {
-    held_up_by_quota, waits_for_disk, waits_for_writeback, waits_for_cpu,     slow_start,
-    hypervisor,       swap,           memory_pressure,     wakes_across_cpus, waits_for_compression,
-    late_answers,     hooks};
+constexpr std::array<Rule, 13> kWaitRules = {held_up_by_quota,
+                                             waits_for_disk,
+                                             waits_for_writeback,
+                                             waits_for_cpu,
+                                             slow_start,
+                                             hypervisor,
+                                             swap,
+                                             memory_pressure,
+                                             wakes_across_cpus,
+                                             waits_for_compression,
+                                             late_answers,
+                                             hooks,
+                                             stopped};
 
 }  // namespace
 

@@ -74,7 +74,7 @@ constexpr std::array kCumulative = {
     &TaskTotals::cpu_ns,       &TaskTotals::wait_ns,       &TaskTotals::disk_wait_ns,
     &TaskTotals::throttled_ns, &TaskTotals::minor_faults,  &TaskTotals::major_faults,
     &TaskTotals::read_bytes,   &TaskTotals::written_bytes, &TaskTotals::timeslices,
-    &TaskTotals::read_calls,   &TaskTotals::write_calls};
+    &TaskTotals::read_calls,   &TaskTotals::write_calls,   &TaskTotals::stopped_ns};
 
 std::uint64_t page_bytes() {
   static const auto kBytes = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
@@ -240,6 +240,7 @@ bool TaskGroup::read_stat(pid_t pid, Task& task, std::uint64_t now_monotonic_ns)
   raise(task.now.major_faults, stat[StatFields::major_faults]);
   if (task.first_thread) task.now.resident_bytes = stat[StatFields::resident_pages] * page_bytes();
   if (state == 'D') note_sleep(pid, task, task.state == 'D' ? now_monotonic_ns - task.state_ns : 0);
+  if (state == 'T' && task.state == 'T') task.now.stopped_ns += now_monotonic_ns - task.state_ns;
   task.state = state;
   task.state_ns = now_monotonic_ns;
   return true;

@@ -24,6 +24,7 @@ struct TaskTotals {
   std::uint64_t wait_ns = 0;       // ready to run, but without a CPU
   std::uint64_t disk_wait_ns = 0;  // between two reads that both saw the state D
   std::uint64_t throttled_ns = 0;  // the part of disk_wait_ns that balances dirty pages
+  std::uint64_t stopped_ns = 0;    // between two reads that both saw the state T
   std::uint64_t minor_faults = 0;
   std::uint64_t major_faults = 0;
   std::uint64_t timeslices = 0;   // how often it was given a CPU

@@ -31,6 +31,8 @@ constexpr std::array kCriuFigures = {
     Figure{"criu_throttled_ns",
            "Part of criu_disk_wait_ns: too much memory waited to be written to disks",
            Kind::counter, Unit::nanoseconds, &TaskTotals::throttled_ns},
+    Figure{"criu_stopped_ns", "Time that CRIU was seen stopped by a signal (state T)",
+           Kind::counter, Unit::nanoseconds, &TaskTotals::stopped_ns},
     Figure{"criu_timeslices", "How often CRIU was given a CPU", Kind::counter, Unit::count,
            &TaskTotals::timeslices},
     Figure{"criu_read_calls", "System calls of CRIU that read, such as read(2)", Kind::counter,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdint>
+#include <cstdlib>
 #include <string_view>
 
 #include "base/file.h"
@@ -72,9 +73,11 @@ void for_each_option(const std::string& file, const Each& each) {
 
 }  // namespace
 
-std::vector<std::string> criu_config_files(const std::string& home) {
-  std::vector<std::string> files{"/etc/criu/default.conf"};
-  if (!home.empty()) files.push_back(home + "/.criu/default.conf");
+std::vector<std::string> criu_config_files() {
+  std::vector<std::string> files{kConfigOfAll};
+  if (const char* home = std::getenv("HOME"))
+    files.push_back(std::string(home) + "/.criu/default.conf");
+  if (const char* named = std::getenv("CRIU_CONFIG_FILE")) files.emplace_back(named);
   return files;
 }
 

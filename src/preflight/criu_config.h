@@ -7,9 +7,11 @@
 
 namespace kymo::preflight {
 
-// The files in which CRIU looks for options of its own, before those of kymod: for all users, and
-// of the user whose home directory this is (empty: none).
-std::vector<std::string> criu_config_files(const std::string& home);
+// Where each CRIU looks for options of its own, before those of kymod.
+inline constexpr char kConfigOfAll[] = "/etc/criu/default.conf";
+// Where a CRIU looks that has the environment of this program: also in the home directory (HOME), and in the file that
+// CRIU_CONFIG_FILE names.
+std::vector<std::string> criu_config_files();
 
 // The action scripts of these files, each with its file: "/a.sh (in FILE)". A file that cannot be read has none.
 // Threads: any. Cost: reads the files.

@@ -44,7 +44,7 @@ void add_names(const PlannedDump& planned, Options& options) {
 
 Options options_by_files(const std::string& config_json) {
   Options options;
-  for (const std::string& file : criu_config_files("")) add_configured(file, options);
+  add_configured(kConfigOfAll, options);
   for (const std::string& file : files_of_container(parse_object(config_json))) {
     add_configured(file, options);
   }
@@ -57,7 +57,7 @@ Options options_of(const PlannedDump& planned) {
   options.loses_user_namespace = planned.loses_user_namespace;
   options.leave_running = planned.leave_running;
   const nlohmann::json specification = specification_in(planned.bundle);
-  for (const std::string& file : criu_config_files(planned.home)) add_configured(file, options);
+  for (const std::string& file : criu_config_files()) add_configured(file, options);
   if (planned.container) {
     for (const std::string& file : files_of_container(specification)) add_configured(file, options);
   }

@@ -11,8 +11,6 @@ namespace kymo::preflight {
 // A dump that somebody plans.
 struct PlannedDump {
   const v1::CheckpointOptions& asked;
-  // The home directory of the user that runs CRIU. Empty: none.
-  std::string home;
   bool container = false;
   bool loses_user_namespace = false;  // see Options
   std::string bundle{};               // of the container. Empty: not known

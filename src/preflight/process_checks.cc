@@ -242,6 +242,10 @@ void look_at_nested_namespaces(const Tree& tree, const Options& /*options*/, Fin
       found.add(Grade::refuses, "nested-ns", place_of(member, name),
                 "a process has a namespace of its own inside of the tree");
     }
+    const std::string& next = member.time_of_children;
+    if (next.empty() || next == member.namespaces.of(Kind::time)) continue;
+    found.add(Grade::refuses, "nested-ns", place_of(member, next),
+              "a process has made a time namespace for its children (unshare)");
   }
 }
 

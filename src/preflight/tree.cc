@@ -231,6 +231,7 @@ void read_private_parts(Tree& tree, Budget& budget, Member& member) {
   read_deleted_mappings(tree, budget, member);
   member.root = target_of(folder + "/root");
   member.namespaces = namespaces_in(folder);
+  member.time_of_children = target_of(folder + "/ns/time_for_children");
 }
 
 // Returns false if the process has ended.

@@ -75,6 +75,7 @@ struct Member {
   std::vector<Mapping> mappings;
   std::vector<DeletedMapping> deleted;  // one for each adjacent run of a file's mappings
   Namespaces namespaces;
+  std::string time_of_children{};  // the namespace that its next child gets, "time:[4026532178]"
 };
 
 // Something that could not be looked at, for the same reason in all these processes.

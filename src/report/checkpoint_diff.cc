@@ -28,7 +28,7 @@ class CheckpointValues {
     Entry& entry = entries_[{group, name}];
     entry.unit = unit;
     entry.per_second = per_second;
-    entry.value += value;  // several mappings of one file add up
+    entry.value += value;  // several stretches of a phase or mappings of one file add up
   }
 
   struct Entry {
@@ -49,15 +49,20 @@ void add_figures(const std::string& group, const std::vector<criu::StatsFigure>&
   }
 }
 
-void add_phases(const std::string& group, const std::optional<criu::LogPhases>& phases,
+// All of the request, if kymod recorded it, and else what CRIU's log shows.
+std::vector<diagnosis::Phase> phases_of_dump(const CheckpointStats& stats) {
+  if (Result<Explanation> known = explain_checkpoint(stats)) return std::move(known->phases);
+  if (!stats.dump_phases) return {};
+  return diagnosis::phases_of_log(*stats.dump_phases, false);
+}
+
+void add_phases(const std::string& group, const std::vector<diagnosis::Phase>& phases,
                 CheckpointValues& values) {
-  if (!phases) {
-    return;
-  }
-  values.add(group, "phases in all", Unit::microseconds, static_cast<double>(phases->total_us));
-  for (const criu::Phase& phase : phases->phases) {
-    values.add(group, "phase: " + phase.name, Unit::microseconds,
-               static_cast<double>(phase.duration_us));
+  constexpr double kNanosInAMicro = 1000;
+  for (const diagnosis::Phase& phase : phases) {
+    const double us = static_cast<double>(phase.duration_ns()) / kNanosInAMicro;
+    values.add(group, "phases in all", Unit::microseconds, us);
+    values.add(group, "phase: " + phase.name, Unit::microseconds, us);
   }
 }
 
@@ -84,8 +89,10 @@ CheckpointValues checkpoint_values(const CheckpointStats& stats) {
     values.add("images", "mappings", Unit::count, static_cast<double>(stats.shape->mappings));
     values.add("images", "pieces of memory", Unit::count, static_cast<double>(stats.shape->runs));
   }
-  add_phases("dump", stats.dump_phases, values);
-  add_phases("restore", stats.restore_phases, values);
+  add_phases("dump", phases_of_dump(stats), values);
+  if (stats.restore_phases) {
+    add_phases("restore", diagnosis::phases_of_log(*stats.restore_phases, true), values);
+  }
   if (stats.dump) {
     add_figures("dump", figures(*stats.dump), values);
     if (stats.dump->memwrite_time_us != 0) {

@@ -52,6 +52,24 @@ std::string Table::str(std::size_t indent) const {
   return aligned(std::move(lines), headings_, indent);
 }
 
+void shorten_column(std::vector<std::vector<std::string>>& rows, std::size_t column,
+                    std::size_t width) {
+  constexpr std::size_t kLeast = 16;
+  std::vector<std::size_t> others;
+  for (const auto& row : rows) {
+    others.resize(std::max(others.size(), row.size()), 0);
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      if (i != column) others[i] = std::max(others[i], width_of(printable(row[i])));
+    }
+  }
+  std::size_t taken = 0;
+  for (const std::size_t other : others) taken += other + 2;
+  const std::size_t room = std::max(kLeast, width + 2 - std::min(width, taken));
+  for (auto& row : rows) {
+    if (column < row.size()) row[column] = shortened(printable(row[column]), room);
+  }
+}
+
 std::string columns(std::vector<std::vector<std::string>> rows) {
   return aligned(std::move(rows), {}, 0);
 }

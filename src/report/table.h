@@ -28,6 +28,10 @@ class Table {
   std::vector<std::vector<std::string>> rows_;
 };
 
+// Shortens the cells of this column, to no less than 16 characters, so that the lines of columns() are at most `width` long.
+void shorten_column(std::vector<std::vector<std::string>>& rows, std::size_t column,
+                    std::size_t width);
+
 // Rows of text with all columns aligned to the left. Rows may have different numbers of cells.
 std::string columns(std::vector<std::vector<std::string>> rows);
 

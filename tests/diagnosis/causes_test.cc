@@ -230,6 +230,18 @@ TEST(Causes, SaysWhoAnsweredLate) {
   EXPECT_EQ(first_rule(facts), "") << "40 ms are no cause";
 }
 
+// A deadline ended a CRIU that somebody had stopped, and no word said so.
+TEST(Causes, ACriuThatASignalStoppedIsNamed) {
+  Facts facts = healthy_dump();
+  facts.signals.stopped_ns = 99 * kOneMs;
+  EXPECT_EQ(first_rule(facts), "") << "9.9 % are no cause";
+  facts.signals.stopped_ns = 700 * kOneMs;
+  const Verdict verdict = explain(facts);
+  ASSERT_FALSE(verdict.findings.empty());
+  EXPECT_EQ(verdict.findings[0].evidence,
+            "For 70 % of the standstill CRIU itself was stopped by a signal (SIGSTOP).");
+}
+
 // "kymod itself did not run": it had answered at once, and an action script of the user slept.
 TEST(Causes, AScriptOfTheUserIsNamedAndNotKymod) {
   Facts facts = healthy_restore();

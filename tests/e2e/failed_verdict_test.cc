@@ -2,6 +2,7 @@
 // for, and what would have helped. The disks in these tests are so slow that nothing else can be the cause.
 
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include <cstdint>
 #include <optional>
@@ -12,6 +13,7 @@
 
 #include "loop_disk.h"
 #include "programs.h"
+#include "support/breakable_criu.h"
 #include "support/containers.h"
 #include "support/moody_disk.h"
 #include "support/real_criu.h"
@@ -156,6 +158,18 @@ TEST_F(FailedVerdictTest, ARestoreThatRanOutOfTimeOnASlowDiskSaysSo) {
   expect_the_disk(told, who, advice);
   expect_the_disk(kymod_.kymo_json({"history", "work", "--restores"})["runs"].back()["error"], who,
                   advice);
+}
+
+// The error said in which phase CRIU was, and that nothing stood out.
+TEST_F(FailedVerdictTest, ADumpWhoseCriuWasStoppedSaysSo) {
+  const BreakableCriu criu;
+  Kymod kymod({"--criu", criu.path()});
+  kymod.start();
+  static_cast<void>(kymod.churn(8, "work"));
+  criu.break_at("Dumping core", SIGSTOP);
+  const Outcome dump = kymod.kymo({"dump", "process", "work", "--deadline", "3s"});
+  EXPECT_EQ(dump.exit_code, 1) << dump.out;
+  expect_share(dump.err, "For ([0-9]+) % of the standstill CRIU itself was stopped", "kill -CONT");
 }
 
 // Before the fix, kymo explain told of the dump before it.

@@ -233,6 +233,24 @@ TEST(HistoryTest, AJobsDumpsAndRestoresAreItsHistory) {
   EXPECT_NE(text.out.find("too few runs to tell a regression"), std::string::npos) << text.out;
 }
 
+// The second restore said "away for" the time since the dump, in which the process had run.
+TEST(HistoryTest, TheTimeAwayOfASecondRestoreIsNotKnown) {
+  KYMO_NEEDS_CRIU();
+  Kymod kymod;
+  kymod.start();
+  static_cast<void>(kymod.churn(8, "work"));
+  const nlohmann::json listed = kymod.kymo_json({"ps"}).at(0);
+  for (const std::string& target : {std::string("work"), listed["pid"].dump()}) {
+    const nlohmann::json dumped = kymod.kymo_json({"dump", "process", target});
+    const std::vector<std::string> restore{"restore", "process", dumped["directory"]};
+    EXPECT_GT(kymod.kymo_json(restore)["away_ns"].get<std::uint64_t>(), 0U);
+    ASSERT_EQ(kymod.kymo({"kill", "work", "--wait"}).exit_code, 0);
+    const Outcome again = kymod.kymo(restore);
+    EXPECT_EQ(again.exit_code, 0) << again.err;
+    EXPECT_EQ(again.out.find("away for"), std::string::npos) << again.out;
+  }
+}
+
 // Before the fix, an operator whose nightly dumps were all refused saw nothing of it.
 TEST(HistoryTest, RefusedDumpsAreInTheHistoryAndPushNoRealOneOut) {
   KYMO_NEEDS_CRIU();

@@ -286,6 +286,7 @@ INSTANTIATE_TEST_SUITE_P(Each, ForeseenTest,
                                          Held{"secret-mapping", "secret-memory", "refuses"},
                                          Held{"huge-pages", "huge-pages", "warns"},
                                          Held{"few-files", "nofile-low", "refuses"},
+                                         Held{"time-of-children", "nested-ns", "refuses"},
                                          Held{"other-user", "limits-unseen", "refuses"},
                                          Held{"tcp-closing", "tcp-established", "refuses"},
                                          Held{"kvm", "fd-unsupported", "refuses"}),
@@ -451,6 +452,22 @@ TEST_F(DumpPreflightTest, TheOptionsOfTheDumpTakeFindingsAway) {
   EXPECT_NE(refused.err.find("(failure ghost-big)"), std::string::npos) << refused.err;
   const Outcome dumped = dump(target.pid(), {"--ghost-limit", "64M"});
   EXPECT_EQ(dumped.exit_code, 0) << dumped.err;
+}
+
+// The dump said only how to bring it back, which CRIU then refused.
+TEST_F(DumpPreflightTest, AForcedDumpSaysWhatItsRestoreLacks) {
+  const Target target({"/usr/bin/python3", "-c",
+                       "import ctypes, struct, time\n"
+                       "deadline = struct.pack('IIQiIQQQ', 48, 6, 0, 0, 0, 10**7, 10**8, 10**8)\n"
+                       "failed = ctypes.CDLL(None).syscall(314, 0, deadline, 0)\n"
+                       "print('cannot: sched_setattr' if failed else 'ready', flush=True)\n"
+                       "time.sleep(600)"});
+  if (!target.is_ready()) GTEST_SKIP() << target.printed();
+  const Outcome refused = dump(target.pid(), {});
+  EXPECT_NE(refused.err.find("(failure sched-policy)"), std::string::npos) << refused.err;
+  const Outcome forced = dump(target.pid(), {"--force"});
+  EXPECT_EQ(forced.exit_code, 0) << forced.err;
+  EXPECT_NE(forced.err.find("policy SCHED_DEADLINE"), std::string::npos) << forced.err;
 }
 
 // The list of an epoll set, open a hundred times, needs more than the 64 MiB that kymod permits for

@@ -4,6 +4,8 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <future>
@@ -12,6 +14,7 @@
 
 #include "moving.h"
 #include "programs.h"
+#include "small_disk.h"
 #include "support/breakable_criu.h"
 #include "support/real_criu.h"
 
@@ -199,6 +202,35 @@ TEST(RecordingTest, AFailedDumpLeavesARecordingToo) {
   EXPECT_EQ(restore.exit_code, 1);
   EXPECT_NE(restore.err.find("its dump failed"), std::string::npos) << restore.err;
   static_cast<void>(run({"pkill", "-KILL", "-P", std::to_string(job["pid"].get<int>())}));
+}
+
+// A script that unmounted the disk after the dump found it busy, because the recording went on for a second.
+TEST(RecordingTest, WhoWaitsForItsEndFindsTheDirectoryClosed) {
+  KYMO_NEEDS_CRIU();
+  Kymod kymod;
+  kymod.start();
+  static_cast<void>(kymod.churn(1, "work"));
+  const std::string disk = kymod.path("disk");
+  const SmallDisk mounted(disk, "size=64m");
+  const auto open_files = [&] {
+    std::set<std::string> open;
+    std::error_code gone;
+    for (const auto& fd : fs::directory_iterator("/proc/" + std::to_string(kymod.pid()) + "/fd")) {
+      const std::string path = fs::read_symlink(fd.path(), gone).string();
+      if (path.starts_with(disk)) open.insert(path);
+    }
+    return open;
+  };
+  for (const std::string request : {"dump", "restore"}) {
+    std::vector<std::string> words{request, "process", "work", "--wait-for-recording"};
+    if (request == "dump") words.insert(words.end(), {"--dir", disk + "/one"});
+    const Outcome done = kymod.kymo(words);
+    EXPECT_EQ(done.exit_code, 0) << done.err;
+    const std::string metadata = read_file(disk + "/one/recordings/" + request + ".meta.json");
+    EXPECT_EQ(nlohmann::json::parse(metadata)["state"], "ended");
+    EXPECT_EQ(open_files(), std::set<std::string>());
+  }
+  EXPECT_EQ(::umount(disk.c_str()), 0) << std::strerror(errno);
 }
 
 TEST(RecordingTest, TheDaemonWideFileIsKeptBesides) {

@@ -431,10 +431,7 @@ TEST_F(MoreVerdictTest, AnActionScriptOfTheUserIsNamed) {
                                        "pre-restore) sleep 1.2;;\nesac\n");
   fs::permissions(script, fs::perms::owner_all);
   fs::create_directory(home.path() + "/.criu");
-  const std::string file = home.file(".criu/default.conf", "action-script " + script + "\n");
-  Kymod kymod({}, {"env", "HOME=" + home.path()});
-  kymod.start();
-  static_cast<void>(kymod.churn(8, "work"));
+  std::string file;
   const auto expect_the_script = [&](const nlohmann::json& record) {
     expect_first(record, "hooks");
     const std::string told = record["verdict"].dump();
@@ -443,16 +440,24 @@ TEST_F(MoreVerdictTest, AnActionScriptOfTheUserIsNamed) {
     EXPECT_EQ(told.find("kymod itself did not run"), std::string::npos) << shown(record);
     EXPECT_GE(phase_ns(record, "hooks"), 1'190'000'000U) << shown(record);
   };
-  const std::string directory = kymod.kymo_json({"dump", "process", "work"})["directory"];
-  const nlohmann::json dumped = nlohmann::json::parse(read_file(directory + "/checkpoint.json"));
-  expect_the_script(dumped);
-  for (const auto& phase : dumped["phases"]) {
-    if (phase["name"] != "hooks") continue;
-    EXPECT_FALSE(phase["frozen"]) << "CRIU freezes after the first script: " << shown(dumped);
-    break;
+  for (const auto& [name, variable] :
+       {std::pair("default.conf", "HOME=" + home.path()),
+        std::pair("other.conf", "CRIU_CONFIG_FILE=" + home.path() + "/.criu/other.conf")}) {
+    file = home.file(std::string(".criu/") + name, "action-script " + script + "\n");
+    Kymod kymod({}, {"env", variable});
+    kymod.start();
+    static_cast<void>(kymod.churn(8, "work"));
+    const std::string directory = kymod.kymo_json({"dump", "process", "work"})["directory"];
+    const nlohmann::json dumped = nlohmann::json::parse(read_file(directory + "/checkpoint.json"));
+    expect_the_script(dumped);
+    for (const auto& phase : dumped["phases"]) {
+      if (phase["name"] != "hooks") continue;
+      EXPECT_FALSE(phase["frozen"]) << "CRIU freezes after the first script: " << shown(dumped);
+      break;
+    }
+    const nlohmann::json restored = kymod.kymo_json({"restore", "process", directory});
+    expect_the_script(ended_metadata(restored["recording"])["about"]);
   }
-  const nlohmann::json restored = kymod.kymo_json({"restore", "process", directory});
-  expect_the_script(ended_metadata(restored["recording"])["about"]);
 }
 
 // "No cause stands out", below a table that said "start CRIU 90 %".

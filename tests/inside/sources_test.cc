@@ -294,6 +294,10 @@ TEST(CriuSource, TellsWaitingForDirtyPagesFromWaitingForADisk) {
   for (int i = 0; i < 100; ++i) source->read(now_ns += 1'000'000, values);
   EXPECT_NEAR(value("criu_throttled_ns"), 98e6, 3e6);
   EXPECT_NEAR(value("criu_disk_wait_ns"), 198e6, 3e6);
+  EXPECT_EQ(value("criu_stopped_ns"), 0);
+  stat('T');
+  for (int i = 0; i < 100; ++i) source->read(now_ns += 1'000'000, values);
+  EXPECT_NEAR(value("criu_stopped_ns"), 98e6, 3e6);
 }
 
 TEST(CriuSource, AZombieStillHasItsLastFigures) {

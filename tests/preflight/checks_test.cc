@@ -389,9 +389,18 @@ TEST(CriuConfig, OptionsAreReadAsCriuReadsThem) {
   add_configured(folder.path() + "/none", options);
 }
 
-TEST(CriuConfig, TheFilesAreThoseOfTheMachineAndOfTheUser) {
-  EXPECT_EQ(criu_config_files(""), std::vector<std::string>{"/etc/criu/default.conf"});
-  EXPECT_EQ(criu_config_files("/root").back(), "/root/.criu/default.conf");
+TEST(CriuConfig, TheFilesAreThoseOfTheMachineOfTheUserAndOfTheEnvironment) {
+  const char* const home = ::getenv("HOME");
+  const std::string before = home == nullptr ? "" : home;
+  ::setenv("HOME", "/home/me", 1);
+  ::setenv("CRIU_CONFIG_FILE", "/a.conf", 1);
+  EXPECT_EQ(criu_config_files(),
+            (std::vector<std::string>{"/etc/criu/default.conf", "/home/me/.criu/default.conf",
+                                      "/a.conf"}));
+  ::unsetenv("HOME");
+  ::unsetenv("CRIU_CONFIG_FILE");
+  EXPECT_EQ(criu_config_files(), std::vector<std::string>{"/etc/criu/default.conf"});
+  if (home != nullptr) ::setenv("HOME", before.c_str(), 1);
 }
 
 TEST(PreflightChecks, RefusingFindingsComeFirst) {

@@ -120,6 +120,7 @@ const std::vector<Case>& cases() {
       {kTarget, "few-files", kRefuses, "nofile-low", "may open 6, has 3"},
       {kTarget, "other-user", kRefuses, "limits-unseen", "uid 65534"},
       {kTarget, "nested-names", kRefuses, "nested-ns", "uts:["},
+      {kTarget, "time-of-children", kRefuses, "nested-ns", "time:["},
       {kTarget, "thread-names", kRefuses, "nested-ns", ", uts:["},
       {kTarget, "thread-files", kRefuses, "fd-unsupported", "thread "},
       {kTarget, "thread-folders", kWarns, "mnt-chroot", "thread "},

@@ -14,7 +14,7 @@ import threading
 import time
 
 LIBC = ctypes.CDLL(None, use_errno=True)
-NEW_MOUNTS, NEW_NAMES, NEW_NET = 0x20000, 0x4000000, 0x40000000
+NEW_MOUNTS, NEW_NAMES, NEW_NET, NEW_TIME = 0x20000, 0x4000000, 0x40000000, 0x80
 OWN_FILES, OWN_FOLDERS = 0x400, 0x200
 RECURSIVE, PRIVATE, SLAVE, SHARED, DETACH = 1 << 14, 1 << 18, 1 << 19, 1 << 20, 2
 
@@ -176,6 +176,10 @@ def nested_names():
         print("ready", flush=True)
         time.sleep(600)
     time.sleep(600)
+
+
+def time_of_children():
+    call("unshare", NEW_TIME)
 
 
 def reopen():

@@ -2,7 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <nlohmann/json.hpp>
+
+#include "analysis/temp_folder.h"
+#include "diagnosis/phases.h"
 
 namespace kymo::report {
 namespace {
@@ -17,8 +21,8 @@ CheckpointStats one(std::uint32_t frozen_us, std::uint64_t heap_pages) {
   stats.dump->pages_written = heap_pages;
   criu::LogPhases phases;
   phases.total_us = frozen_us + 20;
-  phases.phases.push_back({"memory", frozen_us, 0, "", {}});
-  phases.phases.push_back({"freeze", 20, 0, "", {}});
+  phases.stretches.push_back({"freeze", 0, 20, 0, ""});
+  phases.stretches.push_back({"memory", 20, phases.total_us, 0, ""});
   stats.dump_phases = phases;
   criu::ProcessPages process;
   process.command = "churn";
@@ -54,6 +58,28 @@ TEST(CheckpointDiffTest, ASideThatWasNeverRestoredIsNoHundredPercentLess) {
   EXPECT_EQ(one_sided_notes(restored, never),
             (std::vector<std::string>{"only A was restored: restores are not compared"}));
   EXPECT_TRUE(one_sided_notes(never, never).empty());
+}
+
+// "phases in all" was the time of CRIU's log, which is no part of what a person waited for.
+TEST(CheckpointDiffTest, AllPhasesOfARecordedDumpCount) {
+  const tests::TempFolder folder;
+  std::array<CheckpointStats, 2> dumps{one(1000, 256), one(1000, 256)};
+  for (std::uint64_t i = 0; i < dumps.size(); ++i) {
+    const std::uint64_t prepared_ns = 1'000'000 * (i + 1);
+    const std::vector<diagnosis::Phase> phases{{"prepare", 0, prepared_ns, 0, "", false},
+                                               {"freeze", prepared_ns, 9'000'000, 0, "", true}};
+    const nlohmann::json record{{"verdict", {{"lines", {"It took long."}}}},
+                                {"phases", diagnosis::to_json(phases)}};
+    const std::string name = i == 0 ? "a" : "b";
+    static_cast<void>(folder.file(name + "/checkpoint.json", record.dump()));
+    dumps.at(i).path = folder / name;
+  }
+  const auto differences = compare(dumps[0], dumps[1]);
+  ASSERT_EQ(differences.size(), 2U) << "both took 9 ms in all";
+  for (const Difference& difference : differences) {
+    const double sign = difference.name == "phase: prepare" ? 1 : -1;
+    EXPECT_EQ(difference.change(), sign * 1000) << difference.name;
+  }
 }
 
 TEST(CheckpointDiffTest, TheSameDiffersInNothing) {

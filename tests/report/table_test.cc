@@ -27,5 +27,21 @@ TEST(TableTest, RowsWithoutHeadingsMayHaveDifferentNumbersOfCells) {
   EXPECT_EQ(columns({}), "");
 }
 
+// kymo ps broke each line of a terminal at a long command.
+TEST(TableTest, OneColumnGivesWayToTheWidth) {
+  std::vector<std::vector<std::string>> rows{
+      {"NAME", "COMMAND", "NOTE"}, {"web", "/usr/bin/server --of a --b", ""}, {"b", "sh", "held"}};
+  const std::string whole = columns(rows);
+  shorten_column(rows, 1, 38);
+  EXPECT_EQ(columns(rows), whole);
+  shorten_column(rows, 1, 37);
+  EXPECT_EQ(columns(rows),
+            "NAME  COMMAND                    NOTE\n"
+            "web   /usr/bin/server --of a ..\n"
+            "b     sh                         held\n");
+  shorten_column(rows, 1, 10);
+  EXPECT_EQ(rows[1][1], "/usr/bin/serve..");
+}
+
 }  // namespace
 }  // namespace kymo::report

@@ -2,7 +2,6 @@
 
 #include <sys/types.h>
 
-#include <cstdlib>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -104,10 +103,8 @@ Result<TargetReport> ask_kymod(client::Client& client, const v1::CheckRequest& p
 // earlier dumps, and whether the images have room.
 Result<TargetReport> look_at_process(Result<client::Client>& client,
                                      const v1::CheckRequest& planned, pid_t pid) {
-  const char* const home = std::getenv("HOME");
-  Result<preflight::Report> report = preflight::look_at(
-      pid,
-      preflight::options_of({.asked = planned.options(), .home = home == nullptr ? "" : home}));
+  Result<preflight::Report> report =
+      preflight::look_at(pid, preflight::options_of({.asked = planned.options()}));
   if (!report) return report.error();
   TargetReport looked{*std::move(report), {}, ""};
   const Result<v1::CheckResponse> known =

@@ -11,6 +11,7 @@
 #include "messages.h"
 #include "print.h"
 #include "progress.h"
+#include "recordings.h"
 #include "report/human.h"
 #include "target.h"
 #include "time_option.h"
@@ -91,6 +92,7 @@ void dump(Context& context, v1::DumpRequest request, const std::string& target, 
   bar.reset();
   show_outcome(context, response, timing, failure, target, print_stats,
                [&](const v1::DumpResponse& done) { print(done, request, context.verbose); });
+  if (response) wait_if_asked(context, response->recording());
   if (!response && interrupted) context.exit_code = kInterrupted;
 }
 
@@ -203,6 +205,7 @@ void add_kind(CLI::App& dump_verb, Context& context, const TargetKind& kind) {
   verb->add_flag("--json", context.json, "Print JSON");
   add_verbose_option(*verb, context);
   add_progress_option(*verb, context);
+  add_recording_option(*verb, context);
   const auto streaming = add_stream_options(*verb);
   if (kind.runtime != v1::PROCESS) hide_options_of_processes(*verb);
   verb->callback([&context, flags, &kind, streaming] {

@@ -1,5 +1,8 @@
 #include "print.h"
 
+#include <sys/ioctl.h>
+#include <unistd.h>
+
 #include <array>
 #include <ctime>
 #include <filesystem>
@@ -25,8 +28,17 @@ void print_json(const nlohmann::json& json) {
   std::cout << json_text(json, 2) << '\n';
 }
 
-void print_table(const std::vector<std::vector<std::string>>& rows) {
-  std::cout << report::columns(rows);
+void print_table(std::vector<std::vector<std::string>> rows, std::optional<std::size_t> gives_way) {
+  const std::optional<std::size_t> width =
+      gives_way ? width_of_terminal(STDOUT_FILENO) : std::nullopt;
+  if (width) report::shorten_column(rows, *gives_way, *width);
+  std::cout << report::columns(std::move(rows));
+}
+
+std::optional<std::size_t> width_of_terminal(int descriptor) {
+  winsize size{};
+  if (::ioctl(descriptor, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return {};
+  return size.ws_col - 1U;  // text in the last column may wrap the line
 }
 
 std::string bytes_text(std::uint64_t bytes) {

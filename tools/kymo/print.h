@@ -1,7 +1,9 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,8 +18,12 @@ void say(const std::string& text);
 void fail(Context& context, const Error& error);
 
 void print_json(const nlohmann::json& json);
-// Prints a table. The text of all cells is made printable.
-void print_table(const std::vector<std::vector<std::string>>& rows);
+// Prints a table. The text of all cells is made printable. On a terminal that is too narrow, the cells of the column
+// `gives_way` are shortened.
+void print_table(std::vector<std::vector<std::string>> rows,
+                 std::optional<std::size_t> gives_way = {});
+// The characters that fit into a line of this terminal. Nothing: it is none, or does not tell.
+std::optional<std::size_t> width_of_terminal(int descriptor);
 
 // "512 MiB (536,870,912 bytes)"
 std::string bytes_text(std::uint64_t bytes);

@@ -25,9 +25,7 @@ constexpr std::size_t kUsualWidth = 80;
 constexpr std::chrono::milliseconds kLastUpdateWithin{300};
 
 std::size_t width_of_stderr() {
-  winsize size{};
-  const bool known = ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
-  return known ? size.ws_col - 1U : kUsualWidth;  // text in the last column may wrap the line
+  return width_of_terminal(STDERR_FILENO).value_or(kUsualWidth);
 }
 
 std::string request_text(const v1::Progress& progress) {

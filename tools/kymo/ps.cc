@@ -46,6 +46,7 @@ void list_jobs(Context& context) {
   nlohmann::json json = nlohmann::json::array();
   std::vector<std::vector<std::string>> rows{
       {"NAME", "STATE", "PID", "CREATED", "COMMAND", "NOTE"}};
+  constexpr std::size_t kCommand = 4;
   for (const v1::Job& job : response->jobs()) {
     json.push_back(report::to_json(job));
     const bool running = job.state() == v1::Job::RUNNING;
@@ -57,7 +58,7 @@ void list_jobs(Context& context) {
                     command_of(job), note_of(job)});
   }
   if (context.json) return print_json(json);
-  print_table(rows);
+  print_table(std::move(rows), kCommand);
 }
 
 }  // namespace

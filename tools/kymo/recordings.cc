@@ -35,6 +35,22 @@ void wait_for_recordings(const std::vector<std::string>& paths) {
   }
 }
 
+void add_recording_option(CLI::App& verb, Context& context) {
+  verb.add_flag("--wait-for-recording", context.wait_for_recording,
+                "Return only when the recording, which goes on for a second, is complete: then the "
+                "directory can be copied, or its disk unmounted");
+}
+
+void wait_if_asked(Context& context, const std::string& recording) {
+  constexpr std::chrono::seconds kMax(60);  // its disk may be slow
+  if (!context.wait_for_recording || recording.empty()) return;
+  static_cast<void>(analysis::wait_until_ended({recording}, kMax));
+  const auto metadata = analysis::read_metadata(recording_stem(recording) + ".meta.json");
+  if (!metadata) return fail(context, metadata.error());
+  const std::string why = analysis::sentence_of(analysis::finish_of(*metadata), *metadata);
+  if (!why.empty()) fail(context, {Code::unavailable, recording + ": " + why});
+}
+
 Result<std::vector<std::string>> outputs_for(const std::string& asked,
                                              const std::vector<std::string>& recordings) {
   if (recordings.size() == 1) return std::vector<std::string>{asked};

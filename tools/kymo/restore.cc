@@ -10,6 +10,7 @@
 #include "messages.h"
 #include "print.h"
 #include "progress.h"
+#include "recordings.h"
 #include "report/human.h"
 #include "target.h"
 #include "time_option.h"
@@ -69,6 +70,7 @@ void restore(Context& context, v1::RestoreRequest request, const std::string& ta
   bar.reset();
   show_outcome(context, response, timing, failure, target, print_stats,
                [&](const v1::RestoreResponse& done) { print(done, context.verbose); });
+  if (response) wait_if_asked(context, response->recording());
   if (!response && interrupted) context.exit_code = kInterrupted;
 }
 
@@ -108,6 +110,7 @@ void add_flags(CLI::App& verb, Context& context, RestoreFlags& flags) {
   verb.add_flag("--json", context.json, "Print JSON");
   add_verbose_option(verb, context);
   add_progress_option(verb, context);
+  add_recording_option(verb, context);
 }
 
 void restore(Context& context, RestoreFlags& flags, v1::Runtime runtime) {

@@ -40,9 +40,10 @@ struct Context {
   std::string socket = "/run/kymo/kymod.sock";
   bool json = false;
   TimingOptions timing;
-  std::string progress = "auto";  // --progress
-  bool verbose = false;           // -v: print all that is known
-  bool quiet = false;             // -q: print errors and warnings only
+  std::string progress = "auto";    // --progress
+  bool verbose = false;             // -v: print all that is known
+  bool quiet = false;               // -q: print errors and warnings only
+  bool wait_for_recording = false;  // --wait-for-recording
   int exit_code = 0;
   int failed_code = 1;  // what fail() makes of exit_code
 };

@@ -5,7 +5,6 @@
 #include <atomic>
 #include <cctype>
 #include <chrono>
-#include <cstdlib>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -68,10 +67,8 @@ class Look {
 
 preflight::Options options_for(const Target& target, const v1::CheckpointOptions& asked,
                                bool leave_running) {
-  const char* const home = std::getenv("HOME");
   return preflight::options_of(
       {.asked = asked,
-       .home = home == nullptr ? "" : home,
        .container = !target.id.empty(),
        .loses_user_namespace = !runtime::row_of(target.kind).restores_user_namespaces,
        .bundle = target.bundle,
@@ -239,9 +236,8 @@ Result<preflight::Report> refuse_if_sure_to_fail(const Target& target,
     return unseen;
   }
   if (request.prove()) refuse_what_a_proof_hides(*report);
-  if (request.force()) report->findings.clear();
   for (const preflight::Finding& finding : report->findings) {
-    if (finding.grade == preflight::Grade::refuses) {
+    if (finding.grade == preflight::Grade::refuses && !request.force()) {
       Error error = refusal("dump " + target.text(), *report, finding);
       error.message += ". Pass --force to skip this check";
       return error;

@@ -12,8 +12,8 @@
 namespace kymo::daemon {
 
 // Looks at what a dump is about to stop, and refuses a dump that is sure to fail
-// (docs/preflight.md), unless it is forced. Returns what was seen: the sizes, and, unless it is forced, what may make the
-// dump fail. If the target cannot be looked at, or not in time, nothing is refused, and only its memory is known.
+// (docs/preflight.md), unless it is forced. Returns what was seen: the sizes, and what may make the dump or its restore
+// fail. If the target cannot be looked at, or not in time, nothing is refused, and only its memory is known.
 //
 // Threads: any; blocks for at most a second.
 // Errors:  failed_precondition: the first finding that refuses, its remedy, and --force.

@@ -93,6 +93,7 @@ void InsideView::add_signals(std::uint64_t began_ns, diagnosis::Facts& facts) co
     signals.disk_wait_ns = seen("criu_disk_wait_ns");
   }
   signals.throttled_ns = seen("criu_throttled_ns");
+  signals.stopped_ns = seen("criu_stopped_ns");
   signals.criu_quota_ns = seen("criu_quota_wait_ns");
   signals.target_quota_ns = seen("target_quota_wait_ns");
   signals.machine_ns = seen("machine_cpu_ns");

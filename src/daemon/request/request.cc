@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <string_view>
 #include <thread>
 
@@ -219,9 +218,7 @@ Result<runtime::Observer> Request::runtime_called() {
   inside.runtime_called();
   first_run = parts.first_runs.take(kind);
   if (!times.container) {
-    const char* const home = std::getenv("HOME");
-    scripts =
-        preflight::configured_scripts(preflight::criu_config_files(home == nullptr ? "" : home));
+    scripts = preflight::configured_scripts(preflight::criu_config_files());
     times.others_scripts = !scripts.empty();
   }
   runtime::Observer observer;

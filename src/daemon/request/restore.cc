@@ -416,7 +416,7 @@ Result<void> note_restore(RestoreContext& c) {
   about.created_unix_ns = c.began_unix_ns;
   if (c.job) {
     about.job_id = c.job->id;
-    about.checkpoint_id = checkpoint_in(c.parts.store, c.job->id, c.directory);
+    about.checkpoint_id = checkpoint_in(c.parts.store, c.directory);
   }
   about.image_bytes = image_bytes_of(c);
   about.kind = c.runtime_kind;
@@ -464,11 +464,17 @@ Result<void> call_runtime(RestoreContext& c) {
                                 c.seen_before);
   }
   c.outcome = std::move(outcome).value();
-  c.away_ns = away_until(c.record, unix_ns());
+  if (!c.ran_since) c.away_ns = away_until(c.record, unix_ns());
   c.progress.set_target(c.outcome.process.pid, c.job ? c.job->name : "");
   if (source == v1::Progress::PASSIVE) c.progress.moved(c.page_bytes, c.page_bytes, source);
   for (const std::string& warning : c.outcome.warnings) c.warnings.push_back(warning);
   if (c.outcome.stats) c.seen.add(*c.outcome.stats);
+  return {};
+}
+
+Result<void> look_for_restores(RestoreContext& c) {
+  const Result<bool> ran = ran_since_dump(c);
+  c.ran_since = !ran || *ran;
   return {};
 }
 
@@ -518,6 +524,7 @@ constexpr auto kRestoreSteps =
                             {"check", check_restorable, "runtime"},
                             {"prepare directory", prepare_directory, "files"},
                             {"find job", find_job, "store"},
+                            {"look for restores", look_for_restores, "store"},
                             {"find output", find_output, "files"},
                             {"estimate size", estimate_size, "files"},
                             {"begin recording", begin_recording, "recording"},

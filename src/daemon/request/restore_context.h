@@ -51,6 +51,7 @@ struct RestoreContext : Request {
   std::vector<std::string> seen_before;          // what may make it fail; an error names it
   RestoreNote note;
   runtime::RestoreOutcome outcome;
+  bool ran_since = false;     // the process, since its dump; or that is not known
   std::uint64_t away_ns = 0;  // since its dump stopped it; 0: not known
 };
 

@@ -1,5 +1,6 @@
 #include "daemon/request/restore_outcome.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -22,7 +23,7 @@ void add_run(RestoreContext& c, const Result<void>& result) {
   run.id = RestoreNote::run_id(c.began_unix_ns, c.job->id);
   run.owner = history_owner(*c.job);
   run.away_ns = c.away_ns;
-  run.checkpoint_id = checkpoint_in(c.parts.store, c.job->id, c.directory);
+  run.checkpoint_id = checkpoint_in(c.parts.store, c.directory);
   run.image_bytes = image_bytes_of(c);
   c.warn_unless(c.parts.store.add_run(run));
 }
@@ -38,12 +39,25 @@ std::string owner_of_copy(const RestoreContext& c, const Error& error) {
 
 }  // namespace
 
-std::string checkpoint_in(store::Store& store, const std::string& job_id,
-                          const std::string& directory) {
-  for (const store::Checkpoint& checkpoint : store.checkpoints(job_id)) {
-    if (checkpoint.directory == directory) return checkpoint.id;
-  }
-  return {};
+std::string checkpoint_in(store::Store& store, const std::string& directory) {
+  const std::vector<store::Checkpoint> all = store.checkpoints();
+  const auto newest = std::find_if(all.rbegin(), all.rend(), [&](const store::Checkpoint& one) {
+    return one.directory == directory;
+  });
+  return newest == all.rend() ? std::string() : newest->id;
+}
+
+Result<bool> ran_since_dump(const RestoreContext& c) {
+  constexpr std::size_t kNewest = 100;
+  const Result<std::vector<store::Run>> runs = c.parts.store.runs(
+      c.job ? history_owner(*c.job) : std::string(), store::RunKind::restore, kNewest);
+  if (!runs) return runs.error();
+  const json dumped = c.record.value("created_unix_ns", json());
+  const std::string id = checkpoint_in(c.parts.store, c.directory);
+  return std::any_of(runs->begin(), runs->end(), [&](const store::Run& run) {
+    const bool later = c.job && dumped.is_number_integer() && run.created_unix_ns > dumped;
+    return run.error.empty() && (later || (!id.empty() && run.checkpoint_id == id));
+  });
 }
 
 std::uint64_t image_bytes_of(const RestoreContext& c) {
@@ -80,7 +94,7 @@ void conclude(RestoreContext& c, const Result<void>& result) {
     owner = owner_in(c.parts.store, directory);
     if (owner.empty()) owner = owner_of_copy(c, result.error());
   }
-  note_ending(c, result, owner, false, refused ? checkpoint_in(c.parts.store, "", directory) : "");
+  note_ending(c, result, owner, false, refused ? checkpoint_in(c.parts.store, directory) : "");
   if (c.job && !refused) add_run(c, result);
   json about = json::object();
   if (c.outcome.stats) about["stats"] = to_json(*c.outcome.stats);

@@ -9,9 +9,13 @@
 
 namespace kymo::daemon {
 
-// The id of the store's checkpoint of this job in this directory; empty if there is none.
-std::string checkpoint_in(store::Store& store, const std::string& job_id,
-                          const std::string& directory);
+// The id of the store's newest checkpoint in this directory; empty if there is none.
+std::string checkpoint_in(store::Store& store, const std::string& directory);
+
+// Whether the history has a restore after this dump, of the same job or of the same images. So the time since the dump is
+// not the time away.
+// Errors: those of Store::runs().
+Result<bool> ran_since_dump(const RestoreContext& c);
 
 // The size of the images by the record of the checkpoint; 0: not known.
 std::uint64_t image_bytes_of(const RestoreContext& c);

@@ -40,8 +40,8 @@ std::string warmth_of(bool first, std::optional<std::uint64_t> criu_major_faults
 std::string history_owner(const Target& target);
 std::string history_owner(const store::Job& job);
 
-// How long the processes of a checkpoint have been away at this time: since their dump stopped the first of
-// them. 0: it is not known, or they ran on after the dump. `record`: its checkpoint.json, which is not trusted.
+// How long the processes of a checkpoint have been away at this time, if nobody has restored them: since their dump
+// stopped the first of them. 0: it is not known, or they ran on after the dump. `record`: its checkpoint.json, which is not trusted.
 std::uint64_t away_until(const nlohmann::json& record, std::int64_t now_unix_ns);
 
 // A warning for a reply, if some changes could not be stored yet. Empty if all are stored.
