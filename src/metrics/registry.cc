@@ -176,7 +176,8 @@ struct Registry::State {
     const auto end = entry.base_sums.begin() + cells;
     detail::list_counter(metric, entry.first_cell, {entry.base_sums.begin(), end});
     for (auto i = static_cast<std::size_t>(cells); i < entry.columns.size(); ++i) {
-      detail::list_counter({entry.columns[i].name, metric.help, Kind::counter, Unit::count, {}},
+      const Column& column = entry.columns[i];
+      detail::list_counter({column.name, metric.help, Kind::counter, column.metric->unit},
                            entry.first_cell + static_cast<std::uint32_t>(i), {entry.base_sums[i]});
     }
   }
