@@ -187,8 +187,7 @@ class Recording:
         """The time in ns of the first mark with this name. Raises RecordingError if there is none."""
         found = self.marks.loc[self.marks["name"] == name, "at_ns"]
         if found.empty:
-            known = ", ".join(self.marks["name"]) or "none"
-            raise RecordingError(f"find the mark {name} in {self.path}: its marks are {known}")
+            raise RecordingError(f"find the mark {name} in {self.path}: its marks are {', '.join(self.marks['name']) or 'none'}")
         return int(found.iloc[0])
 
     def between(self, begin_ns, end_ns):
@@ -277,13 +276,12 @@ def _joined(parts):
             raise RecordingError(f"join {after.path} to {before.path}: it has other columns")
     if len(parts) == 1:
         return parts[0]
-    part = {key: value for key, value in parts[0].part.items() if key != "next"}
-    part.update({key: value for key, value in parts[-1].part.items() if key == "next"})
-    stats = [run.metadata.get("stats") or {} for run in parts]
-    metadata = {**parts[-1].metadata, "part": part,
+    part = {key: value for run, last in ((parts[0], False), (parts[-1], True)) for key, value in run.part.items() if (key == "next") == last}
+    stats = [(run.metadata or {}).get("stats") or {} for run in parts]
+    metadata = {**(parts[-1].metadata or {}), "part": part,
                 # What a part has of them are counts, but for one.
                 "stats": {name: sum(one.get(name, 0) for one in stats) for name in stats[0] if name != "sample_window_max_ns"},
-                "longest_gaps": sorted((gap for run in parts for gap in run.metadata.get("longest_gaps", [])),
+                "longest_gaps": sorted((gap for run in parts for gap in (run.metadata or {}).get("longest_gaps", [])),
                                        key=lambda gap: -gap["ticks"])[:100]}
     notes = [f"{run.path.name}: {note}" for run in parts for note in run.notes if not note.startswith("it is only part")]
     return Recording(parts[0].path, pandas.concat([run.rows for run in parts]), metadata,
@@ -328,8 +326,12 @@ def find_all(paths):
 
 
 def load_all(paths, rows=True):
-    """Loads all recordings that these paths stand for (see find_all). Returns a list."""
-    return [load(file, rows) for file in find_all(paths)]
+    """Loads all recordings that these paths stand for (see find_all), the parts of one as one. Returns a list."""
+    groups, runs = {}, [load(file, rows) for file in find_all(paths)]
+    for run in sorted(runs, key=lambda run: run.part.get("number", 0)):
+        groups[run.path] = [*groups.pop(run.path.parent / str(run.part.get("previous", "")), []), run]
+    joined = {group[0].path: _joined(group) for group in groups.values()}
+    return [joined[run.path] for run in runs if run.path in joined]
 
 
 def table(runs):
@@ -581,8 +583,7 @@ def _buckets(run, name):
     """The buckets of a histogram as (low, high, column), sorted by value."""
     found = [match for match in map(_BUCKET.fullmatch, run.rows.columns) if match and match["metric"] == name]
     if not found:
-        known = ", ".join(run.histograms()) or "none"
-        raise RecordingError(f"find the histogram {name} in {run.path}: its histograms are {known}")
+        raise RecordingError(f"find the histogram {name} in {run.path}: its histograms are {', '.join(run.histograms()) or 'none'}")
     return sorted((int(match["low"]), float(match["high"]), match.group()) for match in found)
 
 

@@ -166,7 +166,9 @@ class KYMO_API Sampler {
   // Stores one value for each column at `out`. The value of a counter column is never lower than in
   // an earlier read. If a callback reads a sampler of its own registry, callbacks are not run:
   // their columns have their last values.
-  void read(std::uint64_t* out) const noexcept;
+  // Returns when the counters had been read, on the monotonic clock in nanoseconds, if there are counters and
+  // callbacks, which run after that; otherwise 0.
+  std::uint64_t read(std::uint64_t* out) const noexcept;
 
  private:
   friend class Registry;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 #include <string>
 
 #include "analysis/histograms.h"
@@ -232,25 +233,35 @@ std::string why_empty(const Summary& summary) {
 
 std::optional<Capture> capture_of(const Summary& summary) {
   const auto& metadata = summary.recording.metadata;
+  const auto& gaps = summary.recording.gaps;
   Capture capture;
-  // A recorder that was cut short wrote rows after its last totals.
-  if (metadata && metadata->stats && metadata->state != "running" &&
-      (metadata->state != "failed" || metadata->stats->ticks_due != 0)) {
+  capture.at_most = has_failed(summary);
+  std::array<std::uint64_t, 4> counted{};
+  if (metadata && metadata->stats && metadata->state != "running") {
     const ProfilerStats& stats = *metadata->stats;
-    capture.ticks_due = stats.ticks_due;
-    capture.rows = std::min(stats.rows_written, summary.rows);
-    capture.gone = stats.rows_written - capture.rows;
-    capture.missed = {stats.missed_late, stats.missed_ring_full, stats.missed_sink_error,
-                      stats.missed_frozen};
-    capture.exact = true;
-    return capture;
+    counted = {stats.missed_late, stats.missed_ring_full, stats.missed_sink_error,
+               stats.missed_frozen};
+    if (!capture.at_most) {
+      capture.ticks_due = stats.ticks_due;
+      capture.rows = std::min(stats.rows_written, summary.rows);
+      capture.gone = stats.rows_written - capture.rows;
+      capture.missed = counted;
+      capture.exact = true;
+      return capture;
+    }
   }
-  if (!summary.recording.gaps) {
+  // A recorder that was cut short, or that could not finish, wrote rows after its last totals.
+  capture.rows = summary.rows;
+  capture.missed = gaps ? gaps->ticks_by_cause : counted;
+  for (std::size_t cause = 0; cause < counted.size(); ++cause) {
+    capture.missed.at(cause) = std::max(capture.missed.at(cause), counted.at(cause));
+  }
+  const std::uint64_t missed =
+      std::accumulate(capture.missed.begin(), capture.missed.end(), std::uint64_t{0});
+  if (!gaps && missed == 0) {
     return std::nullopt;
   }
-  capture.rows = summary.rows;
-  capture.missed = summary.recording.gaps->ticks_by_cause;
-  capture.ticks_due = capture.rows + summary.recording.gaps->ticks();
+  capture.ticks_due = capture.rows + missed;
   return capture;
 }
 

@@ -16,7 +16,8 @@ struct Capture {
   std::uint64_t rows = 0;
   std::uint64_t gone = 0;  // rows that the metadata count, and that are not in the file
   std::array<std::uint64_t, 4> missed{};  // indexed by MissCause
-  bool exact = false;  // true: the recorder's totals; false: counted from the rows and the gaps
+  bool exact = false;    // true: the recorder's totals; false: counted from the rows and the gaps
+  bool at_most = false;  // its recorder could not finish it, so perhaps more was missed
 
   [[nodiscard]] double share() const {
     return ticks_due == 0 ? 1.0 : static_cast<double>(rows) / static_cast<double>(ticks_due);

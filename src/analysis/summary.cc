@@ -164,24 +164,6 @@ class RowCutter {
   Cut cut_;
 };
 
-// The clock of values that were read before their row: each row's time without its age, in the order of time.
-class ValueClock {
- public:
-  std::span<const std::uint64_t> times(std::span<const std::uint64_t> rows,
-                                       std::span<const std::uint64_t> ages) {
-    times_.clear();
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-      last_ns_ = std::max(last_ns_, rows[i] - std::min(rows[i], ages[i]));
-      times_.push_back(last_ns_);
-    }
-    return times_;
-  }
-
- private:
-  std::uint64_t last_ns_ = 0;
-  std::vector<std::uint64_t> times_;
-};
-
 // Sums up one column, block by block.
 class ColumnBuilder {
  public:
@@ -414,7 +396,7 @@ class SummaryBuilder {
   RowCutter by_row_{kRateWindowNs};
   RowCutter by_value_{kRateWindowNs};
   std::optional<std::size_t> age_;  // the column with the age of the values of some others
-  ValueClock clock_;
+  ReadingClock clock_;
   std::vector<ColumnBuilder> columns_;
 };
 

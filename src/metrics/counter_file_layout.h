@@ -14,7 +14,8 @@
 namespace kymo {
 
 inline constexpr std::array<char, 8> kCounterFileMagic = {'K', 'Y', 'M', 'O', 'C', 'N', 'T', 'R'};
-inline constexpr std::uint32_t kCounterFileVersion = 1;
+// In version 1, the sum of a histogram has the unit `count`.
+inline constexpr std::uint32_t kCounterFileVersion = 2;
 inline constexpr std::size_t kDirectoryBytes = 512 * 1024;
 
 struct alignas(64) CounterFileHeader {

@@ -95,12 +95,6 @@ Result<void> check_metric(const Metric& metric) {
                    "leave its bounds empty: the registry sets those of a histogram, which you "
                    "choose by the second argument of histogram(), kymo::HistogramBuckets");
   }
-  for (const auto& [suffix, unit] : kSuffixes) {
-    if (metric.unit == unit && !metric.name.ends_with(suffix)) {
-      return refused(metric,
-                     std::string("because of its unit, its name must end in '") + suffix + "'");
-    }
-  }
   for (std::size_t i = 0; i < metric.fields.size(); ++i) {
     if (Result<void> field = check_field(metric, metric.fields[i]); !field) {
       return field;
@@ -127,8 +121,11 @@ Result<void> check_own(const Metric& metric) {
                                  "another name");
     }
   }
-
   for (const auto& [suffix, unit] : kSuffixes) {
+    if (metric.unit == unit && !metric.name.ends_with(suffix)) {
+      return refused(metric,
+                     std::string("because of its unit, its name must end in '") + suffix + "'");
+    }
     // A time or a size that is called a count would be shown, exported and compared as a count.
     if (metric.unit != unit && metric.name.ends_with(suffix)) {
       return refused(metric, std::string("its name ends in '") + suffix + "', but its unit is " +

@@ -15,9 +15,9 @@ namespace kymo {
 // that is wrong and what is allowed.
 Result<void> check_metric(const Metric& metric);
 
-// Checks that the name does not end in a unit that the metric does not have, that no field has the
-// name of one of Prometheus's own labels, and that the help is UTF-8 without a zero byte. Only for a metric that this program registers: in a
-// counter file the buckets of `wait_us` are a count, and an earlier libkymo accepted `busy_ms`.
+// Checks that the name and the unit fit, that no field has the name of one of Prometheus's own labels, and
+// that the help is UTF-8 without a zero byte. Only for a metric that this program registers: in a counter
+// file the buckets of `wait_us` are a count, `wait_us_sum` is a time, and an earlier libkymo accepted `busy_ms`.
 Result<void> check_own(const Metric& metric);
 
 // The names that the metric has on /metrics, without a prefix: one, or four of a histogram.

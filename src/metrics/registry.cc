@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/foreign_call.h"
 #include "base/near_names.h"
 #include "metrics/callback_metric.h"
@@ -176,7 +177,8 @@ struct Registry::State {
     const auto end = entry.base_sums.begin() + cells;
     detail::list_counter(metric, entry.first_cell, {entry.base_sums.begin(), end});
     for (auto i = static_cast<std::size_t>(cells); i < entry.columns.size(); ++i) {
-      detail::list_counter({entry.columns[i].name, metric.help, Kind::counter, Unit::count, {}},
+      const Column& column = entry.columns[i];
+      detail::list_counter({column.name, metric.help, Kind::counter, column.metric->unit},
                            entry.first_cell + static_cast<std::uint32_t>(i), {entry.base_sums[i]});
     }
   }
@@ -459,21 +461,22 @@ bool Sampler::has_value(std::size_t column) const {
   return true;
 }
 
-void Sampler::read(std::uint64_t* out) const noexcept {
+std::uint64_t Sampler::read(std::uint64_t* out) const noexcept {
   const State& s = *state_;
   std::copy(s.start.begin(), s.start.end(), out);
   for (const State::Run& run : s.runs) {
     detail::add_cell_sums(run.first_cell, run.count, out + run.column);
   }
   if (s.callbacks.empty()) {
-    return;
+    return 0;
   }
+  const std::uint64_t counters_read_ns = s.runs.empty() ? 0 : monotonic_ns();
   const CallbackTurn::Taken turn(s.turn);
   if (!turn.taken()) {
     for (const State::CallbackColumn& callback : s.callbacks) {
       callback.metric->keep(out + callback.column);
     }
-    return;
+    return counters_read_ns;
   }
   const ForeignCall mark(&s.turn, "the callback of a metric");
   for (const State::CallbackColumn& callback : s.callbacks) {
@@ -481,6 +484,7 @@ void Sampler::read(std::uint64_t* out) const noexcept {
     callback.metric->read(out + callback.column);
   }
   s.turn.note_running(nullptr);
+  return counters_read_ns;
 }
 
 }  // namespace kymo

@@ -131,7 +131,7 @@ Result<void> MappedCounters::check(pid_t believed) const {
   if (header.magic != kCounterFileMagic) {
     return foreign("it does not begin with KYMOCNTR");
   }
-  if (header.format_version != kCounterFileVersion) {
+  if (header.format_version == 0 || header.format_version > kCounterFileVersion) {
     return foreign("its format_version is " + std::to_string(header.format_version) +
                    ", this program reads " + std::to_string(kCounterFileVersion));
   }

@@ -72,7 +72,8 @@ Json capture_json(const Summary& summary) {
     missed[analysis::to_string(static_cast<MissCause>(cause))] = capture->missed.at(cause);
   }
   return {{"ticks_due", capture->ticks_due}, {"rows", capture->rows}, {"rows_gone", capture->gone},
-          {"share", capture->share()},       {"missed", missed},      {"exact", capture->exact}};
+          {"share", capture->share()},       {"missed", missed},      {"exact", capture->exact},
+          {"at_most", capture->at_most}};
 }
 
 Json stats_json(const ProfilerStats& stats) {

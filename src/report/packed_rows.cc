@@ -7,8 +7,10 @@
 #include <bit>
 #include <cstring>
 #include <deque>
+#include <optional>
 #include <span>
 
+#include "analysis/reading_age.h"
 #include "analysis/tsv_reader.h"
 #include "base/file.h"
 #include "report/thinning.h"
@@ -118,11 +120,12 @@ class ColumnPacker {
   explicit ColumnPacker(std::uint64_t interval_ns)
       : rates_(true, shortest_window_ns(interval_ns)) {}
 
-  // Adds the times and values of a block. If `spool` is not null, the samples are appended to it.
-  void add(std::span<const std::uint64_t> times, std::span<const std::uint64_t> values,
-           bool keep_samples, std::string* spool) {
+  // Adds the times and values of a block. `read`: the times at which the values were read. If `spool` is
+  // not null, the samples are appended to it.
+  void add(std::span<const std::uint64_t> times, std::span<const std::uint64_t> read,
+           std::span<const std::uint64_t> values, bool keep_samples, std::string* spool) {
     values_.add(times, values);
-    rates_.add(times, values);
+    rates_.add(read, values);
     const auto value = values_.end_span().value_or(Thinning::Extremes{});
     const auto rate = rates_.end_span().value_or(Thinning::Extremes{});
     first_.push_back(static_cast<double>(values.front()));
@@ -201,12 +204,19 @@ class ColumnPacker {
 // Gathers rows into blocks of kBlock and packs them.
 class RowPacker {
  public:
-  RowPacker(std::vector<std::size_t> columns, std::uint64_t interval_ns, const PackRequest& request)
+  // `infos`: of `columns`, but for the time, which is the first of these.
+  RowPacker(std::vector<std::size_t> columns, const std::vector<analysis::ColumnInfo>& infos,
+            std::uint64_t interval_ns, const PackRequest& request)
       : columns_(std::move(columns)),
         keep_(request.keep),
         spool_(request.spool),
+        age_(analysis::column_of_age(infos)),
+        read_before_(1),
         gathered_(columns_.size()) {
     for (std::size_t i = 0; i < columns_.size(); ++i) packers_.emplace_back(interval_ns);
+    for (const analysis::ColumnInfo& info : infos) {
+      read_before_.push_back(age_ && analysis::is_read_before(info.name));
+    }
   }
 
   void add(const analysis::RowBlock& rows) {
@@ -248,9 +258,12 @@ class RowPacker {
           return range.first <= times.back() && range.second >= times.front();
         });
     left_out_ = left_out_ || !keep;
+    const std::span<const std::uint64_t> read =
+        age_ ? clock_.times(times, gathered_[*age_ + 1]) : std::span(times);
     std::string block;
     for (std::size_t i = 0; i < packers_.size(); ++i) {
-      packers_[i].add(times, gathered_[i], keep, spool_ >= 0 ? &block : nullptr);
+      packers_[i].add(times, read_before_[i] ? read : times, gathered_[i], keep,
+                      spool_ >= 0 ? &block : nullptr);
     }
     if (spool_ >= 0) spool(block);
     for (std::vector<std::uint64_t>& column : gathered_) column.clear();
@@ -269,6 +282,9 @@ class RowPacker {
   int spool_error_ = 0;
   std::uint64_t spooled_ = 0;
   std::vector<std::uint64_t> offsets_;
+  std::optional<std::size_t> age_;  // without the time
+  std::vector<bool> read_before_;   // of each of `columns_`
+  analysis::ReadingClock clock_;
   std::vector<std::vector<std::uint64_t>> gathered_;
   std::deque<ColumnPacker> packers_;
   bool left_out_ = false;
@@ -278,11 +294,14 @@ class RowPacker {
 
 Result<PackedRows> pack_rows(const analysis::Summary& summary, const PackRequest& request) {
   std::vector<std::size_t> columns{0};
+  std::vector<analysis::ColumnInfo> infos;
   for (std::size_t i = 0; i < summary.columns.size(); ++i) {
-    if (!summary.columns[i].idle()) columns.push_back(i + 1);
+    if (summary.columns[i].idle()) continue;
+    columns.push_back(i + 1);
+    infos.push_back(summary.columns[i].info);
   }
   const auto& metadata = summary.recording.metadata;
-  RowPacker packer(std::move(columns), metadata ? metadata->interval_ns : 0, request);
+  RowPacker packer(std::move(columns), infos, metadata ? metadata->interval_ns : 0, request);
   for (const std::string& path : analysis::files_of(summary.recording)) {
     auto reader = analysis::TsvReader::open(path);
     if (!reader) return reader.error();

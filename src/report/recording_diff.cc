@@ -414,8 +414,8 @@ std::string allowed_lines(const RecordingDiff& diff, const AllowedChange& allowe
                          share, names_of(check.undecided)) +
              undecided_lines(diff, check) + load_lines(check);
   }
-  return table + "\nno change beyond " + share + ": the whole interval of each metric is within\n" +
-         load_lines(check);
+  return table + "\n" + to_string(check.outcome(), allowed.only_increases) + " beyond " + share +
+         ": the whole interval of each metric is within\n" + load_lines(check);
 }
 
 nlohmann::json check_json(const RecordingDiff& diff, const AllowedChange& allowed) {
@@ -428,7 +428,7 @@ nlohmann::json check_json(const RecordingDiff& diff, const AllowedChange& allowe
   const auto runs_needed = runs_to_decide_all(diff, check);
   return {{"allowed", allowed.share},
           {"only_increases", allowed.only_increases},
-          {"outcome", to_string(check.outcome())},
+          {"outcome", to_string(check.outcome(), allowed.only_increases)},
           {"failed", !check.changed.empty()},
           {"metrics", names(check.changed)},
           {"cannot_tell", names(check.undecided)},
@@ -529,10 +529,10 @@ std::optional<std::size_t> runs_to_decide(const MetricDiff& metric, const Record
   return {};
 }
 
-const char* to_string(ChangeCheck::Outcome outcome) {
+const char* to_string(ChangeCheck::Outcome outcome, bool only_increases) {
   switch (outcome) {
     case ChangeCheck::Outcome::no_change:
-      return "no change";
+      return only_increases ? "no increase" : "no change";
     case ChangeCheck::Outcome::changed:
       return "changed";
     case ChangeCheck::Outcome::cannot_tell:

@@ -69,7 +69,8 @@ std::optional<std::size_t> runs_to_decide(const analysis::MetricDiff& metric,
 
 // The result refers to the metrics of `diff`.
 ChangeCheck check_change(const analysis::RecordingDiff& diff, const AllowedChange& allowed);
-const char* to_string(ChangeCheck::Outcome outcome);
+// `only_increases`: of AllowedChange. What fell has changed, too, but is no increase.
+const char* to_string(ChangeCheck::Outcome outcome, bool only_increases = false);
 
 // Text for a person: what was compared and how, what changed, at most `rows` metrics of each kind,
 // and, if `allowed` is given, whether a change is more than that. `all`: also the metrics that move

@@ -99,8 +99,10 @@ std::string captured(const Summary& summary) {
   if (capture->ticks_due == 0) {
     return line("captured", "nothing: no tick was counted before it ended");
   }
-  std::string text = fmt::format("{} of {} ticks ({})", with_commas(capture->rows),
-                                 with_commas(capture->ticks_due), percent(capture->share()));
+  std::string text =
+      fmt::format("{} of {}{} ticks ({}{})", with_commas(capture->rows),
+                  capture->at_most ? "at least " : "", with_commas(capture->ticks_due),
+                  capture->at_most ? "at most " : "", percent(capture->share()));
   if (capture->gone != 0) {
     text +=
         fmt::format(", {} more were recorded and are not in the file", with_commas(capture->gone));

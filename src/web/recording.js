@@ -9,6 +9,7 @@ import { messageOf } from "./format.js";
 
 const LEFT_OUT = 255;
 const BASE64_PIECE = 4 << 20; // must be a multiple of four
+const READING_AGE = "profiler_tree_age_ns";
 const MOST_ASKED = 256; // the largest number of blocks in a request
 
 /**
@@ -284,6 +285,21 @@ export class Recording {
   }
 
   /**
+   * The times at which the values of a column were read, in a block and at the last row before it. The figures of a process
+   * tree were read before their row, which says how long before (src/analysis/reading_age.h).
+   * @param {number} index
+   * @param {number} block
+   * @param {Float64Array} times of the rows
+   */
+  clockOf(index, block, times) {
+    const age = this.columns[this.shown.findIndex((column) => column.name === READING_AGE) + 1];
+    const ages = age !== this.time && /^(tree|cgroup)_/.test(this.shown[index - 1].name) ? age.values(block) : null;
+    const before = block > 0 ? this.time.last[block - 1] - (ages ? age.last[block - 1] : 0) : NaN;
+    let latest = block > 0 ? before : -Infinity;
+    return { read: ages ? times.map((t, row) => (latest = Math.max(latest, t - ages[row]))) : times, before };
+  }
+
+  /**
    * @param {number} block
    * @param {Float64Array} times
    * @param {number[]} indices
@@ -293,18 +309,20 @@ export class Recording {
    * @param {(t: number) => void} put
    */
   putRows(block, times, indices, lows, highs, asRate, put) {
-    const { columns, time } = this;
+    const { columns } = this;
     const values = indices.map((i) => /** @type {Float64Array} */ (columns[i].values(block)));
     const rates = indices.map(asRate);
+    const clocks = indices.map((i) => this.clockOf(i, block, times));
     const window = shortestWindow(this.described.interval_ns);
     // The first row has no rate.
     for (let row = block === 0 && rates[0] ? 1 : 0; row < times.length; ++row) {
-      let begin = row - 1;
-      while (begin >= 0 && times[row] - times[begin] < window) --begin;
-      const passed = times[row] - (begin >= 0 ? times[begin] : block > 0 ? time.last[block - 1] : NaN);
       for (let k = 0; k < indices.length; ++k) {
         let value = values[k][row];
         if (rates[k]) {
+          const { read, before: last } = clocks[k];
+          let begin = row - 1;
+          while (begin >= 0 && read[row] - read[begin] < window) --begin;
+          const passed = read[row] - (begin >= 0 ? read[begin] : last);
           if (passed < window) continue; // it is next to the block before: the rate there still holds
           const before = begin >= 0 ? values[k][begin] : block > 0 ? columns[indices[k]].last[block - 1] : NaN;
           const rate = ratePerSecond(value - before, passed);

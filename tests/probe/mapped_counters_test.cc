@@ -155,6 +155,16 @@ TEST_F(MappedCountersTest, CountersRegisteredLaterAppear) {
     return values.size() == 6 && values["more"] == std::vector<std::uint64_t>{7} &&
            values["wait_us_sum"] == std::vector<std::uint64_t>{5};
   }));
+  // Before the fix, the sum was a plain count, so a report had the mean of a wait without a unit.
+  std::map<std::string, Unit> units;
+  const std::vector<MappedMetric> metrics = counters->metrics().value();
+  for (const MappedMetric& metric : metrics) {
+    units[metric.metric.name] = metric.metric.unit;
+    EXPECT_EQ(metric.metric.help, "Of the test");
+  }
+  EXPECT_EQ(units["wait_us"], Unit::count);
+  EXPECT_EQ(units["wait_us_sum"], Unit::microseconds);
+  EXPECT_EQ(units["wait_us_count"], Unit::count);
 }
 
 TEST_F(MappedCountersTest, TheNextProgramTakesTheFileOfOneThatIsGone) {
@@ -214,7 +224,9 @@ class DamagedCountersTest : public MappedCountersTest {
 TEST_F(DamagedCountersTest, ForeignTruncatedAndOfAnotherVersion) {
   ASSERT_EQ(refusal(), "opened");
   header()->format_version = 9;
-  EXPECT_NE(refusal().find("format_version is 9, this program reads 1"), std::string::npos);
+  EXPECT_NE(refusal().find("format_version is 9, this program reads 2"), std::string::npos);
+  header()->format_version = 1;
+  EXPECT_EQ(refusal(), "opened");
   header()->format_version = kCounterFileVersion;
   header()->magic[0] = 'k';
   EXPECT_NE(refusal().find("does not begin with KYMOCNTR"), std::string::npos);

@@ -160,7 +160,13 @@ TEST_F(RecordingDiffReport, AnImprovementIsNoIncrease) {
   EXPECT_EQ(check_change(better, increase).outcome(), ChangeCheck::Outcome::no_change);
   EXPECT_EQ(check_change(worse, increase).outcome(), ChangeCheck::Outcome::changed);
   EXPECT_NE(text_of(worse, 20, increase).find("beyond +10 %"), std::string::npos);
-  EXPECT_EQ(json_of(better, increase)["fail_on_change"]["only_increases"], true);
+  const nlohmann::json fell = json_of(better, increase);
+  EXPECT_EQ(fell["fail_on_change"]["only_increases"], true);
+  // Before the fix, it was "no change", beside a metric with the verdict "changed".
+  EXPECT_EQ(fell["metrics"][0]["verdict"], "changed");
+  EXPECT_EQ(fell["fail_on_change"]["outcome"], "no increase");
+  EXPECT_NE(text_of(better, 20, increase).find("\nno increase beyond +10 %: "), std::string::npos);
+  EXPECT_EQ(json_of(better, 0.9999)["fail_on_change"]["outcome"], "no change");
 }
 
 // Before the fix, recordings of a full disk and of a gauge that always throws counted as better: exit code 0.

@@ -188,6 +188,32 @@ TEST_F(Report, RowsThatTheMetadataCountAndTheFileDoesNotHaveAreSaid) {
       << other;
 }
 
+// Before the fix, it said "captured 2 of 2 ticks (100.00 %)".
+TEST_F(Report, OfARecordingThatCouldNotBeFinishedMoreMayBeMissing) {
+  const auto reported = [this](const char* stats, const char* gaps) {
+    const std::string path = folder_.file("failed.tsv", "Time (ns)\tn\n0\t0\n1000000\t3\n");
+    static_cast<void>(folder_.file("failed.gaps.tsv",
+                                   std::string("Start (ns)\tEnd (ns)\tTicks\tCause\n") + gaps));
+    static_cast<void>(
+        folder_.file("failed.meta.json",
+                     std::string(R"({"format_version":1,"state":"failed","interval_ns":1000000,
+        "columns":[{"name":"n","metric":"n","kind":"counter","unit":"count"}],"stats":)") +
+                         stats + "}"));
+    return named_report(*analysis::summarize(path));
+  };
+  const auto says = [&](const std::string& text, const std::string& captured) {
+    EXPECT_NE(text.find("captured    " + captured + "\n"), std::string::npos) << text;
+  };
+  constexpr const char* kOld = R"({"ticks_due":2,"rows_captured":2,"rows_written":2})";
+  says(reported(R"({"ticks_due":0})", ""), "2 of at least 2 ticks (at most 100.00 %)");
+  says(reported(kOld, ""), "2 of at least 2 ticks (at most 100.00 %)");
+  says(reported(kOld, "2000000\t8000000\t6\tsink_error\n"),
+       "2 of at least 8 ticks (at most 25.00 %), 6 missed: sink_error");
+  says(reported(R"({"ticks_due":4,"rows_written":2,"missed_late":2})",
+                "2000000\t8000000\t6\tsink_error\n"),
+       "2 of at least 10 ticks (at most 20.00 %), 2 missed: late, 6 missed: sink_error");
+}
+
 // Before the fix, these figures were in the metadata but in no report.
 TEST_F(Report, TimingPercentilesAndThePriceOfPrecisionWereNotShown) {
   const std::string path =

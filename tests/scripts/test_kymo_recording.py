@@ -277,10 +277,17 @@ class DamagedRecording(unittest.TestCase):
         self.assertEqual(run.gaps["ticks"].sum(), 3)
         self.assertEqual(run.notes, [])
         self.assertEqual(kymo_recording.load([self.path.parent]).elapsed("up"), 21)
+        other = self.path.with_name("b.tsv")
+        other.write_text("Time (ns)\tup\n1\t1\n2\t2\n")
+        runs = kymo_recording.load_all([other, *reversed(paths)])  # before the fix, four
+        self.assertEqual([(run.path, run.elapsed("up")) for run in runs], [(other, 1), (paths[0], 21)])
+        self.assertEqual([run.elapsed("up") for run in kymo_recording.load_all([paths[2], paths[0]])], [1, 1])
         later = kymo_recording.load(paths[1:])
         self.assertEqual(later.notes, ["it is only part 1 of a longer recording: the rows before are in a.tsv"])
         with self.assertRaisesRegex(kymo_recording.RecordingError, "a.2.tsv to .*a.tsv: it is not the part after it"):
             kymo_recording.load([paths[0], paths[2]])
+        paths[0].with_suffix(".meta.json").unlink()
+        self.assertEqual([run.path for run in kymo_recording.load_all(paths)], paths[:1])
 
 
 class CompressedRecording(unittest.TestCase):

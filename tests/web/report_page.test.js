@@ -100,6 +100,29 @@ test("zoomed in, the page shows every sample at its time with its value", async 
   await page.close();
 });
 
+// Before the fix, a row that came after the reader had stood still showed 49 cores, where kymo report said one.
+test("rates of a process tree are by the time of their reading", async () => {
+  const lines = ["Time (ns)\ttree_cpu_ns\tprofiler_tree_age_ns"];
+  for (let ms = 0, read = 0; ms < 3000; ++ms) {
+    if (ms % 100 < 50 || ms % 100 === 99) read = ms;
+    lines.push([ms * 1e6, read * 1e6, (ms - read) * 1e6].join("\t"));
+  }
+  const tsv = path.join(folder, "tree.tsv");
+  fs.writeFileSync(tsv, lines.join("\n") + "\n");
+  const column = (name, kind) => ({ name, metric: name, kind, unit: "nanoseconds", fields: {} });
+  fs.writeFileSync(path.join(folder, "tree.meta.json"), JSON.stringify({ format_version: 1, state: "ended", interval_ns: 1_000_000,
+    columns: [column("tree_cpu_ns", "counter"), column("profiler_tree_age_ns", "gauge")] }));
+  execFileSync(KYMO, ["report", tsv, "--html", path.join(folder, "tree.html")]);
+  const tree = await recordingIn(path.join(folder, "tree.html"));
+  for (const end of [100e6, 3000e6]) {
+    const rates = pointsIn(tree, "tree_cpu_ns", 1e6, end, { rate: true }).values.filter((rate) => rate !== null);
+    assert.ok(rates.length > 50);
+    assert.deepStrictEqual([Math.min(...rates), Math.max(...rates)], [1e9, 1e9]);
+  }
+  const outline = tree.columns[1];
+  assert.deepStrictEqual([...outline.rateLow, ...outline.rateHigh], Array(2 * outline.blocks).fill(1e9), "also from afar");
+});
+
 test("counters are rates, and as recorded when asked", async () => {
   const shown = (rate) => pointsIn(recording, "written_bytes", at(70_000), at(70_050), { rate });
   const rates = shown(true);

@@ -95,7 +95,7 @@ void Collector::catch_up(std::uint64_t now_ns, bool clocks_changed) {
       hand_over();  // the writer checks whether its rows are still there
     }
     // The recording's clock does not go back behind its last row, so the times of rows never
-    // decrease. A row is later than its capture: its time is the middle of its sample, during which
+    // decrease. A row is later than its capture: its time is in the middle of its sample, during which
     // the process may have been frozen.
     const std::uint64_t last_row_ns = std::max(last_ns_ - options_.start_ns, row_[0]);
     const std::uint64_t shifted =
@@ -126,10 +126,15 @@ bool Collector::have_slot() {
 
 void Collector::sample_into_slot(std::uint64_t now_ns, std::uint64_t error_ns) {
   const std::uint64_t begin_ns = now_ns;
-  sampler_.read(row_.data() + 1);
+  const std::uint64_t counters_read_ns = sampler_.read(row_.data() + 1);
   // If the clock went back meanwhile, the window is 0 and not nearly 2^64.
   const std::uint64_t window_ns = std::max(monotonic_ns(), begin_ns) - begin_ns;
-  row_[0] = begin_ns + window_ns / 2 - options_.start_ns;
+  // What a program counts while a slow callback runs is in the next row. So it must be later than this row.
+  const std::uint64_t dated_ns =
+      counters_read_ns == 0
+          ? window_ns
+          : std::clamp(counters_read_ns, begin_ns, begin_ns + window_ns) - begin_ns;
+  row_[0] = begin_ns + dated_ns / 2 - options_.start_ns;
   last_end_ns_ = begin_ns + window_ns;
   ring_.put_row(slot_, rows_in_slot_, row_.data());
   if (rows_in_slot_++ == 0) {

@@ -62,6 +62,10 @@ void Writer::run() {
   }
   late_causes_.finish();
   close_refused_gap();
+  keep_error(call_foreign(kSink, &sink_, [this]() -> Result<void> {
+    sink_error_.set_lost(lost());  // also of the last rows
+    return {};
+  }));
 }
 
 LostRows Writer::lost() const {

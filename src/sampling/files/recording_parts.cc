@@ -182,15 +182,17 @@ void RecordingParts::end_part(const std::string& next_path) {
       unfinished_part_ = ended.error().message;
     }
   } else {
-    if (loss_of(change) != nullptr) {
-      counted_.missed_sink_error += std::exchange(counted_.rows_written, 0);  // as in lost_rows()
-    } else if (written_by_others_.empty()) {
-      written_by_others_ =
+    const char* const loss = loss_of(change);
+    if (changed_part_.empty() && (loss == nullptr || counted_.rows_written == 0)) {
+      changed_part_ =
           files_.path() +
-          " has lines that this recorder did not write: another program has written "
-          "to it, or this process was restored from an older image; the rows after "
-          "are in " +
-          next_path;
+          (loss != nullptr ? std::string(" ") + loss + ", before it had a row"
+                           : " has lines that this recorder did not write: another program has "
+                             "written to it, or this process was restored from an older image") +
+          "; the rows after are in " + next_path;
+    }
+    if (loss != nullptr) {
+      counted_.missed_sink_error += std::exchange(counted_.rows_written, 0);  // as in lost_rows()
     }
     files_.end_changed(stats_of_part());
   }
@@ -225,8 +227,8 @@ LostRows RecordingParts::lost_rows(const char* verb) const {
 
 std::string RecordingParts::trouble() const {
   std::string text = files_.gaps_trouble();
-  if (!written_by_others_.empty()) {
-    text += (text.empty() ? "" : "; ") + written_by_others_;
+  if (!changed_part_.empty()) {
+    text += (text.empty() ? "" : "; ") + changed_part_;
   }
   if (const std::string now = files_.moved_to(); !now.empty()) {
     const std::string stem = recording_stem(now);

@@ -50,7 +50,7 @@ class RecordingParts {
   // Cost: one fstat(2).
   [[nodiscard]] LostRows lost_rows(const char* verb) const;
   // What else is wrong: the gaps of the newest part are not listed, another program has moved it, or
-  // has written to a part before. One line for a person; empty: nothing.
+  // has written to a part before, or has removed one that had no row. One line; empty: nothing.
   [[nodiscard]] std::string trouble() const;
   // Why a part before did not end properly, such as gaps that reached no file; the first of them.
   [[nodiscard]] const std::string& unfinished_part() const { return unfinished_part_; }
@@ -86,8 +86,9 @@ class RecordingParts {
   std::uint64_t closed_bytes_ = 0;       // row bytes of all parts before, also of removed ones
   LostRows lost_;                        // in the parts before
   std::string unfinished_part_;
-  std::string written_by_others_;  // for trouble(): the first part that ended because of it
-  ProfilerStats latest_;           // of the whole recording
+  std::string
+      changed_part_;      // for trouble(): the first part that a change ended, and no row is gone
+  ProfilerStats latest_;  // of the whole recording
   // Of the present part:
   ProfilerStats at_begin_;  // of the whole recording when it began
   ProfilerStats counted_;   // its rows and missed ticks

@@ -293,6 +293,22 @@ TEST_F(RecordingPartsTest, RowsThatAreGoneAreSaidAlthoughNoRowFollows) {
   EXPECT_EQ(metadata("run")["state"], "ended");
 }
 
+// Before the fix, nothing said where the recording was.
+TEST_F(RecordingPartsTest, AFileThatIsRemovedBeforeItsFirstRowIsSaid) {
+  RecordingParts parts = RecordingParts::create(path_, {}, info_).value();
+  std::filesystem::remove(path_);
+  ASSERT_TRUE(write(parts, 2));
+  const std::string said = path_ +
+                           " was removed or replaced by another program while it was recorded, "
+                           "before it had a row; the rows after are in " +
+                           in_folder("run.1.tsv");
+  EXPECT_EQ(parts.trouble(), said);
+  EXPECT_EQ(parts.lost_rows("goes on").rows, 0U);
+  ASSERT_TRUE(parts.write_metadata({}, "ended"));
+  EXPECT_EQ(parts.trouble(), said);
+  EXPECT_EQ(numbers("run.1.tsv"), range(0, 2));
+}
+
 // Before the fix, nothing said it: only the end of the newest part was reported.
 TEST_F(RecordingPartsTest, GapsThatWereLostInAnEarlierPartAreSaidAtTheEnd) {
   const std::shared_ptr<Sink> sink = make_tsv_sink(path_, {.rotate_bytes = 120});

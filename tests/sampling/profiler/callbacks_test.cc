@@ -287,5 +287,33 @@ TEST_F(CallbacksTest, DoNotRunBesideAnotherProfilerOfTheRegistry) {
   EXPECT_EQ(at_once, 0);
 }
 
+// Before the fix, a row had the time of the middle of its sample. What was counted while a slow callback ran
+// came after that row, although it happened before the row's time.
+TEST(SlowCallbackTest, ARowHasTheTimeAtWhichItsCountersWereRead) {
+  Registry registry;
+  const Counter steps = registry.counter({"steps", "help"}).value();
+  const auto sink = std::make_shared<KeepingSink>();
+  ProfilerOptions options;
+  options.sink = sink;
+  options.interval = std::chrono::hours(1);
+  Profiler profiler(registry, options);
+  std::atomic<std::uint64_t> began_ns = 0;
+  ASSERT_TRUE(registry.callback({"slow", "help", Kind::gauge}, [&] {
+    began_ns = profiler.now_ns();
+    steps.add();
+    const std::uint64_t until_ns = monotonic_ns() + 1'000'000;
+    while (monotonic_ns() < until_ns) {
+    }
+    return 1U;
+  }));
+  ASSERT_TRUE(profiler.start());
+  const std::uint64_t first_began_ns = began_ns;
+  ASSERT_TRUE(profiler.stop());
+  ASSERT_EQ(sink->kept.size(), 2U);
+  EXPECT_LE(sink->kept[0][0], first_began_ns);
+  EXPECT_LE(sink->kept[1][0], began_ns);
+  EXPECT_EQ(sink->kept[1][1] - sink->kept[0][1], 1U) << "counted after the first row";
+}
+
 }  // namespace
 }  // namespace kymo

@@ -247,6 +247,24 @@ TEST_F(LossesTest, ATsvThatWasRemovedBeforeTheLastRowGoesOnInAnother) {
   EXPECT_EQ(lines(in_folder("run.1.tsv")).size(), 2U);
 }
 
+// Before the fix, no one was told: no row was lost, but the recording is in another file.
+TEST_F(LossesTest, ATsvThatWasRemovedBeforeItsFirstRowIsSaid) {
+  options_.sink = make_tsv_sink(in_folder("run.tsv"));
+  options_.interval = std::chrono::seconds(20);  // so that its first row waits for the last one
+  options_.flush = std::chrono::minutes(1);
+  Profiler profiler(registry_, options_);
+  TroubleWatch watch(profiler);
+  ASSERT_TRUE(profiler.start());
+  fs::remove(in_folder("run.tsv"));
+  EXPECT_TRUE(profiler.stop()) << "nothing is lost";
+  EXPECT_EQ(lines(in_folder("run.1.tsv")).size(), 3U);
+  const std::string told = next(watch);
+  EXPECT_TRUE(
+      told.ends_with("before it had a row; the rows after are in " + in_folder("run.1.tsv")))
+      << told;
+  EXPECT_EQ(profiler.warnings(), std::vector<std::string>{told});
+}
+
 TEST_F(LossesTest, ATsvThatWasReplacedIsSaid) {
   options_.sink = make_tsv_sink(in_folder("run.tsv"));
   Profiler profiler(registry_, options_);
