@@ -37,9 +37,9 @@
 
 #include "base/clock.h"
 #include "kymo/profiler.h"
-#include "sampling/collect/pacer.h"
-#include "sampling/collect/thread_setup.h"
-#include "sampling/collect/timing_histogram.h"
+#include "recorder/sampling/collect/pacer.h"
+#include "recorder/sampling/collect/thread_setup.h"
+#include "recorder/sampling/collect/timing_histogram.h"
 
 namespace {
 

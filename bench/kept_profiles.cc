@@ -15,8 +15,8 @@
 
 #include "base/clock.h"
 #include "base/json_text.h"
-#include "profiles/sqlite_store.h"
-#include "stacks/output.h"
+#include "profiler/kept/sqlite_store.h"
+#include "profiler/stacks/output.h"
 
 namespace {
 

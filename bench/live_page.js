@@ -30,7 +30,7 @@ async function redrawn() {
   const columns = ["one", "other"].map((name) => ({ name, metric: "", kind: "gauge", unit: "bytes", help: "" }));
   const store = new Store(columns.length);
   store.append({ time, columns: columns.map(() => ({ last: part, low: part, high: part })) });
-  // Draws in the way of src/web/live/view.js.
+  // Draws in the way of src/lens/pages/live/view.js.
   const board = new Board(document.getElementById("charts"), {
     columns,
     lines(indices, from, to, pixels) {

@@ -32,10 +32,10 @@
 #include <thread>
 #include <vector>
 
-#include "analysis/tsv_reader.h"
 #include "base/clock.h"
 #include "kymo/profiler.h"
-#include "sampling/collect/timing_histogram.h"
+#include "lens/analysis/tsv_reader.h"
+#include "recorder/sampling/collect/timing_histogram.h"
 
 namespace {
 

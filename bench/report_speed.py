@@ -59,7 +59,7 @@ def figures_of(report):
 
 def check(name, got, reference):
     """Compares the figures. Percentiles may differ because of where windows begin, and because of our histogram
-    (src/analysis/rate_profile.h)."""
+    (src/lens/analysis/rate_profile.h)."""
     for column in NAMES:
         for i, (a, b) in enumerate(zip(got[column], reference[column], strict=True)):
             if abs(a - b) > (1e-9 if i < 3 else 0.02) * abs(b):

@@ -2,7 +2,7 @@
 // the growth from row to row, which needs only one value. At 1 kHz, every row is a mark of the
 // window. At 1 MHz, only every hundredth row is one. The benchmark checks how often the rules
 // fired.
-#include "sampling/history/rule.h"
+#include "recorder/sampling/history/rule.h"
 
 #include <benchmark/benchmark.h>
 
@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "metrics/metric_rules.h"
+#include "recorder/metrics/metric_rules.h"
 
 namespace {
 

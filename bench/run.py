@@ -105,7 +105,7 @@ def prepare(chosen, log):
     if {"reading", "report"} & set(chosen):
         subprocess.run([ROOT / "tests/support/npm_install", ROOT / "bench/duckdb", ROOT / "build/bench-duckdb"], check=True)
     if {"page", "live"} & set(chosen):
-        subprocess.run([ROOT / "tests/support/npm_install", ROOT / "tests/web", ROOT / "build/bench-web"], check=True)
+        subprocess.run([ROOT / "tests/support/npm_install", ROOT / "tests/lens/pages", ROOT / "build/bench-web"], check=True)
 
 
 def find_criu():
@@ -126,7 +126,7 @@ def keep_demo():
         sys.exit(f"bench: scripts/demo ended with {demo.returncode}")
     headline = f"`scripts/demo` at commit `{commit()}`, {began:%F}, {os.cpu_count()} cores\n"
     (ROOT / documents.DEMO).write_text(headline + "".join(lines).replace(f"{ROOT}/", ""))
-    subprocess.run([ROOT / "tests/support/npm_install", ROOT / "tests/web", ROOT / "build/bench-web"], check=True)
+    subprocess.run([ROOT / "tests/support/npm_install", ROOT / "tests/lens/pages", ROOT / "build/bench-web"], check=True)
     subprocess.run(["node", ROOT / "bench/page_picture.js", ROOT / "out/demo/pages-dump.html", ROOT / "docs/images/page.png"], check=True,
                    env={**os.environ, "KYMO_BROWSER": str(ROOT / "build/bench-web/browser.js"),
                         "NODE_PATH": str(ROOT / "build/bench-web/node_modules")})

@@ -35,7 +35,7 @@ class Bench:
         self.options = options
         self.folder = folder
         self.kymo = options.build.resolve() / "tools/kymo/kymo"
-        self.program = options.build.resolve() / "tests/stacks/programs/functions"
+        self.program = options.build.resolve() / "tests/profiler/stacks/programs/functions"
 
     def load(self, profiler):
         """Runs the program. `profiler` gets its pid, and returns a function that ends the profile and returns its

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "analysis/row_pieces.h"
+#include "lens/analysis/row_pieces.h"
 
 namespace {
 

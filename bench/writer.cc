@@ -19,9 +19,9 @@
 
 #include "base/file.h"
 #include "base/text_file.h"
-#include "metrics/metric_rules.h"
-#include "sampling/files/recording_files.h"
-#include "sampling/files/tsv_format.h"
+#include "recorder/metrics/metric_rules.h"
+#include "recorder/sampling/files/recording_files.h"
+#include "recorder/sampling/files/tsv_format.h"
 
 namespace {
 

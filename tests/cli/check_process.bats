@@ -151,7 +151,7 @@ ends = os.pipe2(os.O_DIRECT)"
 
 @test "the page has every check, and no other" {
   page="$BATS_TEST_DIRNAME/../../docs/preflight.md"
-  sources="$BATS_TEST_DIRNAME/../../src/preflight"
+  sources="$BATS_TEST_DIRNAME/../../src/checkpoint/preflight"
   ids() { sort -u; }
   diff <(sed -n '/^## What is looked for/,/^## What a restore/s/^|//p' "$page" | grep -o '`[a-z][a-z-]*`' | tr -d '`' | ids) \
     <(python3 - "$sources" "$sources/../failures/catalogue.json" <<'END' | ids
@@ -169,10 +169,10 @@ END
   python3 - "$BATS_TEST_DIRNAME/../.." <<'END'
 import json, pathlib, re, sys
 root = pathlib.Path(sys.argv[1])
-known = {entry["id"] for entry in json.loads((root / "src/failures/catalogue.json").read_text())}
+known = {entry["id"] for entry in json.loads((root / "src/checkpoint/failures/catalogue.json").read_text())}
 page = (root / "docs/preflight.md").read_text().split("## Before a restore")[1]
 rows = {word for row in re.findall(r"^\| (`.*?) \|", page, re.M) for word in re.findall("`(.*?)`", row)}
-source = "".join((root / name).read_text() for name in ["src/runtime/restore_checks.cc", "src/preflight/host_names.cc"])
+source = "".join((root / name).read_text() for name in ["src/checkpoint/runtimes/shared/restore_checks.cc", "src/checkpoint/preflight/host_names.cc"])
 checks = {word for word in re.findall(r'"([a-z0-9-]+)"', source) if word in known}
 assert rows == checks, rows ^ checks
 END

@@ -8,8 +8,8 @@ setup_file() {
   build="${KYMO_BUILD_DIR:-$BATS_TEST_DIRNAME/../../build/release}"
   cd "$BATS_FILE_TMPDIR"
   # Two recordings of the same simulated process.
-  "$build/tests/analysis/make_recording" first.tsv
-  "$build/tests/analysis/make_recording" second.tsv
+  "$build/tests/lens/analysis/make_recording" first.tsv
+  "$build/tests/lens/analysis/make_recording" second.tsv
   mkdir -p checkpoint/recordings
   for name in dump restore; do
     for end in tsv meta.json gaps.tsv; do cp "first.$end" "checkpoint/recordings/$name.$end"; done
@@ -568,7 +568,7 @@ END
 
 @test "stack profiles of a real program that does something else" {
   for mode in three work; do
-    run "$kymo" profile -q -r 999 -o "$dir/$mode.pb.gz" -- "$build/tests/stacks/programs/functions" $mode /dev/null 300
+    run "$kymo" profile -q -r 999 -o "$dir/$mode.pb.gz" -- "$build/tests/profiler/stacks/programs/functions" $mode /dev/null 300
     if [[ "$output" == *"cannot take stacks"* ]]; then skip "cannot take stacks here"; fi
     gzip -dc "$dir/$mode.pb.gz" >"$dir/$mode.pprof"
   done

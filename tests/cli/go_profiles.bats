@@ -1,11 +1,11 @@
 #!/usr/bin/env bats
-# kymo profile --from with the profiles of a Go program whose work is known (tests/stacks/go/profiles_of_go.go).
+# kymo profile --from with the profiles of a Go program whose work is known (tests/profiler/stacks/go/profiles_of_go.go).
 
 bats_require_minimum_version 1.5.0
 
 setup_file() {
   build="${KYMO_BUILD_DIR:-$BATS_TEST_DIRNAME/../../build/release}"
-  "$build/tests/stacks/go/profiles_of_go" "$BATS_FILE_TMPDIR"
+  "$build/tests/profiler/stacks/go/profiles_of_go" "$BATS_FILE_TMPDIR"
 }
 
 setup() {

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# kymo profile: what it prints and writes, and one clear line for bad input. tests/stacks checks the figures against
+# kymo profile: what it prints and writes, and one clear line for bad input. tests/profiler/stacks checks the figures against
 # known work.
 
 bats_require_minimum_version 1.5.0
@@ -8,7 +8,7 @@ load refused
 setup() {
   build="${KYMO_BUILD_DIR:-$BATS_TEST_DIRNAME/../../build/release}"
   kymo="$build/tools/kymo/kymo"
-  programs="$build/tests/stacks/programs"
+  programs="$build/tests/profiler/stacks/programs"
   dir="$BATS_TEST_TMPDIR/run"
   mkdir "$dir"
 }

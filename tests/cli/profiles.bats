@@ -6,7 +6,7 @@ bats_require_minimum_version 1.5.0
 
 setup_file() {
   build="${KYMO_BUILD_DIR:-$BATS_TEST_DIRNAME/../../build/release}"
-  "$build/tests/profiles/make_profiles" "$BATS_FILE_TMPDIR/profiles.db"
+  "$build/tests/profiler/kept/make_profiles" "$BATS_FILE_TMPDIR/profiles.db"
 }
 
 setup() {

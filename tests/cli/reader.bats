@@ -19,7 +19,7 @@ setup() {
 
 @test "it recovers, reports and exports what a killed program left" {
   cd "$BATS_TEST_TMPDIR"
-  "$build/tests/sampling/leave_ring" ring run.tsv
+  "$build/tests/recorder/sampling/leave_ring" ring run.tsv
   "$reader" recover ring
   run --separate-stderr "$reader" report run.tsv --html page.html
   echo "$output $stderr"

@@ -14,7 +14,7 @@ setup() {
 setup_file() {
   build="${KYMO_BUILD_DIR:-$BATS_TEST_DIRNAME/../../build/release}"
   mkdir "$BATS_FILE_TMPDIR/left"
-  "$build/tests/sampling/leave_ring" "$BATS_FILE_TMPDIR/left/ring" "$BATS_FILE_TMPDIR/left/run.tsv"
+  "$build/tests/recorder/sampling/leave_ring" "$BATS_FILE_TMPDIR/left/ring" "$BATS_FILE_TMPDIR/left/run.tsv"
 }
 
 @test "no ring named, and one that is not there" {

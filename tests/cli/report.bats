@@ -14,7 +14,7 @@ setup() {
 setup_file() {
   build="${KYMO_BUILD_DIR:-$BATS_TEST_DIRNAME/../../build/release}"
   mkdir -p "$BATS_FILE_TMPDIR/checkpoint/recordings"
-  "$build/tests/analysis/make_recording" "$BATS_FILE_TMPDIR/checkpoint/recordings/dump.tsv"
+  "$build/tests/lens/analysis/make_recording" "$BATS_FILE_TMPDIR/checkpoint/recordings/dump.tsv"
 }
 
 recording() { echo "$BATS_FILE_TMPDIR/checkpoint/recordings/dump.tsv"; }

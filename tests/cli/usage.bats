@@ -289,7 +289,7 @@ END
   run --separate-stderr "$kymo" --socket none verify "$BATS_TEST_TMPDIR/nothing" -q
   [ "$status" -eq 1 ]
   [ -z "$output" ]
-  "$build/tests/sampling/leave_ring" "$BATS_TEST_TMPDIR/ring" "$BATS_TEST_TMPDIR/run.tsv"
+  "$build/tests/recorder/sampling/leave_ring" "$BATS_TEST_TMPDIR/ring" "$BATS_TEST_TMPDIR/run.tsv"
   run --separate-stderr "$kymo" recover -q --json "$BATS_TEST_TMPDIR/ring"
   [ "$status" -eq 0 ]
   [ -z "$output$stderr" ]

@@ -106,7 +106,7 @@ assert rows[0]["columns"]["ticks"]["value"] < rows[1]["columns"]["ticks"]["value
 }
 
 @test "the ring of a killed recorder: its newest row, with a note that it is the last one" {
-  "$build/tests/sampling/leave_ring" "$dir/ring" "$dir/run.tsv"
+  "$build/tests/recorder/sampling/leave_ring" "$dir/ring" "$dir/run.tsv"
   run --separate-stderr "$kymo" watch --json "$dir/ring"
   [ "$status" -eq 0 ]
   [ "${#lines[@]}" -eq 1 ]
@@ -126,7 +126,7 @@ assert rows[0]["columns"]["ticks"]["value"] < rows[1]["columns"]["ticks"]["value
 }
 
 @test "a ring that is truncated meanwhile: one line, no crash, and the terminal as it was" {
-  "$build/tests/sampling/kymo-test-recorder" "$dir/run.tsv" "$dir/ring" >/dev/null 2>&1 3>&- &
+  "$build/tests/recorder/sampling/kymo-test-recorder" "$dir/run.tsv" "$dir/ring" >/dev/null 2>&1 3>&- &
   publisher=$!
   for _ in $(seq 1000); do [ ! -s "$dir/ring" ] || break; sleep 0.05; done
   when_seen . 1 truncate -s 0 "$dir/ring"
@@ -135,7 +135,7 @@ assert rows[0]["columns"]["ticks"]["value"] < rows[1]["columns"]["ticks"]["value
   [ "$status" -eq 1 ]
   [ "$stderr" = "kymo: the ring $dir/ring was truncated while it was watched" ]
 
-  "$build/tests/sampling/kymo-test-recorder" "$dir/run2.tsv" "$dir/ring2" >/dev/null 2>&1 3>&- &
+  "$build/tests/recorder/sampling/kymo-test-recorder" "$dir/run2.tsv" "$dir/ring2" >/dev/null 2>&1 3>&- &
   for _ in $(seq 1000); do [ ! -s "$dir/ring2" ] || break; sleep 0.05; done
   when_seen $'\e\\[?1049h' 1 truncate -s 0 "$dir/ring2"
   run script -qefc "timeout --foreground 20 $kymo watch $dir/ring2" "$dir/seen"

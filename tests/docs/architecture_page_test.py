@@ -8,7 +8,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs/architecture.md").read_text()
 FILE = r"(?:src|include|tools|tests|scripts|bench|docs|cmake)/[\w./*-]+"
 SPAN = re.compile(r"`([^`\n]+)`")
-# A name and the file that has it, up to two names before the file: "`Sampler::read()` in `src/metrics/registry.cc`".
+# A name and the file that has it, up to two names before the file: "`Sampler::read()` in `src/recorder/metrics/registry.cc`".
 NAMED = re.compile(r"`([^`\n]+)`(?: (?:and|or) `([^`\n]+)`)? in `(" + FILE + ")`")
 PLACEHOLDERS = ("NAME", "VERB")
 

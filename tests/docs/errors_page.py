@@ -5,9 +5,9 @@ import pathlib
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-CATALOGUE = ROOT / "src/failures/catalogue.json"
-LOGS = ROOT / "tests/failures/public_logs.txt"
-TRIAL = ROOT / "tests/failures/blind_trial.json"
+CATALOGUE = ROOT / "src/checkpoint/failures/catalogue.json"
+LOGS = ROOT / "tests/checkpoint/failures/public_logs.txt"
+TRIAL = ROOT / "tests/checkpoint/failures/blind_trial.json"
 PAGE = ROOT / "docs/errors.md"
 
 HEAD = """# Why dumps and restores fail
@@ -51,12 +51,12 @@ def public_logs():
     return f"""
 ## How good it is
 
-A reader judged {len(logs)} logs from public issues that Kymograph had not seen (`tests/failures/public_logs.txt`). The rule took
+A reader judged {len(logs)} logs from public issues that Kymograph had not seen (`tests/checkpoint/failures/public_logs.txt`). The rule took
 the reader's line for the root in {len(first) - first.count("other line")} of them, and {first.count("right")} had the right explanation; most of the others had none. With
 the messages that were missing, the root is right in all, the explanation in {len(logs) - missed} (`PublicLogs.*`). A new log may be
 `unknown` as well.
 
-[Ten dumps that fail](../tests/failures/ten_dumps.md) show what `criu`, `runc` and `podman` alone say, and what `kymo` says.
+[Ten dumps that fail](../tests/checkpoint/failures/ten_dumps.md) show what `criu`, `runc` and `podman` alone say, and what `kymo` says.
 """
 
 
@@ -76,7 +76,7 @@ def trial():
 
 One reader saw what `kymo dump` printed, another what `criu`, `runc` or `podman` printed, and the log of CRIU (at `-v4`).
 Neither knew the causes or used the Web. The table has what was right, and the time as the reader estimated it
-(`tests/failures/blind_trial.json`).
+(`tests/checkpoint/failures/blind_trial.json`).
 
 | what was wrong | dumped by | with `kymo` | without |
 | --- | --- | --- | --- |
@@ -107,4 +107,4 @@ if __name__ == "__main__":
     if sys.argv[1:] == ["--write"]:
         PAGE.write_text(page())
     elif not PAGE.exists() or PAGE.read_text() != page():
-        sys.exit("docs/errors.md differs from src/failures/catalogue.json: run tests/docs/errors_page.py --write")
+        sys.exit("docs/errors.md differs from src/checkpoint/failures/catalogue.json: run tests/docs/errors_page.py --write")

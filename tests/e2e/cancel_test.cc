@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <thread>
 
-#include "probe/process.h"
+#include "base/proc/process.h"
 #include "programs.h"
 #include "support/breakable_criu.h"
 #include "support/real_criu.h"

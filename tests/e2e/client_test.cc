@@ -9,7 +9,7 @@
 #include <memory>
 #include <string>
 
-#include "probe/process.h"
+#include "base/proc/process.h"
 #include "programs.h"
 #include "support/real_criu.h"
 #include "support/temporary_directory.h"

@@ -9,11 +9,11 @@
 #include <functional>
 #include <thread>
 
-#include "probe/process.h"
+#include "base/proc/process.h"
+#include "checkpoint/runtimes/shared/memory_images.h"
+#include "checkpoint/runtimes/shared/scratch.h"
+#include "checkpoint/runtimes/shared/session.h"
 #include "programs.h"
-#include "runtime/memory_images.h"
-#include "runtime/scratch.h"
-#include "runtime/session.h"
 #include "support/containers.h"
 #include "support/docker.h"
 #include "support/real_criu.h"

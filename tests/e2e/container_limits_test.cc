@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "probe/cgroup.h"
+#include "base/proc/cgroup.h"
 #include "programs.h"
 #include "support/containers.h"
 #include "support/docker.h"

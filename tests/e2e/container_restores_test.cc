@@ -13,8 +13,8 @@
 #include <thread>
 #include <vector>
 
+#include "checkpoint/runtimes/shared/restore_lock.h"
 #include "programs.h"
-#include "runtime/restore_lock.h"
 #include "small_disk.h"
 #include "support/breakable_criu.h"
 #include "support/containerd.h"

@@ -5,7 +5,7 @@
 #include <filesystem>
 
 #include "base/file.h"
-#include "probe/process.h"
+#include "base/proc/process.h"
 #include "programs.h"
 #include "support/containers.h"
 #include "support/docker.h"

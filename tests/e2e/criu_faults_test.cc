@@ -14,7 +14,7 @@
 #include <regex>
 #include <thread>
 
-#include "probe/process.h"
+#include "base/proc/process.h"
 #include "programs.h"
 #include "small_disk.h"
 #include "support/breakable_criu.h"

@@ -11,7 +11,7 @@
 #include <optional>
 #include <thread>
 
-#include "probe/process.h"
+#include "base/proc/process.h"
 #include "programs.h"
 #include "support/breakable_criu.h"
 #include "support/containers.h"

@@ -14,9 +14,9 @@
 #include <thread>
 #include <utility>
 
-#include "probe/process.h"
+#include "base/proc/process.h"
+#include "daemon/database/store.h"
 #include "programs.h"
-#include "store/store.h"
 #include "support/breakable_criu.h"
 #include "support/moody_disk.h"
 #include "support/real_criu.h"

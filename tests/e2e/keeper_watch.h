@@ -9,7 +9,7 @@
 #include <map>
 #include <vector>
 
-#include "probe/process.h"
+#include "base/proc/process.h"
 #include "support/temporary_directory.h"
 
 namespace kymo::test {

@@ -18,11 +18,11 @@
 
 #include "base/clock.h"
 #include "base/lock.h"
+#include "base/proc/process.h"
 #include "base/spawn.h"
 #include "keeper_watch.h"
-#include "probe/process.h"
+#include "profiler/stacks/named_profile.h"
 #include "programs.h"
-#include "stacks/named_profile.h"
 #include "support/containerd.h"
 #include "support/containers.h"
 #include "support/docker.h"

@@ -22,8 +22,8 @@
 #include <thread>
 
 #include "base/file.h"
+#include "base/proc/process.h"
 #include "base/sanitizers.h"
-#include "probe/process.h"
 #include "programs.h"
 #include "support/breakable_criu.h"
 #include "support/real_criu.h"

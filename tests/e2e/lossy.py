@@ -1,5 +1,5 @@
 """Has all the state that CRIU does not save: lossy.py FOLDER. Writes what it has, by name, to the file `before`, and again to
-the file `after` when the file `go` appears. The names are those of src/preflight/lost_state_checks.cc and socket_state.cc."""
+the file `after` when the file `go` appears. The names are those of src/checkpoint/preflight/lost_state_checks.cc and socket_state.cc."""
 
 import ctypes
 import fcntl

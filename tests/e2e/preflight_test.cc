@@ -13,9 +13,9 @@
 #include <string>
 #include <vector>
 
+#include "base/proc/process.h"
 #include "base/sanitizers.h"
-#include "preflight/target.h"
-#include "probe/process.h"
+#include "checkpoint/preflight/target.h"
 #include "programs.h"
 #include "support/real_criu.h"
 
@@ -223,7 +223,7 @@ TEST_P(PreflightTest, AHealthyProcessIsNotRefusedAndIsDumpedAndRestored) {
 INSTANTIATE_TEST_SUITE_P(Healthy, PreflightTest, testing::ValuesIn(healthy_programs()),
                          [](const auto& of) { return std::string(of.param.name); });
 
-// What a process of tests/preflight/target.py has open, and how its dump fails.
+// What a process of tests/checkpoint/preflight/target.py has open, and how its dump fails.
 struct Held {
   const char* what;
   const char* failure;

@@ -17,7 +17,7 @@
 #include <thread>
 
 #include "base/sanitizers.h"
-#include "runtime/scratch.h"
+#include "checkpoint/runtimes/shared/scratch.h"
 #include "support/real_criu.h"
 
 namespace kymo::test {

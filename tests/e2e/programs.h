@@ -96,7 +96,7 @@ Answer ask(const Kymod& kymod, const std::string& path, const std::string& metho
 
 // /proc/PID/status of a process that has this file open. Empty if there is none.
 std::string status_of_reader(const std::string& file);
-// Whether that process can only read (src/confine).
+// Whether that process can only read (src/base/confine).
 bool has_no_rights(const std::string& status);
 
 // The columns of a recording by name. One of them is `Time (ns)`.

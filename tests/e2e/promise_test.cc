@@ -14,9 +14,9 @@
 #include <optional>
 #include <thread>
 
+#include "checkpoint/runtimes/shared/launch.h"
 #include "counting.h"
 #include "programs.h"
-#include "runtime/launch.h"
 #include "support/breakable_criu.h"
 #include "support/containers.h"
 #include "support/echo_server.h"

@@ -15,9 +15,9 @@
 #include <string>
 #include <vector>
 
+#include "base/proc/process.h"
 #include "base/spawn.h"
 #include "keeper_watch.h"
-#include "probe/process.h"
 #include "programs.h"
 
 namespace kymo::test {
@@ -25,7 +25,7 @@ namespace {
 
 using nlohmann::json;
 
-// A Go program that serves its profiles. What it does is known (tests/stacks/go/serves_profiles.go).
+// A Go program that serves its profiles. What it does is known (tests/profiler/stacks/go/serves_profiles.go).
 class PulledProfilesTest : public ::testing::Test {
  protected:
   void SetUp() override { start({SERVES_PROFILES, rounds_, folder_.path()}); }

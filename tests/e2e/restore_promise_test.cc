@@ -12,9 +12,9 @@
 #include <optional>
 #include <thread>
 
+#include "base/proc/process.h"
 #include "counted_job.h"
 #include "counting.h"
-#include "probe/process.h"
 #include "programs.h"
 #include "support/breakable_criu.h"
 #include "support/moody_disk.h"

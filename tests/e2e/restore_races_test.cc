@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "probe/process.h"
+#include "base/proc/process.h"
 #include "programs.h"
 #include "support/breakable_criu.h"
 #include "support/real_criu.h"

@@ -12,8 +12,8 @@
 #include <tuple>
 #include <vector>
 
+#include "base/proc/process.h"
 #include "counted_job.h"
-#include "probe/process.h"
 #include "support/containers.h"
 
 namespace kymo::test {

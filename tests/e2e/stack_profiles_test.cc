@@ -9,10 +9,10 @@
 #include <functional>
 #include <thread>
 
+#include "base/proc/process.h"
 #include "base/spawn.h"
-#include "probe/process.h"
+#include "profiler/stacks/named_profile.h"
 #include "programs.h"
-#include "stacks/named_profile.h"
 #include "support/containerd.h"
 #include "support/containers.h"
 #include "support/docker.h"

@@ -26,8 +26,8 @@
 #include <thread>
 
 #include "base/file.h"
+#include "base/proc/process.h"
 #include "own_cgroups.h"
-#include "probe/process.h"
 #include "programs.h"
 #include "support/loopback.h"
 

@@ -14,10 +14,10 @@
 #include <utility>
 #include <vector>
 
+#include "checkpoint/runtimes/shared/command.h"
 #include "counted_job.h"
 #include "counting.h"
 #include "programs.h"
-#include "runtime/command.h"
 #include "support/breakable_criu.h"
 #include "support/containers.h"
 #include "support/real_criu.h"

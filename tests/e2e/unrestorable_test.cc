@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "base/proc/process.h"
 #include "base/spawn.h"
-#include "probe/process.h"
 #include "programs.h"
 #include "support/real_criu.h"
 

@@ -14,9 +14,9 @@
 #include <optional>
 #include <thread>
 
+#include "base/proc/process.h"
 #include "base/spawn.h"
 #include "loop_disk.h"
-#include "probe/process.h"
 #include "programs.h"
 #include "support/breakable_criu.h"
 #include "support/containers.h"

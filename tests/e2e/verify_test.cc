@@ -9,7 +9,7 @@
 #include <fstream>
 #include <thread>
 
-#include "probe/process.h"
+#include "base/proc/process.h"
 #include "programs.h"
 #include "support/containers.h"
 #include "support/moody_disk.h"

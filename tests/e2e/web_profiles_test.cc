@@ -6,12 +6,12 @@
 #include <fstream>
 #include <optional>
 
-#include "profiles/some_minute.h"
-#include "profiles/sqlite_store.h"
+#include "base/sqlite/database.h"
+#include "profiler/kept/some_minute.h"
+#include "profiler/kept/sqlite_store.h"
+#include "profiler/stacks/named_profile.h"
+#include "profiler/stacks/output.h"
 #include "programs.h"
-#include "stacks/named_profile.h"
-#include "stacks/output.h"
-#include "store/database.h"
 #include "support/real_criu.h"
 
 namespace kymo::test {

@@ -3,8 +3,8 @@
 #include <charconv>
 #include <string_view>
 
-#include "analysis/tsv_reader.h"
 #include "base/adler32.h"
+#include "lens/analysis/tsv_reader.h"
 #include "read_rows.h"
 #include "targets.h"
 

@@ -1,7 +1,7 @@
 #include <string_view>
 
-#include "criu/image_set.h"
-#include "criu/images.h"
+#include "checkpoint/criu/images/image_set.h"
+#include "checkpoint/criu/images/images.h"
 #include "input_file.h"
 #include "targets.h"
 

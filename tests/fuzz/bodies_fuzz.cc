@@ -1,4 +1,4 @@
-#include "profiles/bodies.h"
+#include "profiler/kept/bodies.h"
 #include "targets.h"
 
 namespace kymo::fuzz {

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "base/file.h"
-#include "criu/faults.h"
-#include "criu/image_list.h"
+#include "checkpoint/criu/images/faults.h"
+#include "checkpoint/criu/images/image_list.h"
 #include "targets.h"
 
 namespace kymo::fuzz {

@@ -6,9 +6,9 @@
 
 #include "input_file.h"
 #include "kymo/counter.h"
-#include "metrics/counter_file_layout.h"
-#include "metrics/metric_rules.h"
-#include "probe/mapped_counters.h"
+#include "recorder/metrics/counter_file_layout.h"
+#include "recorder/metrics/metric_rules.h"
+#include "recorder/programs/mapped_counters.h"
 #include "targets.h"
 
 namespace kymo::fuzz {

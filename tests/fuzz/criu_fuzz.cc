@@ -1,11 +1,11 @@
 #include <algorithm>
 #include <initializer_list>
 
-#include "criu/images.h"
-#include "criu/memory.h"
-#include "criu/phases.h"
-#include "criu/pstree.h"
-#include "criu/stats.h"
+#include "checkpoint/criu/drive/phases.h"
+#include "checkpoint/criu/drive/stats.h"
+#include "checkpoint/criu/images/images.h"
+#include "checkpoint/criu/images/memory.h"
+#include "checkpoint/criu/images/pstree.h"
 #include "targets.h"
 
 namespace kymo::fuzz {

@@ -1,9 +1,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "stacks/elf_file.h"
-#include "stacks/inlined.h"
-#include "stacks/symbol_table.h"
+#include "profiler/stacks/elf_file.h"
+#include "profiler/stacks/inlined.h"
+#include "profiler/stacks/symbol_table.h"
 #include "targets.h"
 
 namespace kymo::fuzz {

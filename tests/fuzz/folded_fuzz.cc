@@ -1,6 +1,6 @@
-#include "stacks/named_profile.h"
-#include "stacks/output.h"
-#include "stacks/profile_text.h"
+#include "profiler/stacks/named_profile.h"
+#include "profiler/stacks/output.h"
+#include "profiler/stacks/profile_text.h"
 #include "targets.h"
 
 namespace kymo::fuzz {

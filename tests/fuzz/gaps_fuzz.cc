@@ -1,5 +1,5 @@
-#include "analysis/gap_file.h"
 #include "input_file.h"
+#include "lens/analysis/gap_file.h"
 #include "targets.h"
 
 namespace kymo::fuzz {

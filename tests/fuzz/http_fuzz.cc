@@ -1,7 +1,7 @@
 #include <string_view>
 
-#include "http/head.h"
-#include "http/request_reader.h"
+#include "base/http/head.h"
+#include "base/http/request_reader.h"
 #include "targets.h"
 
 namespace kymo::fuzz {

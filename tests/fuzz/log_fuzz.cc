@@ -1,5 +1,5 @@
-#include "failures/explain.h"
-#include "failures/root_line.h"
+#include "checkpoint/failures/explain.h"
+#include "checkpoint/failures/root_line.h"
 #include "targets.h"
 
 namespace kymo::fuzz {

@@ -1,6 +1,6 @@
 #include <nlohmann/json.hpp>
 
-#include "analysis/metadata.h"
+#include "lens/analysis/metadata.h"
 #include "targets.h"
 
 namespace kymo::fuzz {

@@ -2,10 +2,10 @@
 #include <string>
 #include <vector>
 
-#include "analysis/row_range.h"
-#include "analysis/tsv_reader.h"
-#include "http/server.h"
+#include "base/http/server.h"
 #include "input_file.h"
+#include "lens/analysis/row_range.h"
+#include "lens/analysis/tsv_reader.h"
 #include "targets.h"
 
 namespace kymo::fuzz {

@@ -1,5 +1,5 @@
-#include "stacks/named_profile.h"
-#include "stacks/output.h"
+#include "profiler/stacks/named_profile.h"
+#include "profiler/stacks/output.h"
 #include "targets.h"
 
 namespace kymo::fuzz {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "analysis/tsv_reader.h"
+#include "lens/analysis/tsv_reader.h"
 
 namespace kymo::fuzz {
 

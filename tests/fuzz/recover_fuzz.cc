@@ -6,11 +6,11 @@
 #include <iterator>
 #include <string_view>
 
-#include "analysis/metadata.h"
 #include "base/recording_name.h"
 #include "kymo/recover.h"
+#include "lens/analysis/metadata.h"
+#include "recorder/sampling/ring/ring_memory.h"
 #include "ring_bytes.h"
-#include "sampling/ring/ring_memory.h"
 #include "targets.h"
 
 namespace kymo::fuzz {

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <string_view>
 
-#include "sampling/ring/ring_layout.h"
+#include "recorder/sampling/ring/ring_layout.h"
 
 namespace kymo::fuzz {
 namespace {

@@ -1,10 +1,10 @@
 #include <algorithm>
 
 #include "input_file.h"
-#include "record/live.h"
+#include "recorder/programs/live.h"
+#include "recorder/sampling/ring/ring_memory.h"
+#include "recorder/sampling/ring/ring_reader.h"
 #include "ring_bytes.h"
-#include "sampling/ring/ring_memory.h"
-#include "sampling/ring/ring_reader.h"
 #include "targets.h"
 
 namespace kymo::fuzz {

@@ -1,5 +1,5 @@
-#include "stacks/expression.h"
-#include "stacks/frame_row.h"
+#include "profiler/stacks/expression.h"
+#include "profiler/stacks/frame_row.h"
 #include "targets.h"
 
 namespace kymo::fuzz {

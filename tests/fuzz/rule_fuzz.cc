@@ -3,8 +3,8 @@
 #include <chrono>
 #include <cstring>
 
-#include "metrics/metric_rules.h"
-#include "sampling/history/rule.h"
+#include "recorder/metrics/metric_rules.h"
+#include "recorder/sampling/history/rule.h"
 #include "targets.h"
 
 namespace kymo::fuzz {

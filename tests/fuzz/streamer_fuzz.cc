@@ -1,7 +1,7 @@
 #include <algorithm>
 
-#include "criu/image_codec.h"
-#include "criu/streamer_requests.h"
+#include "checkpoint/criu/drive/streamer_requests.h"
+#include "checkpoint/criu/images/image_codec.h"
 #include "targets.h"
 
 namespace kymo::fuzz {

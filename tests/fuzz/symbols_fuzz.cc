@@ -1,4 +1,4 @@
-#include "stacks/symbol_table.h"
+#include "profiler/stacks/symbol_table.h"
 #include "targets.h"
 
 namespace kymo::fuzz {

@@ -1,7 +1,7 @@
 #include <algorithm>
 
-#include "profiles/pull_targets.h"
-#include "profiles/pulled.h"
+#include "profiler/kept/pull_targets.h"
+#include "profiler/kept/pulled.h"
 #include "targets.h"
 
 namespace kymo::fuzz {

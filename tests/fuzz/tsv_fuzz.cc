@@ -2,9 +2,9 @@
 #include <string>
 #include <string_view>
 
-#include "analysis/row_kernel.h"
-#include "analysis/row_parser.h"
-#include "analysis/tsv_reader.h"
+#include "lens/analysis/row_kernel.h"
+#include "lens/analysis/row_parser.h"
+#include "lens/analysis/tsv_reader.h"
 #include "read_rows.h"
 #include "targets.h"
 

@@ -1,9 +1,9 @@
 #include <algorithm>
 #include <string_view>
 
-#include "analysis/tsv_reader.h"
 #include "base/zstd_frames.h"
 #include "input_file.h"
+#include "lens/analysis/tsv_reader.h"
 #include "read_rows.h"
 #include "targets.h"
 

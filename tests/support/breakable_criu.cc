@@ -6,7 +6,7 @@
 #include <filesystem>
 
 #include "base/file.h"
-#include "probe/process.h"
+#include "base/proc/process.h"
 #include "support/real_criu.h"
 
 namespace kymo::test {

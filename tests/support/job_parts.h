@@ -5,9 +5,9 @@
 #include <memory>
 #include <optional>
 
-#include "daemon/recorder/metrics.h"
+#include "daemon/database/store.h"
+#include "daemon/recording/metrics.h"
 #include "daemon/state/jobs.h"
-#include "store/store.h"
 #include "support/temporary_directory.h"
 
 namespace kymo::daemon {

@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "sampling/ring/ring.h"
+#include "recorder/sampling/ring/ring.h"
 
 namespace kymo {
 

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "base/file.h"
-#include "probe/process.h"
+#include "base/proc/process.h"
 #include "support/stop_child.h"
 
 namespace kymo::test {

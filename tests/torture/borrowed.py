@@ -1,4 +1,4 @@
-"""When CRIU can be killed without killing the process that it dumps: the rule of src/criu/borrowed.h, for CRIUs that
+"""When CRIU can be killed without killing the process that it dumps: the rule of src/checkpoint/criu/repair/borrowed.h, for CRIUs that
 are stopped."""
 
 import contextlib

@@ -1,4 +1,4 @@
-#include "inside/bpf_source.h"
+#include "checkpoint/inside/bpf_source.h"
 #include "timing.h"
 #include "verbs.h"
 

@@ -4,9 +4,9 @@
 #include <filesystem>
 #include <utility>
 
-#include "analysis/find_recordings.h"
+#include "base/confine/run.h"
 #include "base/recording_name.h"
-#include "confine/run.h"
+#include "lens/analysis/find_recordings.h"
 #include "print.h"
 
 namespace kymo::cli {

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "confine/descriptors.h"
+#include "base/confine/descriptors.h"
 #include "flags_file.h"
 #include "help.h"
 #include "kymo/version.h"

@@ -7,11 +7,11 @@
 #include <nlohmann/json.hpp>
 
 #include "base/reap.h"
+#include "lens/report/api_json.h"
+#include "lens/report/explanation.h"
+#include "lens/report/human.h"
+#include "lens/report/short_reason.h"
 #include "print.h"
-#include "report/api_json.h"
-#include "report/explanation.h"
-#include "report/human.h"
-#include "report/short_reason.h"
 
 namespace kymo::cli {
 namespace {

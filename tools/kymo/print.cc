@@ -10,8 +10,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json_text.h"
-#include "report/human.h"
-#include "report/table.h"
+#include "lens/report/human.h"
+#include "lens/report/table.h"
 
 namespace kymo::cli {
 

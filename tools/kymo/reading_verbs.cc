@@ -4,8 +4,8 @@
 #include <filesystem>
 #include <system_error>
 
-#include "checkpoint_named.h"
-#include "checkpoint_pair.h"
+#include "checkpoints/checkpoint_named.h"
+#include "checkpoints/checkpoint_pair.h"
 #include "print.h"
 #include "verbs.h"
 

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "api/kymo/v1/kymo.pb.h"
+#include "checkpoint/failures/explain.h"
 #include "client/client.h"
-#include "failures/explain.h"
 
 namespace kymo::cli {
 

@@ -3,7 +3,7 @@
 #include <charconv>
 #include <cstdint>
 
-#include "report/api_json.h"
+#include "lens/report/api_json.h"
 
 namespace kymo::cli {
 namespace {

@@ -5,9 +5,9 @@
 #include <string>
 
 #include "base/json_text.h"
+#include "checkpoints/podman_stats.h"
 #include "client/client.h"
 #include "messages.h"
-#include "podman_stats.h"
 #include "print.h"
 #include "verbs.h"
 

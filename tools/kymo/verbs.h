@@ -6,9 +6,9 @@
 #include <string>
 #include <string_view>
 
-#include "inside/source.h"
+#include "checkpoint/inside/source.h"
 #include "kymo/result.h"
-#include "report/timing.h"
+#include "lens/report/timing.h"
 
 namespace kymo::cli {
 

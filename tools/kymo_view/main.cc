@@ -10,12 +10,12 @@
 #include <string>
 #include <vector>
 
-#include "analysis/find_recordings.h"
+#include "base/confine/descriptors.h"
 #include "browser.h"
-#include "confine/descriptors.h"
 #include "kymo/version.h"
-#include "report/human.h"
-#include "view/recording_view.h"
+#include "lens/analysis/find_recordings.h"
+#include "lens/report/human.h"
+#include "lens/view/recording_view.h"
 
 namespace kymo {
 namespace {

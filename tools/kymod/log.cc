@@ -26,7 +26,7 @@
 
 #include "base/file.h"
 #include "base/own_thread.h"
-#include "report/human.h"
+#include "lens/report/human.h"
 
 namespace kymo {
 namespace {

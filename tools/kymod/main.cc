@@ -10,10 +10,10 @@
 #include <string>
 #include <string_view>
 
+#include "base/confine/descriptors.h"
+#include "base/confine/helper.h"
 #include "base/file_limit.h"
-#include "confine/descriptors.h"
-#include "confine/helper.h"
-#include "criu/breakpoints.h"
+#include "checkpoint/criu/drive/breakpoints.h"
 #include "daemon/config/config.h"
 #include "daemon/config/flags.h"
 #include "daemon/serve/daemon.h"
@@ -22,8 +22,8 @@
 #include "kymo/version.h"
 #include "kymod/flags.h"
 #include "kymod/log.h"
-#include "profiles/keeper.h"
-#include "stacks/collector.h"
+#include "profiler/kept/keeper.h"
+#include "profiler/stacks/collector.h"
 #include "usage.h"
 
 namespace {

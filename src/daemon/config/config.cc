@@ -10,15 +10,15 @@
 #include <filesystem>
 
 #include "base/recording_name.h"
+#include "checkpoint/runtimes/shared/command.h"
+#include "checkpoint/runtimes/table.h"
 #include "daemon/config/allowed_path.h"
 #include "daemon/config/otlp_endpoint.h"
-#include "profiles/cgroup_rule.h"
-#include "profiles/keeper.h"
-#include "profiles/pull_targets.h"
-#include "profiles/service.h"
-#include "runtime/command.h"
-#include "runtimes/table.h"
-#include "sampling/history/rule.h"
+#include "profiler/kept/cgroup_rule.h"
+#include "profiler/kept/keeper.h"
+#include "profiler/kept/pull_targets.h"
+#include "profiler/kept/service.h"
+#include "recorder/sampling/history/rule.h"
 
 namespace kymo::daemon {
 namespace {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/file.h"
-#include "criu/breakpoints.h"
+#include "checkpoint/criu/drive/breakpoints.h"
 
 namespace kymo::daemon {
 namespace {

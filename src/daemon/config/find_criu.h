@@ -1,9 +1,9 @@
 #pragma once
 
-#include "criu/client.h"
+#include "checkpoint/criu/drive/client.h"
+#include "checkpoint/runtimes/shared/criu_choice.h"
 #include "daemon/config/config.h"
 #include "kymo/result.h"
-#include "runtime/criu_choice.h"
 
 namespace kymo::daemon {
 

@@ -13,18 +13,18 @@
 
 #include "base/mounts.h"
 #include "base/patience.h"
+#include "base/proc/memory_to_dump.h"
+#include "checkpoint/failures/explain.h"
+#include "checkpoint/preflight/planned_dump.h"
+#include "checkpoint/preflight/preflight.h"
+#include "checkpoint/preflight/report_messages.h"
+#include "checkpoint/runtimes/host_check.h"
 #include "daemon/config/allowed_path.h"
 #include "daemon/request/forecast.h"
 #include "daemon/request/room.h"
 #include "daemon/request/run_record.h"
 #include "daemon/request/stream_choice.h"
-#include "failures/explain.h"
-#include "preflight/planned_dump.h"
-#include "preflight/preflight.h"
-#include "preflight/report_messages.h"
-#include "probe/memory_to_dump.h"
-#include "report/human.h"
-#include "runtimes/host_check.h"
+#include "lens/report/human.h"
 
 namespace kymo::daemon {
 namespace {

@@ -4,10 +4,10 @@
 #include <vector>
 
 #include "api/kymo/v1/kymo.pb.h"
+#include "checkpoint/preflight/preflight.h"
 #include "daemon/request/parts.h"
 #include "daemon/request/target.h"
 #include "kymo/result.h"
-#include "preflight/preflight.h"
 
 namespace kymo::daemon {
 

@@ -5,7 +5,7 @@
 #include <system_error>
 
 #include "base/file.h"
-#include "probe/cgroup.h"
+#include "base/proc/cgroup.h"
 
 namespace kymo::daemon {
 

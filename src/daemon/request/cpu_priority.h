@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "diagnosis/verdict.h"
+#include "checkpoint/diagnosis/verdict.h"
 
 namespace kymo::daemon {
 

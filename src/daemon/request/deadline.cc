@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/clock.h"
-#include "report/human.h"
+#include "lens/report/human.h"
 
 namespace kymo::daemon {
 namespace {

@@ -11,7 +11,14 @@
 
 #include "base/inodes.h"
 #include "base/mounts.h"
-#include "criu/image_list.h"
+#include "base/proc/boot.h"
+#include "checkpoint/criu/images/image_list.h"
+#include "checkpoint/failures/catalogue.h"
+#include "checkpoint/failures/explain.h"
+#include "checkpoint/runtimes/shared/memory_images.h"
+#include "checkpoint/runtimes/shared/process_checks.h"
+#include "checkpoint/runtimes/shared/restore_checks.h"
+#include "checkpoint/runtimes/shared/scratch.h"
 #include "daemon/config/allowed_path.h"
 #include "daemon/request/check.h"
 #include "daemon/request/deadline.h"
@@ -26,15 +33,8 @@
 #include "daemon/request/target.h"
 #include "daemon/state/checkpoint_dir.h"
 #include "daemon/state/directory_claim.h"
-#include "failures/catalogue.h"
-#include "failures/explain.h"
-#include "probe/boot.h"
-#include "report/checkpoint_record.h"
-#include "report/human.h"
-#include "runtime/memory_images.h"
-#include "runtime/process_checks.h"
-#include "runtime/restore_checks.h"
-#include "runtime/scratch.h"
+#include "lens/report/checkpoint_record.h"
+#include "lens/report/human.h"
 
 namespace kymo::daemon {
 namespace {

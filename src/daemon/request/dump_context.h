@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "criu/held_images.h"
+#include "checkpoint/criu/drive/held_images.h"
 #include "daemon/request/check.h"
 #include "daemon/request/deadline.h"
 #include "daemon/request/request.h"

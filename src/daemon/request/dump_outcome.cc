@@ -5,14 +5,14 @@
 
 #include "base/json_text.h"
 #include "base/patience.h"
+#include "checkpoint/failures/explain.h"
+#include "checkpoint/preflight/host_names.h"
 #include "daemon/request/dump_record.h"
 #include "daemon/request/refusal.h"
 #include "daemon/request/room.h"
 #include "daemon/request/run_record.h"
 #include "daemon/request/stream_choice.h"
-#include "failures/explain.h"
-#include "preflight/host_names.h"
-#include "report/checkpoint_record.h"
+#include "lens/report/checkpoint_record.h"
 
 namespace kymo::daemon {
 namespace {

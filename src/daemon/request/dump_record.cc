@@ -1,9 +1,9 @@
 #include "daemon/request/dump_record.h"
 
+#include "checkpoint/runtimes/shared/restore_checks.h"
 #include "daemon/request/stream_choice.h"
 #include "daemon/state/kinds.h"
 #include "daemon/state/stats_json.h"
-#include "runtime/restore_checks.h"
 
 namespace kymo::daemon {
 

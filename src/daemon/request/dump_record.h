@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "criu/image_codec.h"
+#include "checkpoint/criu/images/image_codec.h"
 #include "daemon/request/target.h"
 
 namespace kymo::daemon {

@@ -5,11 +5,11 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "analysis/robust.h"
 #include "base/json_text.h"
 #include "daemon/request/dump_record.h"
 #include "daemon/request/room.h"
-#include "report/human.h"
+#include "lens/analysis/robust.h"
+#include "lens/report/human.h"
 
 namespace kymo::daemon {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "store/store.h"
+#include "daemon/database/store.h"
 
 namespace kymo::daemon {
 

@@ -3,9 +3,9 @@
 #include <spdlog/spdlog.h>
 
 #include "base/clock.h"
+#include "checkpoint/runtimes/shared/process_checks.h"
 #include "daemon/request/target.h"
 #include "daemon/state/kinds.h"
-#include "runtime/process_checks.h"
 
 namespace kymo::daemon {
 

@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "base/spawn.h"
-#include "criu/phases.h"
+#include "checkpoint/criu/drive/phases.h"
 
 namespace kymo::daemon {
 

@@ -10,14 +10,14 @@
 #include <string_view>
 #include <vector>
 
+#include "checkpoint/diagnosis/verdict.h"
+#include "checkpoint/inside/bpf_source.h"
+#include "checkpoint/inside/sampler.h"
+#include "checkpoint/inside/sources.h"
+#include "checkpoint/inside/subjects.h"
+#include "checkpoint/inside/timeline.h"
 #include "daemon/request/kernel_view.h"
-#include "diagnosis/verdict.h"
-#include "inside/bpf_source.h"
-#include "inside/sampler.h"
-#include "inside/sources.h"
-#include "inside/subjects.h"
-#include "inside/timeline.h"
-#include "sampling/history/own_columns.h"
+#include "recorder/sampling/history/own_columns.h"
 
 namespace kymo::daemon {
 

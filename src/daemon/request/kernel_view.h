@@ -3,7 +3,7 @@
 #include <future>
 #include <memory>
 
-#include "inside/bpf_counts.h"
+#include "checkpoint/inside/bpf_counts.h"
 #include "kymo/result.h"
 
 namespace kymo::daemon {

@@ -8,7 +8,7 @@
 #include <cerrno>
 
 #include "base/file.h"
-#include "probe/process.h"
+#include "base/proc/process.h"
 
 namespace kymo::daemon {
 

@@ -4,9 +4,12 @@
 #include <string>
 
 #include "base/claims.h"
+#include "checkpoint/runtimes/shared/criu_choice.h"
+#include "checkpoint/runtimes/table.h"
 #include "daemon/config/config.h"
-#include "daemon/recorder/metrics.h"
-#include "daemon/recorder/recorder.h"
+#include "daemon/database/store.h"
+#include "daemon/recording/metrics.h"
+#include "daemon/recording/recorder.h"
 #include "daemon/request/kernel_view.h"
 #include "daemon/request/progress.h"
 #include "daemon/request/stack_collectors.h"
@@ -14,9 +17,6 @@
 #include "daemon/state/foreign.h"
 #include "daemon/state/jobs.h"
 #include "daemon/state/unconfirmed.h"
-#include "runtime/criu_choice.h"
-#include "runtimes/table.h"
-#include "store/store.h"
 
 namespace kymo::daemon {
 

@@ -15,7 +15,7 @@
 #include "api/kymo/v1/kymo.pb.h"
 #include "base/cancellation.h"
 #include "base/clock.h"
-#include "daemon/recorder/metrics.h"
+#include "daemon/recording/metrics.h"
 #include "daemon/request/rate_meter.h"
 #include "kymo/result.h"
 

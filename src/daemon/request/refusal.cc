@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "checkpoint/failures/explain.h"
 #include "daemon/request/run_record.h"
 #include "daemon/state/history_owner.h"
-#include "failures/explain.h"
 
 namespace kymo::daemon {
 namespace {

@@ -3,10 +3,10 @@
 #include <string>
 
 #include "api/kymo/v1/kymo.pb.h"
-#include "daemon/recorder/outcome_counts.h"
+#include "daemon/database/store.h"
+#include "daemon/recording/outcome_counts.h"
 #include "daemon/request/request.h"
 #include "kymo/result.h"
-#include "store/store.h"
 
 namespace kymo::daemon {
 

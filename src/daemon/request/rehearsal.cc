@@ -5,9 +5,9 @@
 #include <string>
 #include <utility>
 
-#include "criu/scratch_folder.h"
-#include "probe/memory_to_dump.h"
-#include "report/human.h"
+#include "base/proc/memory_to_dump.h"
+#include "checkpoint/criu/drive/scratch_folder.h"
+#include "lens/report/human.h"
 
 namespace kymo::daemon {
 namespace {

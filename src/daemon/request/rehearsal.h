@@ -2,12 +2,12 @@
 
 #include <cstdint>
 
+#include "checkpoint/runtimes/shared/criu_choice.h"
+#include "checkpoint/runtimes/shared/runtime.h"
+#include "checkpoint/runtimes/table.h"
 #include "daemon/request/parts.h"
 #include "daemon/state/foreign.h"
 #include "kymo/result.h"
-#include "runtime/criu_choice.h"
-#include "runtime/runtime.h"
-#include "runtimes/table.h"
 
 namespace kymo::daemon {
 

@@ -8,12 +8,12 @@
 #include <string_view>
 #include <thread>
 
+#include "base/proc/process.h"
+#include "checkpoint/failures/explain.h"
+#include "checkpoint/preflight/criu_config.h"
 #include "daemon/request/cpu_priority.h"
 #include "daemon/state/checkpoint_dir.h"
-#include "failures/explain.h"
-#include "preflight/criu_config.h"
-#include "probe/process.h"
-#include "report/timing.h"
+#include "lens/report/timing.h"
 
 namespace kymo::daemon {
 namespace {

@@ -15,6 +15,11 @@
 #include "base/clock.h"
 #include "base/json_text.h"
 #include "base/spawn.h"
+#include "checkpoint/diagnosis/phases.h"
+#include "checkpoint/diagnosis/verdict.h"
+#include "checkpoint/failures/explain.h"
+#include "checkpoint/runtimes/shared/runtime.h"
+#include "daemon/database/store.h"
 #include "daemon/request/deadline.h"
 #include "daemon/request/handover.h"
 #include "daemon/request/inside_view.h"
@@ -24,13 +29,8 @@
 #include "daemon/request/running_request.h"
 #include "daemon/state/kinds.h"
 #include "daemon/state/stats_json.h"
-#include "diagnosis/phases.h"
-#include "diagnosis/verdict.h"
-#include "failures/explain.h"
 #include "kymo/result.h"
 #include "kymo/scope.h"
-#include "runtime/runtime.h"
-#include "store/store.h"
 
 namespace kymo::daemon {
 

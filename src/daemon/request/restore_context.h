@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/file.h"
-#include "criu/options.h"
+#include "checkpoint/criu/drive/options.h"
 #include "daemon/request/deadline.h"
 #include "daemon/request/request.h"
 #include "daemon/state/checkpoint_dir.h"

@@ -14,7 +14,7 @@
 #include "base/file.h"
 #include "base/json_object.h"
 #include "daemon/request/run_record.h"
-#include "report/checkpoint_record.h"
+#include "lens/report/checkpoint_record.h"
 
 namespace kymo::daemon {
 namespace {

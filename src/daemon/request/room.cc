@@ -13,8 +13,8 @@
 #include "base/file.h"
 #include "base/json_text.h"
 #include "base/patience.h"
-#include "probe/proc_file.h"
-#include "report/human.h"
+#include "base/proc/proc_file.h"
+#include "lens/report/human.h"
 
 namespace kymo::daemon {
 namespace {

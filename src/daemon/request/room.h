@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "daemon/database/store.h"
 #include "kymo/result.h"
-#include "store/store.h"
 
 namespace kymo::daemon {
 

@@ -9,9 +9,9 @@
 #include "base/json_object.h"
 #include "base/json_text.h"
 #include "base/rate.h"
+#include "checkpoint/diagnosis/change.h"
+#include "checkpoint/diagnosis/verdict.h"
 #include "daemon/state/stats_json.h"
-#include "diagnosis/change.h"
-#include "diagnosis/verdict.h"
 
 namespace kymo::daemon {
 namespace {

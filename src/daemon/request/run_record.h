@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "api/kymo/v1/kymo.pb.h"
+#include "checkpoint/diagnosis/phases.h"
+#include "checkpoint/diagnosis/verdict.h"
+#include "daemon/database/store.h"
 #include "daemon/request/target.h"
 #include "daemon/state/history_owner.h"
-#include "diagnosis/phases.h"
-#include "diagnosis/verdict.h"
-#include "store/store.h"
 
 namespace kymo::daemon {
 

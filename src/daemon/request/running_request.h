@@ -4,7 +4,7 @@
 #include <string_view>
 #include <utility>
 
-#include "daemon/recorder/metrics.h"
+#include "daemon/recording/metrics.h"
 #include "daemon/request/progress.h"
 #include "kymo/result.h"
 

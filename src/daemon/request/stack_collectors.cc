@@ -16,7 +16,7 @@
 #include "base/helper_process.h"
 #include "base/human.h"
 #include "base/line_reader.h"
-#include "probe/process.h"
+#include "base/proc/process.h"
 
 namespace kymo::daemon {
 namespace {

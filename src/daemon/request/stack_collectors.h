@@ -13,7 +13,7 @@
 
 #include "base/file.h"
 #include "kymo/result.h"
-#include "stacks/collector.h"
+#include "profiler/stacks/collector.h"
 
 namespace kymo::daemon {
 

@@ -5,9 +5,9 @@
 #include <string_view>
 
 #include "api/kymo/v1/kymo.pb.h"
-#include "criu/image_codec.h"
+#include "checkpoint/criu/images/image_codec.h"
+#include "checkpoint/runtimes/table.h"
 #include "kymo/result.h"
-#include "runtimes/table.h"
 
 namespace kymo::daemon {
 

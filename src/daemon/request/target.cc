@@ -3,9 +3,9 @@
 #include <chrono>
 #include <utility>
 
+#include "checkpoint/runtimes/shared/process_checks.h"
+#include "checkpoint/runtimes/shared/restore_lock.h"
 #include "daemon/state/kinds.h"
-#include "runtime/process_checks.h"
-#include "runtime/restore_lock.h"
 
 namespace kymo::daemon {
 namespace {

@@ -5,11 +5,11 @@
 #include <vector>
 
 #include "api/kymo/v1/kymo.pb.h"
+#include "checkpoint/runtimes/shared/dump_lock.h"
+#include "checkpoint/runtimes/shared/runtime.h"
+#include "checkpoint/runtimes/table.h"
+#include "daemon/database/store.h"
 #include "daemon/request/parts.h"
-#include "runtime/dump_lock.h"
-#include "runtime/runtime.h"
-#include "runtimes/table.h"
-#include "store/store.h"
 
 namespace kymo::daemon {
 

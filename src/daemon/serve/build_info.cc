@@ -1,7 +1,7 @@
 #include "daemon/serve/build_info.h"
 
 #include "base/clock.h"
-#include "daemon/recorder/metric_family.h"
+#include "daemon/recording/metric_family.h"
 #include "kymo/version.h"
 
 namespace kymo::daemon {

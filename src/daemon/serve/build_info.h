@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/criu_choice.h"
+#include "checkpoint/runtimes/shared/criu_choice.h"
 
 namespace kymo::daemon {
 

@@ -12,11 +12,14 @@
 #include <memory>
 
 #include "base/file.h"
+#include "base/http/token_file.h"
 #include "base/patience.h"
-#include "criu/client.h"
+#include "checkpoint/criu/drive/client.h"
+#include "checkpoint/runtimes/shared/killed_restore.h"
+#include "checkpoint/runtimes/table.h"
 #include "daemon/config/find_criu.h"
-#include "daemon/recorder/profile_keeper.h"
-#include "daemon/recorder/profiled_containers.h"
+#include "daemon/recording/profile_keeper.h"
+#include "daemon/recording/profiled_containers.h"
 #include "daemon/request/parts.h"
 #include "daemon/request/refusal.h"
 #include "daemon/request/running_request.h"
@@ -34,13 +37,10 @@
 #include "daemon/stored/job_output.h"
 #include "daemon/stored/space_bound.h"
 #include "daemon/web/web_api.h"
-#include "http/token_file.h"
 #include "kymo/prometheus.h"
 #include "kymo/version.h"
-#include "report/human.h"
-#include "runtime/killed_restore.h"
-#include "runtimes/table.h"
-#include "sampling/recover/ring_aside.h"
+#include "lens/report/human.h"
+#include "recorder/sampling/recover/ring_aside.h"
 
 namespace kymo::daemon {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "confine/helper.h"
+#include "base/confine/helper.h"
 #include "daemon/config/config.h"
 #include "kymo/metric.h"
 #include "kymo/result.h"

@@ -4,8 +4,8 @@
 
 #include "api/kymo/v1/findings.pb.h"
 #include "base/json_text.h"
+#include "checkpoint/failures/explain.h"
 #include "daemon/serve/trailer_text.h"
-#include "failures/explain.h"
 
 namespace kymo::daemon {
 namespace {

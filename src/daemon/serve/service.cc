@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "daemon/config/allowed_path.h"
-#include "daemon/recorder/profile_keeper.h"
+#include "daemon/recording/profile_keeper.h"
 #include "daemon/request/cancel.h"
 #include "daemon/request/check.h"
 #include "daemon/request/dump.h"
@@ -28,7 +28,7 @@
 #include "kymo/prometheus.h"
 #include "kymo/scope.h"
 #include "kymo/version.h"
-#include "metrics/unit_names.h"
+#include "recorder/metrics/unit_names.h"
 
 namespace kymo::daemon {
 namespace {

@@ -8,9 +8,9 @@
 
 #include "api/kymo/v1/kymo.grpc.pb.h"
 #include "base/clock.h"
+#include "base/http/server.h"
 #include "daemon/request/parts.h"
 #include "daemon/serve/otlp.h"
-#include "http/server.h"
 
 namespace kymo::daemon {
 

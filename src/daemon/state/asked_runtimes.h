@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "base/patience.h"
+#include "checkpoint/runtimes/table.h"
 #include "daemon/state/job_containers.h"
 #include "kymo/result.h"
-#include "runtimes/table.h"
 
 namespace kymo::daemon {
 

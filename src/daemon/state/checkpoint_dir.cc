@@ -20,9 +20,9 @@
 #include "base/patience.h"
 #include "base/recording_name.h"
 #include "base/sync.h"
-#include "criu/image_streamer.h"
-#include "criu/images.h"
-#include "report/checkpoint_record.h"
+#include "checkpoint/criu/drive/image_streamer.h"
+#include "checkpoint/criu/images/images.h"
+#include "lens/report/checkpoint_record.h"
 
 namespace kymo::daemon {
 namespace {

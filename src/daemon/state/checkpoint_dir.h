@@ -3,7 +3,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
-#include "criu/held_images.h"
+#include "checkpoint/criu/drive/held_images.h"
 #include "kymo/result.h"
 
 namespace kymo::daemon {

@@ -4,10 +4,10 @@
 #include <memory>
 #include <string>
 
+#include "checkpoint/runtimes/table.h"
+#include "daemon/database/store.h"
 #include "daemon/state/foreign.h"
 #include "kymo/result.h"
-#include "runtimes/table.h"
-#include "store/store.h"
 
 namespace kymo::daemon {
 

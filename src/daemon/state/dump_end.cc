@@ -10,14 +10,14 @@
 #include <system_error>
 #include <utility>
 
-#include "criu/held_images.h"
-#include "criu/images.h"
+#include "base/proc/process.h"
+#include "checkpoint/criu/drive/held_images.h"
+#include "checkpoint/criu/images/images.h"
+#include "checkpoint/runtimes/shared/memory_images.h"
+#include "checkpoint/runtimes/shared/scratch.h"
 #include "daemon/state/jobs.h"
 #include "kymo/scope.h"
-#include "probe/process.h"
-#include "report/checkpoint_record.h"
-#include "runtime/memory_images.h"
-#include "runtime/scratch.h"
+#include "lens/report/checkpoint_record.h"
 
 namespace kymo::daemon {
 namespace {

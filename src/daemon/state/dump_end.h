@@ -6,14 +6,14 @@
 #include <string>
 #include <vector>
 
-#include "criu/image_list.h"
+#include "checkpoint/criu/images/image_list.h"
+#include "checkpoint/runtimes/shared/runtime.h"
+#include "daemon/database/store.h"
 #include "daemon/state/asked_disk.h"
 #include "daemon/state/checkpoint_dir.h"
 #include "daemon/state/dump_fate.h"
 #include "daemon/state/foreign.h"
 #include "kymo/result.h"
-#include "runtime/runtime.h"
-#include "store/store.h"
 
 namespace kymo::daemon {
 

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "store/store.h"
+#include "daemon/database/store.h"
 
 namespace kymo::daemon {
 

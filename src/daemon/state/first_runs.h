@@ -4,7 +4,7 @@
 #include <atomic>
 #include <cstddef>
 
-#include "store/store.h"
+#include "daemon/database/store.h"
 
 namespace kymo::daemon {
 

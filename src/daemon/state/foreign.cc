@@ -6,20 +6,20 @@
 #include <optional>
 #include <utility>
 
-#include "analysis/summary.h"
 #include "base/json_object.h"
 #include "base/json_text.h"
-#include "criu/faults.h"
-#include "criu/image_set.h"
+#include "checkpoint/criu/images/faults.h"
+#include "checkpoint/criu/images/image_set.h"
+#include "checkpoint/runtimes/shared/restore_checks.h"
 #include "daemon/state/pieces.h"
-#include "report/checkpoint_diff.h"
-#include "report/checkpoint_record.h"
-#include "report/checkpoint_stats.h"
-#include "report/html_report.h"
-#include "report/stack_summary.h"
-#include "report/verified_checkpoint.h"
-#include "runtime/restore_checks.h"
-#include "stacks/profile_text.h"
+#include "lens/analysis/summary.h"
+#include "lens/report/checkpoint_diff.h"
+#include "lens/report/checkpoint_record.h"
+#include "lens/report/checkpoint_stats.h"
+#include "lens/report/html_report.h"
+#include "lens/report/stack_summary.h"
+#include "lens/report/verified_checkpoint.h"
+#include "profiler/stacks/profile_text.h"
 
 namespace kymo::daemon {
 namespace {

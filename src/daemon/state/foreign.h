@@ -7,14 +7,14 @@
 #include <vector>
 
 #include "base/cancellation.h"
-#include "confine/helper.h"
-#include "criu/memory_shape.h"
-#include "criu/pstree.h"
+#include "base/confine/helper.h"
+#include "base/http/head.h"
+#include "checkpoint/criu/images/memory_shape.h"
+#include "checkpoint/criu/images/pstree.h"
+#include "checkpoint/runtimes/shared/restore_checks.h"
 #include "daemon/state/checkpoint_dir.h"
-#include "http/head.h"
 #include "kymo/result.h"
-#include "runtime/restore_checks.h"
-#include "stacks/named_profile.h"
+#include "profiler/stacks/named_profile.h"
 
 namespace kymo::daemon {
 

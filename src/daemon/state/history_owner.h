@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "runtimes/table.h"
+#include "checkpoint/runtimes/table.h"
 
 namespace kymo::daemon {
 

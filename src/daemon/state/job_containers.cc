@@ -8,7 +8,7 @@
 #include "base/file.h"
 #include "base/json_text.h"
 #include "base/patience.h"
-#include "store/store.h"
+#include "daemon/database/store.h"
 
 namespace kymo::daemon {
 

@@ -6,8 +6,8 @@
 #include <optional>
 #include <string>
 
+#include "checkpoint/runtimes/table.h"
 #include "kymo/result.h"
-#include "runtimes/table.h"
 
 namespace kymo::daemon {
 

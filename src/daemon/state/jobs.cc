@@ -15,13 +15,13 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/proc/boot.h"
+#include "base/proc/process.h"
+#include "checkpoint/runtimes/shared/freezer.h"
+#include "checkpoint/runtimes/shared/memory_images.h"
+#include "checkpoint/runtimes/shared/process_checks.h"
 #include "daemon/state/kinds.h"
 #include "kymo/scope.h"
-#include "probe/boot.h"
-#include "probe/process.h"
-#include "runtime/freezer.h"
-#include "runtime/memory_images.h"
-#include "runtime/process_checks.h"
 
 namespace kymo::daemon {
 namespace {

@@ -9,12 +9,12 @@
 #include <vector>
 
 #include "api/kymo/v1/kymo.pb.h"
-#include "daemon/recorder/metrics.h"
+#include "base/proc/process.h"
+#include "checkpoint/runtimes/shared/runtime.h"
+#include "daemon/database/store.h"
+#include "daemon/recording/metrics.h"
 #include "daemon/state/job_containers.h"
 #include "kymo/result.h"
-#include "probe/process.h"
-#include "runtime/runtime.h"
-#include "store/store.h"
 
 namespace kymo::daemon {
 

@@ -3,8 +3,8 @@
 #include <string>
 
 #include "api/kymo/v1/kymo.pb.h"
+#include "checkpoint/runtimes/table.h"
 #include "kymo/result.h"
-#include "runtimes/table.h"
 
 namespace kymo::daemon {
 

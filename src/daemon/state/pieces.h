@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "confine/helper.h"
+#include "base/confine/helper.h"
 #include "kymo/result.h"
 
 // Files that kymod passes on to a caller who may not read them. What is passed on is not looked at.

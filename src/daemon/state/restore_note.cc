@@ -17,16 +17,16 @@
 #include "base/file.h"
 #include "base/json_text.h"
 #include "base/patience.h"
-#include "criu/ghosts.h"
-#include "criu/leftovers.h"
+#include "base/proc/boot.h"
+#include "base/proc/process.h"
+#include "checkpoint/criu/repair/ghosts.h"
+#include "checkpoint/criu/repair/leftovers.h"
+#include "checkpoint/failures/explain.h"
+#include "checkpoint/runtimes/shared/readable_images.h"
+#include "checkpoint/runtimes/shared/restore_lock.h"
 #include "daemon/state/history_owner.h"
 #include "daemon/state/kinds.h"
 #include "daemon/state/restore_fate.h"
-#include "failures/explain.h"
-#include "probe/boot.h"
-#include "probe/process.h"
-#include "runtime/readable_images.h"
-#include "runtime/restore_lock.h"
 
 namespace kymo::daemon {
 namespace {

@@ -9,14 +9,14 @@
 #include <vector>
 
 #include "base/claims.h"
-#include "criu/leftovers.h"
-#include "daemon/recorder/metrics.h"
+#include "checkpoint/criu/repair/leftovers.h"
+#include "checkpoint/runtimes/table.h"
+#include "daemon/database/store.h"
+#include "daemon/recording/metrics.h"
 #include "daemon/state/directory_claim.h"
 #include "daemon/state/jobs.h"
 #include "daemon/state/restore_fate.h"
 #include "kymo/result.h"
-#include "runtimes/table.h"
-#include "store/store.h"
 
 namespace kymo::daemon {
 

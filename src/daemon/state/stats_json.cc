@@ -2,8 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "report/api_json.h"
-#include "report/checkpoint_stats.h"
+#include "lens/report/api_json.h"
+#include "lens/report/checkpoint_stats.h"
 
 namespace kymo::daemon {
 namespace {

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "api/kymo/v1/kymo.pb.h"
-#include "criu/stats.h"
-#include "runtime/runtime.h"
+#include "checkpoint/criu/drive/stats.h"
+#include "checkpoint/runtimes/shared/runtime.h"
 
 namespace kymo::daemon {
 

@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
+#include "base/proc/process.h"
 #include "daemon/state/checkpoint_dir.h"
 #include "daemon/state/jobs.h"
-#include "probe/process.h"
 
 namespace kymo::daemon {
 namespace {

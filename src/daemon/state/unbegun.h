@@ -2,8 +2,8 @@
 
 #include <string>
 
+#include "daemon/database/store.h"
 #include "kymo/result.h"
-#include "store/store.h"
 
 namespace kymo::daemon {
 

@@ -9,11 +9,11 @@
 #include <utility>
 
 #include "base/own_thread.h"
+#include "checkpoint/failures/explain.h"
+#include "checkpoint/runtimes/shared/process_checks.h"
+#include "checkpoint/runtimes/shared/restore_lock.h"
 #include "daemon/state/checkpoint_dir.h"
 #include "daemon/state/directory_claim.h"
-#include "failures/explain.h"
-#include "runtime/process_checks.h"
-#include "runtime/restore_lock.h"
 
 namespace kymo::daemon {
 namespace {

@@ -9,11 +9,11 @@
 #include <string>
 
 #include "base/claims.h"
-#include "daemon/recorder/metrics.h"
+#include "daemon/database/store.h"
+#include "daemon/recording/metrics.h"
 #include "daemon/state/cut_short.h"
 #include "daemon/state/foreign.h"
 #include "kymo/result.h"
-#include "store/store.h"
 
 namespace kymo::daemon {
 

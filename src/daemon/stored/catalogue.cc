@@ -7,10 +7,10 @@
 #include <optional>
 #include <set>
 
+#include "checkpoint/runtimes/table.h"
 #include "daemon/request/run_record.h"
 #include "daemon/state/stats_json.h"
 #include "daemon/stored/gone.h"
-#include "runtimes/table.h"
 
 namespace kymo::daemon {
 namespace {

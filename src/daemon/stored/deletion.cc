@@ -21,16 +21,16 @@
 #include "base/mounts.h"
 #include "base/own_folder.h"
 #include "base/patience.h"
+#include "checkpoint/runtimes/shared/memory_images.h"
+#include "checkpoint/runtimes/shared/process_checks.h"
+#include "checkpoint/runtimes/shared/restore_lock.h"
+#include "checkpoint/runtimes/shared/scratch.h"
 #include "daemon/request/handover.h"
 #include "daemon/state/checkpoint_dir.h"
 #include "daemon/state/cut_short.h"
 #include "daemon/state/directory_claim.h"
 #include "daemon/state/history_owner.h"
 #include "daemon/stored/catalogue.h"
-#include "runtime/memory_images.h"
-#include "runtime/process_checks.h"
-#include "runtime/restore_lock.h"
-#include "runtime/scratch.h"
 
 namespace kymo::daemon {
 namespace {

@@ -10,7 +10,7 @@
 #include <set>
 
 #include "base/file.h"
-#include "report/human.h"
+#include "lens/report/human.h"
 
 namespace kymo::daemon {
 namespace {

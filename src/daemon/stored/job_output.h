@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
+#include "daemon/database/store.h"
 #include "daemon/request/parts.h"
 #include "kymo/result.h"
-#include "store/store.h"
 
 namespace kymo::daemon {
 

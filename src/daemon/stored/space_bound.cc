@@ -11,7 +11,7 @@
 
 #include "daemon/stored/deletion.h"
 #include "daemon/stored/gone.h"
-#include "report/human.h"
+#include "lens/report/human.h"
 
 namespace kymo::daemon {
 namespace {

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "daemon/database/store.h"
 #include "daemon/request/parts.h"
-#include "store/store.h"
 
 namespace kymo::daemon {
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "daemon/state/checkpoint_dir.h"
-#include "profiles/reading.h"
-#include "report/stack_summary.h"
+#include "lens/report/stack_summary.h"
+#include "profiler/kept/reading.h"
 
 namespace kymo::daemon {
 namespace {

@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "base/http/server.h"
 #include "daemon/request/parts.h"
-#include "http/server.h"
-#include "profiles/store.h"
-#include "stacks/named_profile.h"
+#include "profiler/kept/store.h"
+#include "profiler/stacks/named_profile.h"
 
 namespace kymo::daemon {
 

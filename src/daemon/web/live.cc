@@ -11,7 +11,7 @@
 
 #include "base/clock.h"
 #include "base/json_text.h"
-#include "report/api_json.h"
+#include "lens/report/api_json.h"
 
 namespace kymo::daemon {
 namespace {

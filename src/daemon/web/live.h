@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "base/http/server.h"
 #include "daemon/request/parts.h"
-#include "http/server.h"
 #include "kymo/result.h"
-#include "report/envelope.h"
+#include "lens/report/envelope.h"
 
 namespace kymo::daemon {
 

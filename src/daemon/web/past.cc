@@ -9,15 +9,15 @@
 #include <string>
 #include <utility>
 
-#include "analysis/gap_file.h"
-#include "analysis/parallel_rows.h"
-#include "analysis/row_range.h"
-#include "analysis/tsv_reader.h"
 #include "base/recording_name.h"
 #include "daemon/web/live.h"
-#include "report/envelope.h"
-#include "report/human.h"
-#include "sampling/files/recording_parts.h"
+#include "lens/analysis/gap_file.h"
+#include "lens/analysis/parallel_rows.h"
+#include "lens/analysis/row_range.h"
+#include "lens/analysis/tsv_reader.h"
+#include "lens/report/envelope.h"
+#include "lens/report/human.h"
+#include "recorder/sampling/files/recording_parts.h"
 
 namespace kymo::daemon {
 namespace {

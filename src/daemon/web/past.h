@@ -5,8 +5,8 @@
 #include <nlohmann/json_fwd.hpp>
 #include <vector>
 
+#include "base/http/server.h"
 #include "daemon/request/parts.h"
-#include "http/server.h"
 #include "kymo/result.h"
 
 namespace kymo::daemon {

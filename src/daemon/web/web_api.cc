@@ -12,17 +12,17 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/http/token_file.h"
 #include "base/json_text.h"
 #include "daemon/request/recorder_control.h"
 #include "daemon/web/live.h"
 #include "daemon/web/past.h"
 #include "daemon/web/web_profiles.h"
 #include "daemon/web/web_stored.h"
-#include "http/token_file.h"
 #include "kymo/version.h"
-#include "metrics/unit_names.h"
-#include "report/api_json.h"
-#include "report/live_page.h"
+#include "lens/report/api_json.h"
+#include "lens/report/live_page.h"
+#include "recorder/metrics/unit_names.h"
 
 namespace kymo::daemon {
 namespace {

@@ -5,8 +5,8 @@
 #include <memory>
 #include <vector>
 
+#include "base/http/server.h"
 #include "daemon/request/parts.h"
-#include "http/server.h"
 
 namespace kymo::daemon {
 

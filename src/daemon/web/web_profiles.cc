@@ -15,12 +15,12 @@
 #include "base/patience.h"
 #include "base/turns.h"
 #include "daemon/web/compared_profile.h"
-#include "profiles/reading.h"
-#include "report/flame_diff.h"
-#include "report/kept_profiles.h"
-#include "report/profile_diff.h"
-#include "stacks/comparison.h"
-#include "stacks/output.h"
+#include "lens/report/flame_diff.h"
+#include "lens/report/kept_profiles.h"
+#include "lens/report/profile_diff.h"
+#include "profiler/kept/reading.h"
+#include "profiler/stacks/comparison.h"
+#include "profiler/stacks/output.h"
 
 namespace kymo::daemon {
 namespace {

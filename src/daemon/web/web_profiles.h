@@ -1,7 +1,7 @@
 #pragma once
 
+#include "base/http/server.h"
 #include "daemon/request/parts.h"
-#include "http/server.h"
 
 namespace kymo::daemon {
 

@@ -7,14 +7,14 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/proc/process_tree.h"
 #include "base/recording_name.h"
+#include "checkpoint/inside/sources.h"
 #include "daemon/state/checkpoint_dir.h"
 #include "daemon/stored/catalogue.h"
-#include "inside/sources.h"
-#include "probe/process_tree.h"
-#include "report/api_json.h"
-#include "report/history.h"
-#include "report/history_run.h"
+#include "lens/report/api_json.h"
+#include "lens/report/history.h"
+#include "lens/report/history_run.h"
 
 namespace kymo::daemon {
 namespace {

@@ -3,8 +3,8 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
+#include "base/http/server.h"
 #include "daemon/request/parts.h"
-#include "http/server.h"
 #include "kymo/result.h"
 
 namespace kymo::daemon {

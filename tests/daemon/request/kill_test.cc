@@ -7,7 +7,7 @@
 
 #include <utility>
 
-#include "probe/process.h"
+#include "base/proc/process.h"
 
 namespace kymo::daemon {
 namespace {

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "api/kymo/v1/findings.pb.h"
-#include "failures/explain.h"
+#include "checkpoint/failures/explain.h"
 
 namespace kymo::daemon {
 namespace {

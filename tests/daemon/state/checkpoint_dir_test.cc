@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "report/checkpoint_record.h"
+#include "lens/report/checkpoint_record.h"
 #include "support/temporary_directory.h"
 
 namespace kymo::daemon {

@@ -11,10 +11,10 @@
 #include <string>
 #include <utility>
 
+#include "base/proc/process.h"
+#include "checkpoint/runtimes/shared/launch.h"
 #include "daemon/state/checkpoint_dir.h"
 #include "daemon/state/cut_short.h"
-#include "probe/process.h"
-#include "runtime/launch.h"
 #include "support/temporary_directory.h"
 
 // A dump that was cut short, of a real process, for the tests of close_cut_short_dump().

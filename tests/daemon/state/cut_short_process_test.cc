@@ -6,10 +6,10 @@
 #include <filesystem>
 #include <string>
 
+#include "base/proc/process.h"
+#include "checkpoint/runtimes/shared/dump_lock.h"
 #include "cut_short_fixture.h"
 #include "daemon/state/cut_short.h"
-#include "probe/process.h"
-#include "runtime/dump_lock.h"
 
 namespace kymo::daemon {
 namespace {

@@ -12,13 +12,13 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "base/proc/process.h"
+#include "checkpoint/runtimes/shared/launch.h"
+#include "checkpoint/runtimes/shared/memory_images.h"
+#include "checkpoint/runtimes/shared/scratch.h"
 #include "cut_short_fixture.h"
 #include "daemon/state/checkpoint_dir.h"
-#include "probe/process.h"
-#include "report/checkpoint_record.h"
-#include "runtime/launch.h"
-#include "runtime/memory_images.h"
-#include "runtime/scratch.h"
+#include "lens/report/checkpoint_record.h"
 #include "support/moody_disk.h"
 #include "support/temporary_directory.h"
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "cut_short_fixture.h"
-#include "daemon/recorder/metrics.h"
+#include "daemon/recording/metrics.h"
 #include "daemon/state/unconfirmed.h"
 #include "support/moody_disk.h"
 #include "support/temporary_directory.h"

@@ -9,10 +9,10 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "checkpoint/runtimes/shared/memory_images.h"
+#include "checkpoint/runtimes/shared/scratch.h"
 #include "cut_short_fixture.h"
-#include "report/checkpoint_record.h"
-#include "runtime/memory_images.h"
-#include "runtime/scratch.h"
+#include "lens/report/checkpoint_record.h"
 #include "support/moody_disk.h"
 #include "support/temporary_directory.h"
 

@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "confine/helper.h"
+#include "base/confine/helper.h"
 #include "support/temporary_directory.h"
 
 namespace kymo::daemon {

@@ -8,10 +8,10 @@
 #include <string>
 #include <utility>
 
+#include "base/proc/boot.h"
+#include "base/proc/process.h"
+#include "checkpoint/runtimes/table.h"
 #include "daemon/state/kinds.h"
-#include "probe/boot.h"
-#include "probe/process.h"
-#include "runtimes/table.h"
 #include "support/job_parts.h"
 #include "support/no_descriptors.h"
 

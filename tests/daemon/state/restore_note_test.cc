@@ -10,7 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
-#include "runtime/restore_lock.h"
+#include "checkpoint/runtimes/shared/restore_lock.h"
 #include "support/job_parts.h"
 #include "support/logged.h"
 

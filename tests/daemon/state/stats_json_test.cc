@@ -6,10 +6,10 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "criu/image_bytes.h"
-#include "daemon/recorder/metrics.h"
-#include "report/api_json.h"
-#include "report/checkpoint_stats.h"
+#include "checkpoint/criu/image_bytes.h"
+#include "daemon/recording/metrics.h"
+#include "lens/report/api_json.h"
+#include "lens/report/checkpoint_stats.h"
 
 namespace kymo::daemon {
 namespace {

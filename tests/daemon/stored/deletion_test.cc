@@ -11,9 +11,9 @@
 #include <thread>
 
 #include "base/file.h"
+#include "checkpoint/runtimes/shared/scratch.h"
 #include "daemon/state/checkpoint_dir.h"
 #include "daemon/state/directory_claim.h"
-#include "runtime/scratch.h"
 #include "support/moody_disk.h"
 #include "support/temporary_directory.h"
 
