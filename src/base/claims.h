@@ -15,7 +15,7 @@ namespace kymo {
 // Ownership: a Claim may outlive its Claims.
 template <class Key>
 class Claims {
-  struct Held {
+  struct Keys {
     std::mutex mutex;
     std::set<Key> keys;  // guarded by mutex
   };
@@ -39,7 +39,7 @@ class Claims {
 
    private:
     friend class Claims;
-    Claim(std::shared_ptr<Held> held, std::set<Key> keys)
+    Claim(std::shared_ptr<Keys> held, std::set<Key> keys)
         : held_(std::move(held)), keys_(std::move(keys)) {}
     void release() {
       if (held_ == nullptr) return;
@@ -47,7 +47,7 @@ class Claims {
       for (const Key& key : keys_) held_->keys.erase(key);
     }
 
-    std::shared_ptr<Held> held_;
+    std::shared_ptr<Keys> held_;
     std::set<Key> keys_;
   };
 
@@ -63,7 +63,7 @@ class Claims {
   }
 
  private:
-  std::shared_ptr<Held> held_ = std::make_shared<Held>();
+  std::shared_ptr<Keys> held_ = std::make_shared<Keys>();
 };
 
 }  // namespace kymo

@@ -74,7 +74,7 @@ void read_log(const std::string& log) {
   for (const criu::LogPhases& all :
        {criu::dump_phases(log, criu::DumpStats()), criu::restore_phases(log, {})}) {
     std::uint64_t sum = 0;
-    for (const criu::Phase& phase : all.phases) {
+    for (const criu::LogPhase& phase : all.phases) {
       sum += phase.duration_us;
     }
     require(all.phases.empty() || sum == all.total_us, "phases add up");

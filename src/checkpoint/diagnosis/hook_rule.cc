@@ -43,11 +43,11 @@ bool is_long_answer(const Known& known, double share) {
   return share >= kMinShare && share * known.length_ns() >= kMinNs;
 }
 
-std::optional<Finding> hooks(const Known& known) {
+std::optional<Cause> hooks(const Known& known) {
   const double share = known.share_of_phase(criu::kHooksPhase);
   if (!is_long_answer(known, share)) return {};
   auto [who, advice] = of_hooks(known.facts);
-  return Finding{
+  return Cause{
       "hooks",
       "waited for hooks",
       share,

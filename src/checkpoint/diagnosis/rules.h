@@ -71,10 +71,10 @@ bool is_long_answer(const Known& known, double share);
 inline constexpr char kOfAnswers[] = ", and 50 ms";
 
 // Finds one cause. Nothing: it does not apply, or its signal was not looked at.
-using Rule = std::optional<Finding> (*)(const Known&);
+using Rule = std::optional<Cause> (*)(const Known&);
 
 // CRIU waited for scripts or a runtime.
-std::optional<Finding> hooks(const Known& known);
+std::optional<Cause> hooks(const Known& known);
 
 // Rules for times in which CRIU waited for something.
 std::span<const Rule> wait_rules();

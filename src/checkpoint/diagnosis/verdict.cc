@@ -241,7 +241,7 @@ std::string range_text(Range range) {
 }
 
 // `estimate`: of the time if this advice is followed, and those of the lines before. Nothing: it stands in another line.
-std::string advice_line(const Known& known, const Finding& finding, std::optional<Range> estimate,
+std::string advice_line(const Known& known, const Cause& finding, std::optional<Range> estimate,
                         bool of_all) {
   if (finding.advice.empty()) return "Nothing is known that would shorten this.";
   const std::string also = finding.also.empty() ? "" : " " + finding.also;
@@ -258,11 +258,11 @@ bool is_printed_as(double share, double least) {
 }
 
 // What is left if all these advices are followed. The time that they save may be the same, and what CRIU works is left.
-std::optional<Range> left_after_all(const Known& known, std::span<const Finding> findings) {
+std::optional<Range> left_after_all(const Known& known, std::span<const Cause> findings) {
   const std::uint64_t whole = known.window.length_ns();
   std::uint64_t at_best = whole;
   std::optional<Range> left;
-  for (const Finding& finding : findings) {
+  for (const Cause& finding : findings) {
     if (!finding.estimate_ns) continue;
     const auto [best, worst] = *finding.estimate_ns;
     at_best -= std::min(at_best, whole - std::min(best, whole));
@@ -303,14 +303,14 @@ Verdict explain(const Facts& facts) {
   }
   for (const std::span<const Rule> rules : {wait_rules(), work_rules()}) {
     for (const Rule rule : rules) {
-      if (std::optional<Finding> finding = rule(known)) {
+      if (std::optional<Cause> finding = rule(known)) {
         if (!facts.ending.empty()) finding->estimate_ns.reset();  // it was not all of the work
         verdict.findings.push_back(*std::move(finding));
       }
     }
   }
   std::stable_sort(verdict.findings.begin(), verdict.findings.end(),
-                   [](const Finding& a, const Finding& b) { return a.share > b.share; });
+                   [](const Cause& a, const Cause& b) { return a.share > b.share; });
   verdict.shares = shares_of(known);
   verdict.lines = {first_line(known, verdict.frozen_ns), phase_line(known)};
   if (std::string line = line_of_others(known); !line.empty()) {
@@ -339,9 +339,9 @@ Verdict explain(const Facts& facts) {
   const std::size_t most = std::min({kMinShares.size(), verdict.findings.size(), room - 1});
   std::size_t told = 0;
   while (told < most && is_printed_as(verdict.findings[told].share, kMinShares.at(told))) ++told;
-  const std::span<const Finding> found = std::span(verdict.findings).first(told);
+  const std::span<const Cause> found = std::span(verdict.findings).first(told);
   verdict.estimate_ns = left_after_all(known, found);
-  const auto promises = [](const Finding& finding) { return finding.estimate_ns.has_value(); };
+  const auto promises = [](const Cause& finding) { return finding.estimate_ns.has_value(); };
   auto open = std::count_if(found.begin(), found.end(), promises);
   const bool several = open > 1;
   for (std::size_t i = 0; i < told; ++i) {
@@ -360,7 +360,7 @@ Verdict explain(const Facts& facts) {
 
 nlohmann::json to_json(const Verdict& verdict) {
   nlohmann::json findings = nlohmann::json::array();
-  for (const Finding& finding : verdict.findings) {
+  for (const Cause& finding : verdict.findings) {
     findings.push_back({{"rule", finding.rule},
                         {"short", finding.shortly},
                         {"share", finding.share},

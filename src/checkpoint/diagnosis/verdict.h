@@ -157,7 +157,7 @@ std::uint64_t stood_still_ns(const std::optional<criu::DumpStats>& stats,
 using Range = std::pair<std::uint64_t, std::uint64_t>;
 
 // A cause that a rule has found.
-struct Finding {
+struct Cause {
   std::string rule;       // a permanent name
   std::string shortly;    // at most five words
   double share = 0;       // of the time that is explained
@@ -177,8 +177,8 @@ struct Verdict {
   std::string shortly;
   std::uint64_t frozen_ns = 0;    // of a dump: stood_still_ns()
   std::uint64_t duration_ns = 0;  // of the request; 0: not known
-  std::vector<Finding> findings;  // the largest share first
-  // As Finding::estimate_ns, if all is done that the lines advise. Causes may overlap: at worst, the best of these
+  std::vector<Cause> findings;    // the largest share first
+  // As Cause::estimate_ns, if all is done that the lines advise. Causes may overlap: at worst, the best of these
   // advices helps alone. Nothing: none has an estimate.
   std::optional<Range> estimate_ns{};
   // What CRIU did in the time that is explained, as a name and a share: cpu, cpu_wait, disk_wait, steal; of a dump

@@ -179,7 +179,7 @@ std::string limited_group(const Quota& quota) {
   return ": " + quota.folder + " may use " + cpus.data() + (quota.cpus == 1 ? " CPU" : " CPUs");
 }
 
-std::optional<Finding> held_up_by_quota(const Known& known) {
+std::optional<Cause> held_up_by_quota(const Known& known) {
   constexpr double kMinShare = 0.15;
   const Facts& facts = known.facts;
   const auto [criu, target] = quota_shares(known);
@@ -190,17 +190,17 @@ std::optional<Finding> held_up_by_quota(const Known& known) {
                           : facts.restore ? "kymod, CRIU or the processes that it restored"
                           : facts.streaming ? "CRIU or kymod"
                                             : "CRIU";
-  return Finding{"cpu-quota",
-                 "held up by a CPU quota",
-                 share,
-                 "For " + whole_percent(share) + " " + base_of(facts) +
-                     " a limit of CPU time held up " + who +
-                     limited_group(of_target ? facts.target_quota : facts.kymod_quota) + ".",
-                 "15 % " + base_of(facts),
-                 std::string("Raise that limit, or take it away for the time of the ") +
-                     (facts.restore ? "restore" : "dump") +
-                     ": CPUQuota= of a systemd unit, --cpus of a container.",
-                 without(known, share)};
+  return Cause{"cpu-quota",
+               "held up by a CPU quota",
+               share,
+               "For " + whole_percent(share) + " " + base_of(facts) +
+                   " a limit of CPU time held up " + who +
+                   limited_group(of_target ? facts.target_quota : facts.kymod_quota) + ".",
+               "15 % " + base_of(facts),
+               std::string("Raise that limit, or take it away for the time of the ") +
+                   (facts.restore ? "restore" : "dump") +
+                   ": CPUQuota= of a systemd unit, --cpus of a container.",
+               without(known, share)};
 }
 
 // CPU time that kymod itself used while CRIU could run, and need not have. If it took a stream, only its looks are that: it
@@ -228,7 +228,7 @@ std::string who_used_the_cpus(const Known& known, double lacked, const std::stri
 
 // CRIU, the target and kymod also wait for each other, and so do processes that are restored side by side, which add up
 // their waiting. That is no starvation by others.
-std::optional<Finding> waits_for_cpu(const Known& known) {
+std::optional<Cause> waits_for_cpu(const Known& known) {
   constexpr double kMinShare = 0.15;
   constexpr double kMinNs = 50.0 * kNsPerMs;  // of all: else nothing can be won
   constexpr char kOfAll[] = ", of 50 ms or more";
@@ -245,7 +245,7 @@ std::optional<Finding> waits_for_cpu(const Known& known) {
   // Nobody measured how long kymod and the runtime waited around CRIU: at most as much of that time as CRIU did of its own.
   const double most =
       std::clamp(ratio(share, 1 - share_around_criu(known)), share, share_of_others(known));
-  return Finding{
+  return Cause{
       "cpu-wait",
       "waited for a CPU",
       share,
@@ -276,23 +276,22 @@ bool is_throttled(const Known& known) {
 
 constexpr double kMinDiskShare = 0.10;
 
-std::optional<Finding> swap(const Known& known) {
+std::optional<Cause> swap(const Known& known) {
   constexpr std::uint64_t kMinFaults = 256;
   const Signals& signals = known.facts.signals;
   if (!signals.major_faults || *signals.major_faults < kMinFaults) return {};
   const double share =
       std::max(known.share(signals.disk_wait_ns), known.share(signals.target_disk_wait_ns));
   if (share < kMinDiskShare) return {};
-  return Finding{
-      "swap",
-      "fetched memory from disk",
-      share,
-      "Memory had to be read from a disk " + human::with_commas(*signals.major_faults) +
-          " times (from swap, or from files that were not in memory): this took " +
-          whole_percent(share) + " " + base_of(known.facts) + ".",
-      "256 page faults with a disk, and 10 % " + base_of(known.facts),
-      "Give the machine more memory, or keep the program out of swap (MemorySwapMax=0 in "
-      "its systemd unit)."};
+  return Cause{"swap",
+               "fetched memory from disk",
+               share,
+               "Memory had to be read from a disk " + human::with_commas(*signals.major_faults) +
+                   " times (from swap, or from files that were not in memory): this took " +
+                   whole_percent(share) + " " + base_of(known.facts) + ".",
+               "256 page faults with a disk, and 10 % " + base_of(known.facts),
+               "Give the machine more memory, or keep the program out of swap (MemorySwapMax=0 in "
+               "its systemd unit)."};
 }
 
 // From which part of the memory on compressed images are no gain.
@@ -336,14 +335,14 @@ std::string compression_advice(const Facts& facts) {
          " of the memory in an earlier dump.";
 }
 
-std::optional<Finding> waits_for_disk(const Known& known) {
+std::optional<Cause> waits_for_disk(const Known& known) {
   const double share = disk_share(known);
   if (share < kMinDiskShare || is_throttled(known) || swap(known)) return {};
   const Facts& facts = known.facts;
   const std::string who = facts.streaming ? "kymod"
                           : facts.restore ? "CRIU or the processes that it restored"
                                           : "CRIU";
-  return Finding{
+  return Cause{
       "disk-wait",
       "waited for the disk",
       share,
@@ -357,22 +356,22 @@ std::optional<Finding> waits_for_disk(const Known& known) {
       compression_advice(facts)};
 }
 
-std::optional<Finding> waits_for_writeback(const Known& known) {
+std::optional<Cause> waits_for_writeback(const Known& known) {
   const double share = known.share(known.facts.signals.disk_wait_ns);
   if (share < kMinDiskShare || !is_throttled(known)) return {};
-  return Finding{"dirty-throttled",
-                 "waited for dirty pages",
-                 share,
-                 "For " + whole_percent(share) + " " + base_of(known.facts) +
-                     " the kernel made CRIU wait, because too much data was still to be written to "
-                     "the disk (dirty pages).",
-                 "10 % " + base_of(known.facts),
-                 "Write the images to a faster disk or to a tmpfs.",
-                 at_other_rates(known, share)};
+  return Cause{"dirty-throttled",
+               "waited for dirty pages",
+               share,
+               "For " + whole_percent(share) + " " + base_of(known.facts) +
+                   " the kernel made CRIU wait, because too much data was still to be written to "
+                   "the disk (dirty pages).",
+               "10 % " + base_of(known.facts),
+               "Write the images to a faster disk or to a tmpfs.",
+               at_other_rates(known, share)};
 }
 
 // What kymod starts may be a wrapper of CRIU. What it waited for is told by other rules.
-std::optional<Finding> slow_start(const Known& known) {
+std::optional<Cause> slow_start(const Known& known) {
   constexpr double kMinShare = 0.20;
   constexpr double kMinNs = 50.0 * kNsPerMs;
   const Facts& facts = known.facts;
@@ -380,38 +379,38 @@ std::optional<Finding> slow_start(const Known& known) {
   const double share = known.share_of_phase(kStartPhase) - known.share(facts.signals.cpu_wait_ns) -
                        known.share(facts.signals.disk_wait_ns);
   if (share < kMinShare || share * known.length_ns() < kMinNs) return {};
-  return Finding{"criu-start",
-                 "CRIU started slowly",
-                 share,
-                 "CRIU's program took " + whole_percent(share) + " " + base_of(facts) +
-                     " to start: until then its log has no line.",
-                 "20 % " + base_of(facts) + ", and 50 ms",
-                 "Find out what " + (facts.program.empty() ? "it" : valid_utf8(facts.program)) +
-                     " does before that: it may be a wrapper of CRIU.",
-                 without(known, share)};
+  return Cause{"criu-start",
+               "CRIU started slowly",
+               share,
+               "CRIU's program took " + whole_percent(share) + " " + base_of(facts) +
+                   " to start: until then its log has no line.",
+               "20 % " + base_of(facts) + ", and 50 ms",
+               "Find out what " + (facts.program.empty() ? "it" : valid_utf8(facts.program)) +
+                   " does before that: it may be a wrapper of CRIU.",
+               without(known, share)};
 }
 
-std::optional<Finding> hypervisor(const Known& known) {
+std::optional<Cause> hypervisor(const Known& known) {
   constexpr double kMinShare = 0.10;
   const std::uint64_t steal_ns = known.facts.signals.steal_ns.value_or(0);
   const double share =
       known.share(steal_ns - std::min(steal_ns, kTicksUncertainNs)) / known.facts.cpus;
   if (share < kMinShare) return {};
-  return Finding{"steal",
-                 "hypervisor took CPU time",
-                 share,
-                 "The hypervisor gave " + whole_percent(share) +
-                     " of this machine's CPU time to other virtual machines.",
-                 "10 % of the CPU time",
-                 "Only the hypervisor can change that: give this machine CPUs of its own, or move "
-                 "it to another host."};
+  return Cause{"steal",
+               "hypervisor took CPU time",
+               share,
+               "The hypervisor gave " + whole_percent(share) +
+                   " of this machine's CPU time to other virtual machines.",
+               "10 % of the CPU time",
+               "Only the hypervisor can change that: give this machine CPUs of its own, or move "
+               "it to another host."};
 }
 
-std::optional<Finding> memory_pressure(const Known& known) {
+std::optional<Cause> memory_pressure(const Known& known) {
   constexpr double kMinShare = 0.10;
   const double share = known.share(known.facts.signals.memory_wait_ns);
   if (share < kMinShare) return {};
-  return Finding{
+  return Cause{
       "memory-pressure",
       "machine had too little memory",
       share,
@@ -424,7 +423,7 @@ std::optional<Finding> memory_pressure(const Known& known) {
 }
 
 // CRIU and the target ask each other, and each waits for the other to be woken on another CPU.
-std::optional<Finding> wakes_across_cpus(const Known& known) {
+std::optional<Cause> wakes_across_cpus(const Known& known) {
   constexpr double kMinShare = 0.15;
   constexpr std::uint64_t kMinWakeups = 200;
   const Facts& facts = known.facts;
@@ -438,17 +437,16 @@ std::optional<Finding> wakes_across_cpus(const Known& known) {
     share = std::min(share, std::max(0.0, answers));
   }
   if (share < kMinShare) return {};
-  return Finding{
-      "cross-cpu",
-      "woken across CPUs",
-      share,
-      "CRIU and the target waited for each other for " + whole_percent(share) + " " +
-          base_of(facts) + ": they run on different CPUs, and CRIU was woken " +
-          human::with_commas(wakeups) + " times.",
-      "15 % " + base_of(facts) + ", and 200 wake-ups",
-      "Let both use the same CPU: taskset -acp 0 PID, with the PID of kymod (which starts "
-      "CRIU) and with that of the target.",
-      without(known, share)};
+  return Cause{"cross-cpu",
+               "woken across CPUs",
+               share,
+               "CRIU and the target waited for each other for " + whole_percent(share) + " " +
+                   base_of(facts) + ": they run on different CPUs, and CRIU was woken " +
+                   human::with_commas(wakeups) + " times.",
+               "15 % " + base_of(facts) + ", and 200 wake-ups",
+               "Let both use the same CPU: taskset -acp 0 PID, with the PID of kymod (which starts "
+               "CRIU) and with that of the target.",
+               without(known, share)};
 }
 
 // Whoever follows this must not be told to compress again: so it is not said if earlier dumps without compression took as
@@ -467,23 +465,23 @@ std::string advice_of_compression(const Facts& facts) {
                    "disk is fast.";
 }
 
-std::optional<Finding> waits_for_compression(const Known& known) {
+std::optional<Cause> waits_for_compression(const Known& known) {
   const double share = compression_share(known);
   if (share == 0 || !known.facts.streaming) return {};
   const std::string& codec = known.facts.streaming->codec;
-  return Finding{"compression",
-                 "waited for compression",
-                 share,
-                 std::string("kymod compressed the images") +
-                     (codec.empty() ? "" : " (" + codec + ")") + " for " + whole_percent(share) +
-                     " " + base_of(known.facts) + ", and CRIU waited for it.",
-                 "50 % " + base_of(known.facts),
-                 advice_of_compression(known.facts),
-                 without(known, share)};
+  return Cause{"compression",
+               "waited for compression",
+               share,
+               std::string("kymod compressed the images") +
+                   (codec.empty() ? "" : " (" + codec + ")") + " for " + whole_percent(share) +
+                   " " + base_of(known.facts) + ", and CRIU waited for it.",
+               "50 % " + base_of(known.facts),
+               advice_of_compression(known.facts),
+               without(known, share)};
 }
 
 // A dump is answered once all images are written, if kymod runs.
-std::optional<Finding> late_answers(const Known& known) {
+std::optional<Cause> late_answers(const Known& known) {
   const Facts& facts = known.facts;
   // At the end CRIU waits in a notification until the stream is written.
   if (compression_share(known) != 0) return {};
@@ -505,26 +503,26 @@ std::optional<Finding> late_answers(const Known& known) {
     evidence += ": kymod was still writing the images to the disk";
     advice = "Write the images to a faster disk or to a tmpfs.";
   }
-  return Finding{"late-answers",
-                 "kymod answered late",
-                 share,
-                 evidence + ".",
-                 "10 % " + base_of(facts) + kOfAnswers,
-                 std::move(advice)};
+  return Cause{"late-answers",
+               "kymod answered late",
+               share,
+               evidence + ".",
+               "10 % " + base_of(facts) + kOfAnswers,
+               std::move(advice)};
 }
 
 // Somebody, or the supervisor of a program, has stopped CRIU or the runtime that started it.
-std::optional<Finding> stopped(const Known& known) {
+std::optional<Cause> stopped(const Known& known) {
   const double share = known.share(known.facts.signals.stopped_ns);
   if (!is_long_answer(known, share)) return {};
-  return Finding{"criu-stopped",
-                 "CRIU was stopped",
-                 share,
-                 "For " + whole_percent(share) + " " + base_of(known.facts) +
-                     " CRIU itself was stopped by a signal (SIGSTOP).",
-                 "10 % " + base_of(known.facts) + kOfAnswers,
-                 "Find out who stops CRIU; kill -CONT with its PID lets it go on.",
-                 without(known, share)};
+  return Cause{"criu-stopped",
+               "CRIU was stopped",
+               share,
+               "For " + whole_percent(share) + " " + base_of(known.facts) +
+                   " CRIU itself was stopped by a signal (SIGSTOP).",
+               "10 % " + base_of(known.facts) + kOfAnswers,
+               "Find out who stops CRIU; kill -CONT with its PID lets it go on.",
+               without(known, share)};
 }
 
 constexpr std::array<Rule, 13> kWaitRules = {held_up_by_quota,

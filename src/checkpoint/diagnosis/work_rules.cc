@@ -27,7 +27,7 @@ double largest_wait(const Known& known, std::initializer_list<std::string_view> 
                     bool of_these) {
   double largest = 0;
   for (const Rule rule : wait_rules()) {
-    const std::optional<Finding> finding = rule(known);
+    const std::optional<Cause> finding = rule(known);
     if (!finding) continue;
     const bool named = std::find(rules.begin(), rules.end(), finding->rule) != rules.end();
     if (named == of_these) largest = std::max(largest, finding->share);
@@ -48,7 +48,7 @@ const PieceCost& a_piece(const Facts& facts) {
 
 // CPU time that copying memory takes. About half a second a GiB is usual; much more means that the
 // host first had to supply the memory of the page cache.
-std::optional<Finding> supplied_memory(const Known& known) {
+std::optional<Cause> supplied_memory(const Known& known) {
   constexpr double kUsualNsPerGiB = kNsPerSecond / 2;
   constexpr double kMinNsPerGiB = kNsPerSecond;
   const Facts& facts = known.facts;
@@ -63,22 +63,22 @@ std::optional<Finding> supplied_memory(const Known& known) {
   if (memory < 0.5 || (cpu_ns - of_pieces) / gib < kMinNsPerGiB) return {};
   const double excess =
       std::min(memory, ratio(cpu_ns - of_pieces - gib * kUsualNsPerGiB, known.length_ns()));
-  return Finding{"host-memory",
-                 "host had to supply memory",
-                 excess,
-                 "Copying the memory took " + human::duration(cpu_ns / gib) +
-                     " of CPU time for each GiB (0.5 s is usual): the host of this virtual machine "
-                     "first had to supply memory for the page cache.",
-                 "1 s of CPU time for each GiB",
-                 "Just before the dump, write a file of the dump's size to the disk of the images "
-                 "and remove it: dd if=/dev/zero of=FILE bs=1M count=" +
-                     std::to_string(std::lround(gib * kGiB / kMiB)) + " && rm FILE.",
-                 left_after(known, excess / 2, excess)};
+  return Cause{"host-memory",
+               "host had to supply memory",
+               excess,
+               "Copying the memory took " + human::duration(cpu_ns / gib) +
+                   " of CPU time for each GiB (0.5 s is usual): the host of this virtual machine "
+                   "first had to supply memory for the page cache.",
+               "1 s of CPU time for each GiB",
+               "Just before the dump, write a file of the dump's size to the disk of the images "
+               "and remove it: dd if=/dev/zero of=FILE bs=1M count=" +
+                   std::to_string(std::lround(gib * kGiB / kMiB)) + " && rm FILE.",
+               left_after(known, excess / 2, excess)};
 }
 
 // Its advice, to write a file just before the dump, makes a slow disk slower.
-std::optional<Finding> host_memory(const Known& known) {
-  std::optional<Finding> finding = supplied_memory(known);
+std::optional<Cause> host_memory(const Known& known) {
+  std::optional<Cause> finding = supplied_memory(known);
   if (finding && largest_wait(known, {"disk-wait", "dirty-throttled"}, true) > finding->share) {
     finding.reset();
   }
@@ -91,7 +91,7 @@ bool is_undivided(const Known& known) {
 }
 
 // What a dump does for its mappings: all but writing their pages.
-std::optional<Finding> many_mappings(const Known& known) {
+std::optional<Cause> many_mappings(const Known& known) {
   constexpr std::uint64_t kMinMappings = 10'000;
   // Without its log CRIU was faster by a quarter (measured with 15,000 mappings).
   constexpr double kMinOfLog = 0.1;
@@ -108,19 +108,19 @@ std::optional<Finding> many_mappings(const Known& known) {
   if (share != 0) took += ": this took " + whole_percent(share) + " " + base_of(facts);
   // The runtime of a container chooses the level of the log.
   const bool no_log = facts.container || !logged;
-  return Finding{"many-mappings",
-                 "many mappings",
-                 share,
-                 "The memory consists of " + human::with_commas(facts.shape->mappings) + took + ".",
-                 "10,000 mappings",
-                 no_log ? "Let the program map fewer, larger areas."
-                        : "Dump with --log-level 1 (CRIU then logs errors only), or let the "
-                          "program map fewer, larger areas.",
-                 no_log ? std::nullopt : left_after(known, kMinOfLog, kMaxOfLog)};
+  return Cause{"many-mappings",
+               "many mappings",
+               share,
+               "The memory consists of " + human::with_commas(facts.shape->mappings) + took + ".",
+               "10,000 mappings",
+               no_log ? "Let the program map fewer, larger areas."
+                      : "Dump with --log-level 1 (CRIU then logs errors only), or let the "
+                        "program map fewer, larger areas.",
+               no_log ? std::nullopt : left_after(known, kMinOfLog, kMaxOfLog)};
 }
 
 // CRIU asks for each piece of memory, and writes it, with calls of its own.
-std::optional<Finding> scattered_memory(const Known& known) {
+std::optional<Cause> scattered_memory(const Known& known) {
   // Measured as PieceCost.
   constexpr double kNsAPage = 1'700;
   constexpr double kMinShare = 0.10;
@@ -133,23 +133,23 @@ std::optional<Finding> scattered_memory(const Known& known) {
   const auto at_most = static_cast<std::uint64_t>(pieces * most_ns);
   const double share = std::min(known.share_of_phase("memory") * of_memory, known.share(at_most));
   if (share < kMinShare) return {};
-  return Finding{"scattered-memory",
-                 "scattered memory",
-                 share,
-                 "The memory that was saved lies in " + human::with_commas(facts.shape->runs) +
-                     " separate pieces of " + human::bytes(ratio(pages, pieces) * kPageBytes) +
-                     " on average: that there are so many took about " + whole_percent(share) +
-                     " " + base_of(facts) + ".",
-                 "10 % " + base_of(facts) +
-                     ", at 1.7 us a page and 0.7 to 1.05 us a piece, 6 to 7 us if it is not "
-                     "streamed",
-                 "Let the program keep what it uses next to each other, with no unused pages "
-                 "between. Huge pages do not help: the unused parts would be saved, too.",
-                 left_after(known, share / 2, share * 3 / 2)};
+  return Cause{"scattered-memory",
+               "scattered memory",
+               share,
+               "The memory that was saved lies in " + human::with_commas(facts.shape->runs) +
+                   " separate pieces of " + human::bytes(ratio(pages, pieces) * kPageBytes) +
+                   " on average: that there are so many took about " + whole_percent(share) + " " +
+                   base_of(facts) + ".",
+               "10 % " + base_of(facts) +
+                   ", at 1.7 us a page and 0.7 to 1.05 us a piece, 6 to 7 us if it is not "
+                   "streamed",
+               "Let the program keep what it uses next to each other, with no unused pages "
+               "between. Huge pages do not help: the unused parts would be saved, too.",
+               left_after(known, share / 2, share * 3 / 2)};
 }
 
 // CRIU itself is busy, or kymod that takes its stream, and no rule knows a reason that could be removed.
-std::optional<Finding> copying(const Known& known) {
+std::optional<Cause> copying(const Known& known) {
   constexpr double kMinShare = 0.60;
   const Facts& facts = known.facts;
   if (facts.restore || !facts.dump || facts.dump->all_pages_written() < kMinMemoryPages) return {};
@@ -161,14 +161,14 @@ std::optional<Finding> copying(const Known& known) {
       scattered_memory(known)) {
     return {};
   }
-  return Finding{"copying",
-                 "copying took the CPU",
-                 share,
-                 std::string(kymod_ns == 0 ? "CRIU" : "CRIU and kymod") + " used a CPU for " +
-                     whole_percent(share) + " " + base_of(facts) +
-                     " to copy the memory: a faster disk would not help.",
-                 "60 % " + base_of(facts),
-                 ""};
+  return Cause{"copying",
+               "copying took the CPU",
+               share,
+               std::string(kymod_ns == 0 ? "CRIU" : "CRIU and kymod") + " used a CPU for " +
+                   whole_percent(share) + " " + base_of(facts) +
+                   " to copy the memory: a faster disk would not help.",
+               "60 % " + base_of(facts),
+               ""};
 }
 
 // What a thread in uninterruptible sleep waits for, and what one can do about it.
@@ -231,7 +231,7 @@ constexpr char kFewerThreads[] =
     "No option of CRIU makes this faster: let the program end threads that it does not need before "
     "it is dumped.";
 
-std::optional<Finding> slow_freeze(const Known& known) {
+std::optional<Cause> slow_freeze(const Known& known) {
   constexpr std::uint64_t kMinUs = 50'000;
   constexpr double kNsToStopAThread = 300'000;  // at most; estimated with 1,000 and 3,000 threads
   const Facts& facts = known.facts;
@@ -266,7 +266,7 @@ std::optional<Finding> slow_freeze(const Known& known) {
   } else {
     evidence += ": some threads could not be stopped at once.";
   }
-  return Finding{"slow-freeze", "froze slowly", share, evidence, "50 ms", std::move(advice)};
+  return Cause{"slow-freeze", "froze slowly", share, evidence, "50 ms", std::move(advice)};
 }
 
 // "1 file", "3,600 files".
@@ -345,7 +345,7 @@ std::string advice_on_pause(const Known& known) {
          valid_utf8(pause.after) + "\": find out what holds CRIU up there.";
 }
 
-std::optional<Finding> many_things(const Known& known) {
+std::optional<Cause> many_things(const Known& known) {
   constexpr double kSlowForEachNs = 1e6;
   constexpr double kSlow = 5;  // times as long as usual
   constexpr double kMinShare = 0.40;
@@ -363,13 +363,13 @@ std::optional<Finding> many_things(const Known& known) {
   if (compression_share(known) != 0) return {};
   const std::string time = " " + whole_percent(share) + " " + base_of(known.facts);
   if (!known.facts.shape) {
-    return Finding{"many-files",
-                   "many files or processes",
-                   share,
-                   "Saving all but the memory (files, sockets, processes) took" + time +
-                       ". How many there are is not known.",
-                   "40 % of the standstill, and 50 ms",
-                   ""};
+    return Cause{"many-files",
+                 "many files or processes",
+                 share,
+                 "Saving all but the memory (files, sockets, processes) took" + time +
+                     ". How many there are is not known.",
+                 "40 % of the standstill, and 50 ms",
+                 ""};
   }
   const Objects objects = objects_of(*known.facts.shape);
   const double took_ns = share * known.length_ns();
@@ -381,17 +381,17 @@ std::optional<Finding> many_things(const Known& known) {
   const char* const shortly = slow              ? "files or processes took long"
                               : objects.threads ? "many threads"
                                                 : "many files or processes";
-  return Finding{objects.threads && !slow ? "many-threads" : "many-files",
-                 shortly,
-                 share,
-                 "Saving " + objects.counted + " took" + time + ", about " +
-                     human::duration(each_ns) + " for each " + objects.one + ".",
-                 "40 % of the standstill, and 50 ms",
-                 slow ? advice_on_pause(known)
-                 : objects.threads
-                     ? kFewerThreads
-                     : "No option of CRIU makes this faster: let the program close what it does "
-                       "not need."};
+  return Cause{objects.threads && !slow ? "many-threads" : "many-files",
+               shortly,
+               share,
+               "Saving " + objects.counted + " took" + time + ", about " +
+                   human::duration(each_ns) + " for each " + objects.one + ".",
+               "40 % of the standstill, and 50 ms",
+               slow ? advice_on_pause(known)
+               : objects.threads
+                   ? kFewerThreads
+                   : "No option of CRIU makes this faster: let the program close what it does "
+                     "not need."};
 }
 
 constexpr char kLongPhase[] = ", and 20 ms";
@@ -404,21 +404,21 @@ double share_of_long_phase(const Known& known, std::string_view phase) {
   return share < kMinShare || share * known.length_ns() < kMinNs ? 0 : share;
 }
 
-std::optional<Finding> mounts(const Known& known) {
+std::optional<Cause> mounts(const Known& known) {
   const double share = share_of_long_phase(known, criu::kMountsPhase);
   if (share == 0) return {};
-  return Finding{"mounts",
-                 known.facts.restore ? "made the mounts" : "saved the mounts",
-                 share,
-                 std::string(known.facts.restore ? "Making" : "Saving") + " the mounts took " +
-                     whole_percent(share) + " " + base_of(known.facts) +
-                     ": CRIU runs tar for each tmpfs, also for an empty one.",
-                 "20 % " + base_of(known.facts) + kLongPhase,
-                 "Mount fewer tmpfs, and keep less in them. (A container mostly has some that were "
-                 "not asked for, such as /dev/shm.)"};
+  return Cause{"mounts",
+               known.facts.restore ? "made the mounts" : "saved the mounts",
+               share,
+               std::string(known.facts.restore ? "Making" : "Saving") + " the mounts took " +
+                   whole_percent(share) + " " + base_of(known.facts) +
+                   ": CRIU runs tar for each tmpfs, also for an empty one.",
+               "20 % " + base_of(known.facts) + kLongPhase,
+               "Mount fewer tmpfs, and keep less in them. (A container mostly has some that were "
+               "not asked for, such as /dev/shm.)"};
 }
 
-std::optional<Finding> network(const Known& known) {
+std::optional<Cause> network(const Known& known) {
   const double share = share_of_long_phase(known, criu::kNetworkPhase);
   if (share == 0) return {};
   // Without the lock, the peer would end a connection that is dumped.
@@ -430,37 +430,37 @@ std::optional<Finding> network(const Known& known) {
                  : "If nothing in it has an open TCP connection, let CRIU leave it alone: dump "
                    "with --network-lock skip.";
   }
-  return Finding{"network-lock",
-                 "locked the network",
-                 share,
-                 "CRIU locked and unlocked the network of its namespace for " +
-                     whole_percent(share) + " " + base_of(known.facts) + " (nftables or iptables).",
-                 "20 % " + base_of(known.facts) + kLongPhase,
-                 advice,
-                 known.facts.connections ? std::nullopt : left_after(known, share * 3 / 4, share)};
+  return Cause{"network-lock",
+               "locked the network",
+               share,
+               "CRIU locked and unlocked the network of its namespace for " + whole_percent(share) +
+                   " " + base_of(known.facts) + " (nftables or iptables).",
+               "20 % " + base_of(known.facts) + kLongPhase,
+               advice,
+               known.facts.connections ? std::nullopt : left_after(known, share * 3 / 4, share)};
 }
 
-std::optional<Finding> memory_released(const Known& known) {
+std::optional<Cause> memory_released(const Known& known) {
   constexpr double kMinShare = 0.20;
   const double share = known.share_of_phase(criu::kEndPhase);
   // Without CRIU's log, the scripts that it runs before are part of this phase.
   const bool with_scripts = is_undivided(known) && !known.facts.scripts.empty();
   if (!known.facts.ended || share < kMinShare || with_scripts) return {};
-  return Finding{"memory-released",
-                 "kernel released the memory",
-                 share,
-                 "The kernel took back the memory of the ended processes for " +
-                     whole_percent(share) + " " + base_of(known.facts) + ".",
-                 "20 % " + base_of(known.facts),
-                 "To get the answer earlier, dump with --leave-running and end the processes "
-                 "afterwards."};
+  return Cause{"memory-released",
+               "kernel released the memory",
+               share,
+               "The kernel took back the memory of the ended processes for " +
+                   whole_percent(share) + " " + base_of(known.facts) + ".",
+               "20 % " + base_of(known.facts),
+               "To get the answer earlier, dump with --leave-running and end the processes "
+               "afterwards."};
 }
 
-std::optional<Finding> rehearsed(const Known& known) {
+std::optional<Cause> rehearsed(const Known& known) {
   constexpr double kMinShare = 0.10;
   const double share = known.share_of_phase(kRehearsalPhase);
   if (share < kMinShare) return {};
-  return Finding{
+  return Cause{
       "rehearsal",
       "rehearsal of the restore",
       share,
@@ -471,7 +471,7 @@ std::optional<Finding> rehearsed(const Known& known) {
       "while the container runs."};
 }
 
-std::optional<Finding> page_faults(const Known& known) {
+std::optional<Cause> page_faults(const Known& known) {
   constexpr double kMinShare = 0.30;
   constexpr double kFaultNs = 3500;  // measured: 3.5 us where memory is at hand
   if (!known.facts.restore || !known.facts.signals.faults) return {};
@@ -479,18 +479,18 @@ std::optional<Finding> page_faults(const Known& known) {
   const double share = std::min(known.share_of_phase("memory: reading pages"),
                                 ratio(faults * kFaultNs, known.length_ns()));
   if (share < kMinShare) return {};
-  return Finding{"page-faults",
-                 "page faults",
-                 share,
-                 "The kernel supplied the memory in " +
-                     human::with_commas(*known.facts.signals.faults) +
-                     " page faults: this took about " + whole_percent(share) + " " +
-                     base_of(known.facts) + ".",
-                 "30 % " + base_of(known.facts),
-                 ""};
+  return Cause{"page-faults",
+               "page faults",
+               share,
+               "The kernel supplied the memory in " +
+                   human::with_commas(*known.facts.signals.faults) +
+                   " page faults: this took about " + whole_percent(share) + " " +
+                   base_of(known.facts) + ".",
+               "30 % " + base_of(known.facts),
+               ""};
 }
 
-std::optional<Finding> many_processes(const Known& known) {
+std::optional<Cause> many_processes(const Known& known) {
   constexpr std::uint64_t kMinProcesses = 32;
   constexpr double kMinShare = 0.40;
   constexpr double kMinNs = 50.0 * kNsPerMs;
@@ -511,7 +511,7 @@ std::optional<Finding> many_processes(const Known& known) {
     evidence += " (all forks together took " +
                 human::duration(std::uint64_t{facts.restored->forking_time_us} * kNsPerUs) + ")";
   }
-  return Finding{
+  return Cause{
       threads ? "many-threads" : "many-processes",
       threads ? "many threads" : "many processes",
       share,
@@ -520,13 +520,13 @@ std::optional<Finding> many_processes(const Known& known) {
       threads ? kFewerThreads : ""};
 }
 
-std::optional<Finding> kernel_probed(const Known& known) {
+std::optional<Cause> kernel_probed(const Known& known) {
   constexpr std::uint64_t kMinNs = 20 * kNsPerMs;
   constexpr double kMinShare = 0.05;
   const std::uint64_t ns = time_in(known.facts.phases, "look at the kernel");
   const auto whole = static_cast<double>(known.facts.duration_ns);
   if (ns < kMinNs || ratio(static_cast<double>(ns), whole) < kMinShare) return {};
-  return Finding{
+  return Cause{
       "kernel-probed", "tested the kernel first",
       // In a dump, the tests come before the freeze, so they do not lengthen the standstill.
       known.facts.restore ? ratio(static_cast<double>(ns), whole) : 0,

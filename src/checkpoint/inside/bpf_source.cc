@@ -83,7 +83,7 @@ void put_role(const ThreadCounts& counts, const Calls& calls, bool pages,
 
 }  // namespace
 
-BpfSource::BpfSource(std::unique_ptr<BpfCounts::View> view, const Target& target,
+BpfSource::BpfSource(std::unique_ptr<BpfCounts::View> view, const Observed& target,
                      std::shared_ptr<Subjects> subjects, bool pages, bool criu)
     : view_(std::move(view)),
       subjects_(std::move(subjects)),
@@ -135,7 +135,7 @@ Result<std::unique_ptr<Source>> bpf_source_of_process(pid_t pid) {
   if (!counts) return counts.error();
   Result<std::unique_ptr<BpfCounts::View>> view = (*counts)->begin(false, false);
   if (!view) return view.error();
-  Target target;
+  Observed target;
   target.pid = pid;
   return std::unique_ptr<Source>(
       std::make_unique<BpfSource>(*std::move(view), target, nullptr, false, false));

@@ -15,7 +15,7 @@ namespace kymo::inside {
 class BpfSource : public Source {
  public:
   // Without `criu` there are only columns of the target.
-  BpfSource(std::unique_ptr<BpfCounts::View> view, const Target& target,
+  BpfSource(std::unique_ptr<BpfCounts::View> view, const Observed& target,
             std::shared_ptr<Subjects> subjects, bool pages, bool criu = true);
 
   // Counts what this thread starts as CRIU. To be called before CRIU starts.

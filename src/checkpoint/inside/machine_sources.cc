@@ -354,7 +354,7 @@ std::unique_ptr<Source> make_quota_source(pid_t target, std::shared_ptr<Subjects
   return std::make_unique<QuotaSource>(target, std::move(subjects));
 }
 
-std::vector<std::unique_ptr<Source>> make_sources(const Target& target,
+std::vector<std::unique_ptr<Source>> make_sources(const Observed& target,
                                                   std::shared_ptr<Subjects> subjects) {
   std::vector<std::unique_ptr<Source>> sources;
   sources.push_back(make_criu_source(target, subjects));

@@ -12,7 +12,7 @@
 namespace kymo::inside {
 
 // What is looked at during a request.
-struct Target {
+struct Observed {
   pid_t pid = 0;           // the root of what is dumped or restored; 0: not known
   bool container = false;  // its cgroup is its own
   // The id that its runtime gives to a container which is being restored and has no known pid yet.
@@ -27,7 +27,7 @@ struct Target {
 // Columns criu_...: the programs of `subjects` with all their descendants. If another program starts
 // CRIU (containerd), CRIU is found as the tracer of the target of a dump, or below the program that
 // looks after the container of a restore. The processes that are restored are left out.
-std::unique_ptr<Source> make_criu_source(const Target& target, std::shared_ptr<Subjects> subjects,
+std::unique_ptr<Source> make_criu_source(const Observed& target, std::shared_ptr<Subjects> subjects,
                                          const std::string& proc = "/proc");
 // Columns target_...: the tasks of a process and its descendants. The process may begin later. 0:
 // that of `subjects`.
@@ -52,7 +52,7 @@ std::unique_ptr<Source> make_quota_source(pid_t target, std::shared_ptr<Subjects
 std::unique_ptr<Source> make_kymod_source();
 
 // All sources that have columns for this target.
-std::vector<std::unique_ptr<Source>> make_sources(const Target& target,
+std::vector<std::unique_ptr<Source>> make_sources(const Observed& target,
                                                   std::shared_ptr<Subjects> subjects);
 
 }  // namespace kymo::inside

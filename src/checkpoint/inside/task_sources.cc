@@ -108,7 +108,7 @@ std::string too_many(const TaskGroup& group) {
 
 class CriuSource : public Source {
  public:
-  CriuSource(const Target& target, std::shared_ptr<Subjects> subjects, const std::string& proc)
+  CriuSource(const Observed& target, std::shared_ptr<Subjects> subjects, const std::string& proc)
       : subjects_(std::move(subjects)), proc_(proc), group_(TaskGroup::Depth::processes, proc) {
     if (target.container) tracee_ = target.pid;
     if (target.restores && target.pid != 0) {
@@ -203,7 +203,7 @@ class TargetSource : public Source {
 
 }  // namespace
 
-std::unique_ptr<Source> make_criu_source(const Target& target, std::shared_ptr<Subjects> subjects,
+std::unique_ptr<Source> make_criu_source(const Observed& target, std::shared_ptr<Subjects> subjects,
                                          const std::string& proc) {
   return std::make_unique<CriuSource>(target, std::move(subjects), proc);
 }

@@ -17,7 +17,7 @@ namespace kymo::runtime {
 namespace {
 
 namespace fs = std::filesystem;
-using State = Finding::State;
+using State = HostFinding::State;
 
 constexpr std::chrono::seconds kOneCall(30);
 
@@ -34,7 +34,7 @@ std::string path_of(const std::string& criu) {
 
 // Checks one criu. Adds it to `works` if it starts and passes its own check.
 void check_one_criu(const std::string& criu, const std::string& name,
-                    std::vector<Finding>& findings, std::vector<CriuProgram>& works) {
+                    std::vector<HostFinding>& findings, std::vector<CriuProgram>& works) {
   const criu::Client client = client_of(criu);
   const auto version = client.version();
   if (!version) {
@@ -51,7 +51,7 @@ void check_one_criu(const std::string& criu, const std::string& name,
 }
 
 // Checks what the chosen versions of CRIU are too old for.
-void check_age(const CriuChoice& choice, std::vector<Finding>& findings) {
+void check_age(const CriuChoice& choice, std::vector<HostFinding>& findings) {
   const criu::Version& version = choice.for_dump(false).version;
   const std::string too_old = too_old_for_kernel(version, choice.kernel());
   findings.push_back(
@@ -68,7 +68,7 @@ void check_age(const CriuChoice& choice, std::vector<Finding>& findings) {
 }
 
 // kymod tells each CRIU that it starts itself. containerd and Docker start theirs.
-void check_breakpoints(std::vector<Finding>& findings) {
+void check_breakpoints(std::vector<HostFinding>& findings) {
   const bool work = criu::hardware_breakpoints_work();
   findings.push_back(
       {"breakpoints", work ? State::good : State::absent,
@@ -77,7 +77,7 @@ void check_breakpoints(std::vector<Finding>& findings) {
               "not start itself hangs; set CRIU_FAULT=130 in its environment, or use CRIU 4.2"});
 }
 
-void check_features(const std::string& criu, std::vector<Finding>& findings) {
+void check_features(const std::string& criu, std::vector<HostFinding>& findings) {
   const auto features = client_of(criu).features();
   const auto add = [&](const char* what, bool there, const char* with, const char* without) {
     findings.push_back({what, there ? State::good : State::absent, there ? with : without});
@@ -94,7 +94,7 @@ void check_features(const std::string& criu, std::vector<Finding>& findings) {
 
 // Checks both criu, and returns the path of the one that dumps usually use. Empty if none works.
 std::string check_criu(const std::string& criu, const std::string& fallback,
-                       std::vector<Finding>& findings) {
+                       std::vector<HostFinding>& findings) {
   std::vector<CriuProgram> works;
   check_one_criu(criu, "criu", findings, works);
   if (!fallback.empty()) {
@@ -111,7 +111,7 @@ std::string check_criu(const std::string& criu, const std::string& fallback,
   return used;
 }
 
-void check_kernel(std::vector<Finding>& findings) {
+void check_kernel(std::vector<HostFinding>& findings) {
   struct statfs run {};
   const bool in_memory = ::statfs("/run", &run) == 0 && run.f_type == TMPFS_MAGIC;
   findings.push_back(
@@ -155,7 +155,7 @@ std::string how_it_uses_criu(const std::string& runtime) {
 }
 
 void add_container_runtime(const std::string& name, const OciRuntime& oci, const FoundCriu& criu,
-                           std::vector<Finding>& findings) {
+                           std::vector<HostFinding>& findings) {
   const State state = criu.works ? State::good : State::absent;
   std::string detail = criu.text + how_it_uses_criu(oci.name);
   if (!oci.path.empty()) detail += " through " + oci.name + " at " + oci.path;
@@ -171,7 +171,7 @@ std::string startable(const std::string& criu) {
 // Container runtimes look for criu on PATH. kymod puts the folder of its own criu first on their
 // PATH.
 void check_container_runtimes(const std::string& criu, const RuntimeSettings& settings,
-                              std::vector<Finding>& findings) {
+                              std::vector<HostFinding>& findings) {
   const std::string ours = startable(criu);
   const FoundCriu by_kymod = criu_at(ours.empty() ? on_path("criu") : ours);
   for (const RuntimeRow& row : runtime_table()) {
@@ -195,9 +195,9 @@ void check_container_runtimes(const std::string& criu, const RuntimeSettings& se
 
 }  // namespace
 
-std::vector<Finding> check_host(const std::string& criu, const std::string& criu_fallback,
-                                const RuntimeSettings& settings) {
-  std::vector<Finding> findings;
+std::vector<HostFinding> check_host(const std::string& criu, const std::string& criu_fallback,
+                                    const RuntimeSettings& settings) {
+  std::vector<HostFinding> findings;
   const bool root = ::geteuid() == 0;
   findings.push_back(
       {"root", root ? State::good : State::bad,
@@ -208,14 +208,14 @@ std::vector<Finding> check_host(const std::string& criu, const std::string& criu
   return findings;
 }
 
-std::optional<Finding> check_criu_by_hand(const std::string& criu) {
+std::optional<HostFinding> check_criu_by_hand(const std::string& criu) {
   const std::string ours = startable(criu);
   const std::string theirs = on_path("criu");
   std::error_code ignored;
   if (ours.empty() || ours == theirs || fs::equivalent(ours, theirs, ignored)) return {};
   const FoundCriu found = criu_at(theirs);
-  return Finding{"criu by hand", found.works ? State::good : State::absent,
-                 "runc and podman that kymod does not start find " + found.text};
+  return HostFinding{"criu by hand", found.works ? State::good : State::absent,
+                     "runc and podman that kymod does not start find " + found.text};
 }
 
 }  // namespace kymo::runtime

@@ -10,7 +10,7 @@
 namespace kymo::runtime {
 
 // The result of the check of one thing that checkpoint/restore needs on this machine.
-struct Finding {
+struct HostFinding {
   enum class State : std::uint8_t {
     good,
     absent,  // some functions do not work without it
@@ -36,12 +36,12 @@ struct Finding {
 //
 // Threads: any; each call starts its own programs.
 // Cost: starts each of those programs; about a second.
-std::vector<Finding> check_host(const std::string& criu, const std::string& criu_fallback = {},
-                                const RuntimeSettings& settings = {});
+std::vector<HostFinding> check_host(const std::string& criu, const std::string& criu_fallback = {},
+                                    const RuntimeSettings& settings = {});
 
 // Checks which criu runc and podman find if somebody starts them with the PATH of this program.
 // Nothing if it is `criu`, which kymod gives them.
 // Cost: starts that criu.
-std::optional<Finding> check_criu_by_hand(const std::string& criu);
+std::optional<HostFinding> check_criu_by_hand(const std::string& criu);
 
 }  // namespace kymo::runtime

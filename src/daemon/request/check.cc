@@ -190,11 +190,11 @@ Result<v1::CheckResponse> check_machine(const Parts& parts) {
   runtime::RuntimeSettings settings;
   settings.podman_flags = parts.config.podman_flags;
   v1::CheckResponse response;
-  for (const runtime::Finding& finding : runtime::check_host(
+  for (const runtime::HostFinding& finding : runtime::check_host(
            crius.front().path, crius.size() > 1 ? crius.back().path : std::string(), settings)) {
     v1::HostFinding& out = *response.add_host();
     out.set_what(finding.what);
-    static_assert(static_cast<int>(runtime::Finding::State::bad) == v1::HostFinding::BAD);
+    static_assert(static_cast<int>(runtime::HostFinding::State::bad) == v1::HostFinding::BAD);
     out.set_state(static_cast<v1::HostFinding::State>(finding.state));
     out.set_detail(finding.detail);
   }

@@ -12,7 +12,7 @@
 
 namespace kymo::daemon {
 
-void InsideView::add_columns(const inside::Target& target, const KernelView::Counts& kernel,
+void InsideView::add_columns(const inside::Observed& target, const KernelView::Counts& kernel,
                              const std::vector<pid_t>& restored,
                              std::shared_ptr<OwnColumns> columns) {
   subjects_ = std::make_shared<inside::Subjects>();

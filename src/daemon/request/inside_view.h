@@ -36,7 +36,7 @@ class InsideView {
 
   // Adds the columns. To be called before the recording begins. `restored`: the pids that a restore
   // will make, if they are known.
-  void add_columns(const inside::Target& target, const KernelView::Counts& kernel,
+  void add_columns(const inside::Observed& target, const KernelView::Counts& kernel,
                    const std::vector<pid_t>& restored, std::shared_ptr<OwnColumns> columns);
   // Starts to read, each `interval`. Does nothing without add_columns().
   void start(std::chrono::nanoseconds interval);

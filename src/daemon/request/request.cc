@@ -75,7 +75,7 @@ std::string without_recording(store::RunKind kind, const Error& error) {
 
 // Only starts the collector, because loading its BPF program takes a while. wait_for_stacks(), just before CRIU is
 // called, waits until it is ready.
-void Request::start_stacks(const std::string& recording_path, const inside::Target& target,
+void Request::start_stacks(const std::string& recording_path, const inside::Observed& target,
                            std::vector<pid_t> restored) {
   const int rate = parts.config.profiling_stacks;
   const bool waits = parts.config.inside && parts.config.inside_off_cpu;
@@ -145,15 +145,15 @@ void Request::warn_unless(const Result<void>& done) {
   if (!done) warnings.push_back(done.error().message);
 }
 
-void Request::begin_recording(std::string path, nlohmann::json about, const inside::Target& target,
-                              std::vector<pid_t> restored) {
+void Request::begin_recording(std::string path, nlohmann::json about,
+                              const inside::Observed& target, std::vector<pid_t> restored) {
   const Config settings = parts.recorder.settings();
   if (kind == store::RunKind::dump) {
     target_group = autogroup_of(target.pid);
     target_quota = quota_of(target.pid);
   }
   if (settings.inside && parts.recorder.recording()) {
-    inside::Target looked_at = target;
+    inside::Observed looked_at = target;
     looked_at.restores = kind == store::RunKind::restore;
     inside.add_columns(looked_at, parts.kernel.get(), restored, seen.own_columns());
   }

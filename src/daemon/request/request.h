@@ -89,7 +89,7 @@ struct Request {
   // Begins the recording at `path`. A request without a recording is better than no request, so an
   // error is only a warning.
   // `restored`: the pids that a restore will make, if they are known.
-  void begin_recording(std::string path, nlohmann::json about, const inside::Target& target,
+  void begin_recording(std::string path, nlohmann::json about, const inside::Observed& target,
                        std::vector<pid_t> restored = {});
   // Ends the recording. `about` is added to what is known of every request.
   void end_recording(const Result<void>& result, nlohmann::json about);
@@ -113,7 +113,7 @@ struct Request {
   void add_timing(nlohmann::json& object) const;
 
  private:
-  void start_stacks(const std::string& recording_path, const inside::Target& target,
+  void start_stacks(const std::string& recording_path, const inside::Observed& target,
                     std::vector<pid_t> restored);
   void wait_for_stacks();
   void end_stacks(const std::vector<diagnosis::Phase>& all);

@@ -387,7 +387,7 @@ std::vector<v1::Job> Jobs::list() {
 
 Jobs::Hold Jobs::hold(const std::string& id, Doing doing) {
   const std::lock_guard lock(mutex_);
-  Held& held = held_[id];
+  Holding& held = held_[id];
   ++held.times;
   held.doing = doing;
   return {this, id};

@@ -132,7 +132,7 @@ class Jobs {
   [[nodiscard]] std::string why_not_known(const std::string& id);
   void show_pending(const store::Job& job, const store::Checkpoint* open, v1::Job& out);
 
-  struct Held {
+  struct Holding {
     int times = 0;
     Doing doing = Doing::start;  // the newest
     std::optional<Ended> ended;  // a process ended while the job was held; release() handles it
@@ -143,8 +143,8 @@ class Jobs {
   const std::string state_dir_;
   JobContainers containers_;
   std::mutex mutex_;
-  std::size_t unstored_ = 0;          // the number that retry_unstored() logged last
-  std::map<std::string, Held> held_;  // by id
+  std::size_t unstored_ = 0;             // the number that retry_unstored() logged last
+  std::map<std::string, Holding> held_;  // by id
   // Processes that ended before the store knew whose they are, while some job was given a process.
   std::vector<Ended> early_ends_;
   // By id: why the last refresh() could not tell whether the job's container runs.

@@ -102,8 +102,8 @@ std::size_t RowParser::parse(std::string_view lines, RowBlock& block) {
 // Scans rows until a line that the scan cannot parse. Such lines are parsed one by one. If scans
 // find few rows, the number of lines before the next scan doubles each time.
 const char* RowParser::scan_rows(const char* p, const char* end, RowBlock& block) {
-  const RowScan::Target target{block.words_.data() + block.rows_, block.capacity_,
-                               block.capacity_ - block.rows_};
+  const RowScan::Destination target{block.words_.data() + block.rows_, block.capacity_,
+                                    block.capacity_ - block.rows_};
   const RowScan::Scanned scanned =
       scan_->scan({p, static_cast<std::size_t>(end - p)}, target, last_time_);
   if (scanned.rows != 0) {

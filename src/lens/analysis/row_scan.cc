@@ -11,7 +11,7 @@ constexpr std::size_t kMinBytesPerValue = 2;  // a digit and its separator
 
 }  // namespace
 
-RowScan::Scanned RowScan::scan(std::string_view text, const Target& target,
+RowScan::Scanned RowScan::scan(std::string_view text, const Destination& target,
                                std::uint64_t last_time) {
   // If a row of 16-digit values can be longer than half a piece, a piece is as long as two such
   // rows.
@@ -21,7 +21,7 @@ RowScan::Scanned RowScan::scan(std::string_view text, const Target& target,
   numbers_.resize(std::max(numbers_.size(), piece_bytes / kMinBytesPerValue + RowKernel::kUnasked));
   Scanned all;
   for (bool stopped = false; !stopped && all.rows < target.max_rows;) {
-    const Target rest{target.words + all.rows, target.stride, target.max_rows - all.rows};
+    const Destination rest{target.words + all.rows, target.stride, target.max_rows - all.rows};
     const Piece piece = scan_piece(text.substr(all.bytes, piece_bytes), rest, last_time);
     all.bytes += piece.scanned.bytes;
     all.rows += piece.scanned.rows;
@@ -31,7 +31,7 @@ RowScan::Scanned RowScan::scan(std::string_view text, const Target& target,
   return all;
 }
 
-RowScan::Piece RowScan::scan_piece(std::string_view text, const Target& target,
+RowScan::Piece RowScan::scan_piece(std::string_view text, const Destination& target,
                                    std::uint64_t last_time) {
   std::uint32_t* const ends = ends_.data() + 1;
   ends[-1] = UINT32_MAX;  // the offset before the first byte

@@ -22,7 +22,7 @@ class RowScan {
   RowScan(std::size_t columns, const RowKernel& kernel) : columns_(columns), kernel_(&kernel) {}
 
   // The destination of rows: value `i` of a row goes to words[i * stride + row].
-  struct Target {
+  struct Destination {
     std::uint64_t* words = nullptr;
     std::size_t stride = 0;
     std::size_t max_rows = 0;
@@ -36,7 +36,7 @@ class RowScan {
   // - has a time below that of the row before (for the first row: below `last_time`), or
   // - has no line end.
   // The kMargin bytes before `text` must be readable.
-  Scanned scan(std::string_view text, const Target& target, std::uint64_t last_time);
+  Scanned scan(std::string_view text, const Destination& target, std::uint64_t last_time);
 
   static constexpr std::size_t kMargin = RowKernel::kMaxDigits;
 
@@ -45,7 +45,7 @@ class RowScan {
     Scanned scanned;
     bool stopped = false;  // the next line is not plain
   };
-  Piece scan_piece(std::string_view text, const Target& target, std::uint64_t last_time);
+  Piece scan_piece(std::string_view text, const Destination& target, std::uint64_t last_time);
   [[nodiscard]] std::size_t plain_rows(std::string_view text, std::size_t rows) const;
   [[nodiscard]] std::size_t rows_in_time(std::size_t rows, std::uint64_t last_time) const;
 

@@ -107,7 +107,7 @@ class ClickHouseWriter {
   }
   void phases() {
     create("phases", "name String, begin_ns UInt64, end_ns UInt64", "begin_ns");
-    for (const report::Phase& phase : report::phases_of(summary_)) {
+    for (const diagnosis::Phase& phase : report::phases_of(summary_)) {
       row({string_of(phase.name), std::to_string(phase.begin_ns), std::to_string(phase.end_ns)});
     }
   }

@@ -137,7 +137,7 @@ Result<void> add_metrics(const analysis::Summary& summary, const std::vector<std
 
 Result<void> add_phases(const analysis::Summary& summary, sqlite3* db, const std::string& path) {
   Table table(db, path, "phases", {"name TEXT", "begin_ns", "end_ns"});
-  for (const report::Phase& phase : report::phases_of(summary)) {
+  for (const diagnosis::Phase& phase : report::phases_of(summary)) {
     table.add({phase.name, phase.begin_ns, phase.end_ns});
   }
   return table.written();

@@ -169,10 +169,10 @@ class TraceWriter {
   }
 
   void add_phases() {
-    const std::vector<report::Phase> phases = report::phases_of(summary_);
+    const std::vector<diagnosis::Phase> phases = report::phases_of(summary_);
     if (phases.empty()) return;
     name_thread(kRecording, kPhasesThread, "phases");
-    for (const report::Phase& phase : phases) {
+    for (const diagnosis::Phase& phase : phases) {
       add_span({phase.name, "phase", kRecording, kPhasesThread, clamped(phase.begin_ns),
                 clamped(phase.end_ns)},
                Json::object());

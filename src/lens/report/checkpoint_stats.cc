@@ -170,11 +170,11 @@ std::string pages_text(const CheckpointPages& pages, std::size_t mappings) {
          table.str() + '\n';
 }
 
-void add_phases(Table& table, const std::vector<criu::Phase>& phases, const std::string& indent,
+void add_phases(Table& table, const std::vector<criu::LogPhase>& phases, const std::string& indent,
                 std::uint64_t total_us) {
   constexpr std::size_t kEvidence = 44;
   const auto time = [](std::uint64_t us) { return duration(static_cast<double>(us) * 1e3); };
-  for (const criu::Phase& phase : phases) {
+  for (const criu::LogPhase& phase : phases) {
     table.add({indent + phase.name, phase.spans.empty() ? "" : time(phase.spans.front().begin_us),
                time(phase.duration_us), share_of(phase.duration_us, total_us),
                time(phase.uncertainty_us), shortened(printable(phase.evidence), kEvidence)});
@@ -203,9 +203,9 @@ std::string phases_text(const char* label, const std::optional<criu::LogPhases>&
   return text + '\n';
 }
 
-nlohmann::json phases_json(const std::vector<criu::Phase>& phases) {
+nlohmann::json phases_json(const std::vector<criu::LogPhase>& phases) {
   nlohmann::json json = nlohmann::json::array();
-  for (const criu::Phase& phase : phases) {
+  for (const criu::LogPhase& phase : phases) {
     nlohmann::json spans = nlohmann::json::array();
     for (const criu::PhaseSpan& span : phase.spans) {
       spans.push_back({{"begin_us", span.begin_us}, {"end_us", span.end_us}});

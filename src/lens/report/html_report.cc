@@ -27,7 +27,7 @@ PackRequest request_for(const analysis::Summary& summary, const HtmlOptions& opt
   } else if (options.samples) {
     request.keep.push_back(*options.samples);
   } else {
-    for (const Phase& phase : phases_of(summary)) {
+    for (const diagnosis::Phase& phase : phases_of(summary)) {
       request.keep.emplace_back(phase.begin_ns, phase.end_ns);
     }
   }

@@ -104,7 +104,7 @@ void add_metadata(const analysis::Metadata& metadata, Json& json) {
 
 void add_lists(const Summary& summary, Json& json) {
   json["phases"] = Json::array();
-  for (const Phase& phase : phases_of(summary)) {
+  for (const diagnosis::Phase& phase : phases_of(summary)) {
     json["phases"].push_back({{"name", phase.name},
                               {"begin_ns", phase.begin_ns},
                               {"end_ns", phase.end_ns},

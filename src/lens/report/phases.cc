@@ -17,8 +17,8 @@ std::uint64_t on_rows(std::uint64_t since_ns, std::uint64_t began_ns, std::uint6
   return at_ns > start_ns ? at_ns - start_ns : 0;
 }
 
-std::vector<Phase> phases_of_request(const analysis::Metadata& metadata) {
-  std::vector<Phase> phases;
+std::vector<diagnosis::Phase> phases_of_request(const analysis::Metadata& metadata) {
+  std::vector<diagnosis::Phase> phases;
   const nlohmann::json& about = *metadata.about;
   const auto list = about.find("phases");
   const auto began = about.find("request_began_monotonic_ns");
@@ -27,18 +27,18 @@ std::vector<Phase> phases_of_request(const analysis::Metadata& metadata) {
   }
   const auto began_ns = began->get<std::uint64_t>();
   const std::uint64_t start_ns = metadata.start_monotonic_ns;
-  for (diagnosis::Phase& phase : diagnosis::phases_from(*list)) {
-    phases.push_back({std::move(phase.name), on_rows(phase.begin_ns, began_ns, start_ns),
-                      on_rows(phase.end_ns, began_ns, start_ns), phase.uncertainty_ns,
-                      std::move(phase.evidence), phase.frozen});
+  phases = diagnosis::phases_from(*list);
+  for (diagnosis::Phase& phase : phases) {
+    phase.begin_ns = on_rows(phase.begin_ns, began_ns, start_ns);
+    phase.end_ns = on_rows(phase.end_ns, began_ns, start_ns);
   }
   return phases;
 }
 
 }  // namespace
 
-std::vector<Phase> phases_of(const analysis::Summary& summary) {
-  std::vector<Phase> phases;
+std::vector<diagnosis::Phase> phases_of(const analysis::Summary& summary) {
+  std::vector<diagnosis::Phase> phases;
   if (!summary.recording.metadata) {
     return phases;
   }

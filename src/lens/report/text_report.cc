@@ -181,7 +181,7 @@ std::string phase_table(const Summary& summary) {
                {"begins"},
                {"lasts"},
                {"share"}});
-  for (const Phase& phase : phases_of(summary)) {
+  for (const diagnosis::Phase& phase : phases_of(summary)) {
     const auto lasts = static_cast<double>(phase.end_ns - phase.begin_ns);
     const auto whole = static_cast<double>(std::max<std::uint64_t>(summary.duration_ns(), 1));
     table.add({printable(phase.name), at(phase.begin_ns), duration(lasts),
@@ -250,10 +250,11 @@ std::string rate_table(const Summary& summary, const TextOptions& options) {
 }
 
 // The phase that contains most of a stretch.
-std::string phase_of(const analysis::BusyStretch& stretch, const std::vector<Phase>& phases) {
+std::string phase_of(const analysis::BusyStretch& stretch,
+                     const std::vector<diagnosis::Phase>& phases) {
   std::uint64_t most = 0;
   std::string name;
-  for (const Phase& phase : phases) {
+  for (const diagnosis::Phase& phase : phases) {
     const std::uint64_t begin = std::max(phase.begin_ns, stretch.begin_ns);
     const std::uint64_t end = std::min(phase.end_ns, stretch.end_ns);
     if (end > begin && end - begin > most) {
@@ -278,7 +279,7 @@ std::string busiest_table(const Summary& summary) {
                {"lasts"},
                {"phase", Align::left},
                {"of its whole"}});
-  const std::vector<Phase> phases = phases_of(summary);
+  const std::vector<diagnosis::Phase> phases = phases_of(summary);
   for (const auto& [range, columns] : stretches) {
     const ColumnSummary& first = *columns.front();
     std::string name = printable(first.info.name);
@@ -293,7 +294,7 @@ std::string busiest_table(const Summary& summary) {
 
 std::string gauge_table(const Summary& summary, const TextOptions& options) {
   // The phases of a request stand in their own table, by name.
-  const std::vector<Phase> phases = phases_of(summary);
+  const std::vector<diagnosis::Phase> phases = phases_of(summary);
   const bool named = !phases.empty() && !phases.front().evidence.empty();
   Table table({{"GAUGE", Align::left}, {"first"}, {"last"}, {"lowest"}, {"highest"}, {"mean"}});
   for (const ColumnSummary& column : summary.columns) {

@@ -112,7 +112,7 @@ void Puller::set_targets(Result<PullTargets> read) {
   }
 }
 
-void Puller::start(Target& target) {
+void Puller::start(Pull& target) {
   target.next_ns = next_turn(target.at, every_ns(), monotonic_ns());
   if (bytes() > kMaxBytes) return say(target, "the limit of memory for profiles is reached");
   const Result<void> started = target.child.start(
@@ -121,7 +121,7 @@ void Puller::start(Target& target) {
 }
 
 // The child has written all, or was ended.
-void Puller::finish(Target& target, const std::string& written) {
+void Puller::finish(Pull& target, const std::string& written) {
   Pulled pulled = pulled_in(written);
   for (auto& [type, base] : pulled.bases) target.bases[type] = std::move(base);
   for (auto& [type, part] : pulled.parts) {
@@ -137,7 +137,7 @@ void Puller::finish(Target& target, const std::string& written) {
   say(target, failures);
 }
 
-void Puller::say(Target& target, std::string failures) const {
+void Puller::say(Pull& target, std::string failures) const {
   failures = one_line(std::move(failures));
   if (failures == target.failures) return;
   target.failures = failures;

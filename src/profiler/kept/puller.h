@@ -49,7 +49,7 @@ class Puller {
   std::vector<TakenMinute> take(std::int64_t minute);
 
  private:
-  struct Target {
+  struct Pull {
     PullTarget at;
     std::uint64_t next_ns = 0;  // when it is asked
     std::map<Type, std::string> bases;
@@ -59,9 +59,9 @@ class Puller {
 
   void read_targets();
   void set_targets(Result<PullTargets> read);
-  void start(Target& target);
-  void finish(Target& target, const std::string& written);
-  void say(Target& target, std::string failures) const;
+  void start(Pull& target);
+  void finish(Pull& target, const std::string& written);
+  void say(Pull& target, std::string failures) const;
   [[nodiscard]] std::size_t bytes() const;
   [[nodiscard]] std::uint64_t every_ns() const {
     return static_cast<std::uint64_t>(every_s_) * kNanosPerSecond;
@@ -73,7 +73,7 @@ class Puller {
   int answers_;
   std::uint64_t next_ns_ = 0;  // when the list of targets is read again
   std::string trouble_;        // with that list, as it was reported last
-  std::map<PullTarget, Target> targets_;
+  std::map<PullTarget, Pull> targets_;
   std::map<Type, std::map<PullTarget, std::vector<PulledProfile>>> taken_;
 };
 

@@ -132,8 +132,8 @@ Result<void> BpfSource::load() {
   if (!skeleton_) return failed("open the program", errno);
   auto& settings = *skeleton_->rodata;
   settings.shortest_wait_ns = sampling_.shortest_wait_ns;
-  if (sampling_.target.kind == Target::Kind::processes) settings.filter = KYMO_PROCESSES;
-  if (sampling_.target.kind == Target::Kind::cgroup) {
+  if (sampling_.target.kind == Profiled::Kind::processes) settings.filter = KYMO_PROCESSES;
+  if (sampling_.target.kind == Profiled::Kind::cgroup) {
     const Result<CgroupPlace> place = place_of(sampling_.target.cgroup);
     if (!place) return place.error();
     settings.filter = KYMO_CGROUP;
@@ -149,7 +149,7 @@ Result<void> BpfSource::load() {
 
 // Forks are followed from before the processes are listed, so that none is missed.
 Result<void> BpfSource::choose() {
-  if (sampling_.target.kind != Target::Kind::processes) return {};
+  if (sampling_.target.kind != Profiled::Kind::processes) return {};
   if (Result<void> done = attach(skeleton_->progs.on_fork); !done) return done;
   if (Result<void> done = attach(skeleton_->progs.on_free); !done) return done;
   for (const Starter& starter : sampling_.target.starters) {

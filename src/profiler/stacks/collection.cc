@@ -43,7 +43,7 @@ Collection::Collection(std::unique_ptr<Source> source, const Sampling& sampling,
   profile_.processes = std::make_unique<Processes>();
   // The processes that exist now are read at once: they could end before their first sample is
   // handled.
-  const bool all = sampling.target.kind != Target::Kind::processes;
+  const bool all = sampling.target.kind != Profiled::Kind::processes;
   for (const pid_t pid : all ? probe::all_processes() : sampling.target.pids) {
     profile_.processes->add_running(pid);
   }

@@ -123,7 +123,7 @@ Sampling sampling_of(const CollectorOrder& order, const CriuOfShim& outside) {
   Sampling sampling;
   sampling.rate = order.rate;
   sampling.waits = order.waits;
-  sampling.target.kind = Target::Kind::processes;
+  sampling.target.kind = Profiled::Kind::processes;
   sampling.target.pids = order.target;
   sampling.target.starters = outside.starters();
   if (order.starter != 0) sampling.target.starters.push_back({order.starter, false});

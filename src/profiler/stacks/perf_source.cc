@@ -41,8 +41,8 @@ class PerfSource final : public Source {
 };
 
 // The threads of the processes; -1 for all of the machine.
-std::vector<pid_t> threads_of(const Target& target) {
-  if (target.kind == Target::Kind::machine) return {-1};
+std::vector<pid_t> threads_of(const Profiled& target) {
+  if (target.kind == Profiled::Kind::machine) return {-1};
   std::vector<pid_t> threads;
   for (const pid_t pid : target.pids) {
     const std::vector<pid_t> own = probe::threads_of(pid);

@@ -93,7 +93,7 @@ Result<CommandProfile> profile_command(const std::vector<std::string>& words, Op
   if (!command) return command.error();
   const record::Signals signals({SIGCHLD, SIGTERM, SIGHUP});
   const record::TerminalSignalsIgnored ignored;
-  options.sampling.target = {Target::Kind::processes, {command->pid()}, {}};
+  options.sampling.target = {Profiled::Kind::processes, {command->pid()}, {}};
   Result<Collection> session = open(options.sampling);
   if (!session) return session.error();
   session->skip_until_exec(command->pid());

@@ -19,7 +19,7 @@ struct Starter {
 };
 
 // Whose stacks are taken.
-struct Target {
+struct Profiled {
   enum class Kind : std::uint8_t { machine, processes, cgroup };
 
   Kind kind = Kind::machine;
@@ -34,17 +34,17 @@ struct Target {
 
 // A process and its descendants.
 // Errors: not_found.
-Result<Target> tree_of(pid_t pid);
+Result<Profiled> tree_of(pid_t pid);
 
 // The processes of a cgroup and of the cgroups below it. Of a hierarchy of version 1, these are the
 // processes that are in it now, and their later children.
 // Errors: not_found; invalid_argument: it is no cgroup; failed_precondition: it is of version 1 and
 //         empty.
-Result<Target> cgroup_at(const std::string& folder);
+Result<Profiled> cgroup_at(const std::string& folder);
 
 // How stacks are taken.
 struct Sampling {
-  Target target;
+  Profiled target;
   unsigned rate = 99;                        // samples a second of each CPU
   bool bpf = true;                           // otherwise only by perf_event_open(2)
   bool waits = false;                        // take the stacks of threads that wait instead

@@ -37,13 +37,13 @@ Result<void> Source::add(const Starter& /*starter*/, const std::vector<pid_t>& /
   return Error{Code::unimplemented, "only BPF can follow what a process starts"};
 }
 
-Result<Target> tree_of(pid_t pid) {
+Result<Profiled> tree_of(pid_t pid) {
   std::vector<pid_t> pids = probe::process_tree(pid);
   if (pids.empty()) return system_error("cannot profile process " + std::to_string(pid), ESRCH);
-  return Target{Target::Kind::processes, std::move(pids), {}};
+  return Profiled{Profiled::Kind::processes, std::move(pids), {}};
 }
 
-Result<Target> cgroup_at(const std::string& folder) {
+Result<Profiled> cgroup_at(const std::string& folder) {
   struct statfs system {};
   if (::statfs(folder.c_str(), &system) != 0) {
     return system_error("cannot profile the cgroup " + folder, errno);
@@ -55,8 +55,8 @@ Result<Target> cgroup_at(const std::string& folder) {
                      ": it is not the folder of a cgroup: give one below /sys/fs/cgroup"};
   }
   std::vector<pid_t> pids = members_of(folder);
-  if (!first) return Target{Target::Kind::cgroup, std::move(pids), folder};
-  if (!pids.empty()) return Target{Target::Kind::processes, std::move(pids), {}};
+  if (!first) return Profiled{Profiled::Kind::cgroup, std::move(pids), folder};
+  if (!pids.empty()) return Profiled{Profiled::Kind::processes, std::move(pids), {}};
   return Error{Code::failed_precondition,
                "cannot profile the cgroup " + folder +
                    ": no process is in it, and of a cgroup of version 1 only those are profiled "

@@ -119,7 +119,7 @@ TEST(Causes, PiecesOfMemoryAreNoFaultOfTheHost) {
   facts.shape.emplace();
   facts.shape->pages = facts.dump->pages_written;
   facts.shape->runs = 300'000;  // 210 ms
-  for (const Finding& finding : explain(facts).findings) EXPECT_NE(finding.rule, "host-memory");
+  for (const Cause& finding : explain(facts).findings) EXPECT_NE(finding.rule, "host-memory");
 }
 
 // On an idle machine, half of the standstill of a small dump was blamed on other programs: CRIU, the target and kymod had

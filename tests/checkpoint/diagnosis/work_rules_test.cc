@@ -303,7 +303,7 @@ TEST(Verdict, SaysThatMemoryIsScattered) {
   facts.duration_ns /= 4;
   facts.dump->frozen_time_us = 249'000;
   EXPECT_EQ(first_rule(facts), "scattered-memory");
-  const Finding finding = explain(facts).findings.at(0);
+  const Cause finding = explain(facts).findings.at(0);
   EXPECT_NE(finding.evidence.find("40,000 separate pieces of 6.55 KiB"), std::string::npos)
       << finding.evidence;
   // 16 % of 250 ms, of which half to one and a half may be saved.

@@ -281,7 +281,7 @@ TEST_F(BpfTest, ThreadsBeyondTheRoomAreCounted) {
 TEST_F(BpfTest, TheSourceHasItsColumnsAndNeverGoesBack) {
   const Program busy({"sh", "-c", "while :; do :; done"});
   auto view = begin();
-  Target target;
+  Observed target;
   target.pid = busy.pid();
   BpfSource source(std::move(view), target, std::make_shared<Subjects>(), true);
   std::vector<std::uint64_t> last(source.columns().size());

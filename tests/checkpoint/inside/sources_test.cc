@@ -376,7 +376,7 @@ TEST(TargetSource, AFigureOfTheKernelThatGoesBackDoesNotLowerTheSum) {
 
 TEST(CriuSource, FindsACriuThatAnotherProgramHasStartedAsTheTracer) {
   Child child({"sleep", "infinity"});
-  Target target;
+  Observed target;
   target.pid = child.pid();
   target.container = true;
   const auto source = make_criu_source(target, std::make_shared<Subjects>());
@@ -407,7 +407,7 @@ TEST(CriuSource, TheContainerThatIsRestoredIsTheTargetAndNoPartOfCriu) {
   process(10, "", "pid:[1]");
   process(11, "12", "pid:[2]");
   process(12, "", "pid:[2]");
-  Target target;
+  Observed target;
   target.container = true;
   target.restored_container = "web";
   const auto subjects = std::make_shared<Subjects>();
@@ -487,7 +487,7 @@ TEST(CriuSource, TheProcessThatIsRestoredIsNoPartOfCriu) {
   process(10, "");
   process(11, "12 ");
   process(12, "");
-  Target target;
+  Observed target;
   target.pid = 11;
   const auto tasks = [&] {
     const auto subjects = std::make_shared<Subjects>();

@@ -25,8 +25,8 @@ class PathIs {
   std::string before_;
 };
 
-Finding finding(const std::vector<Finding>& findings, const std::string& what) {
-  for (const Finding& one : findings) {
+HostFinding finding(const std::vector<HostFinding>& findings, const std::string& what) {
+  for (const HostFinding& one : findings) {
     if (one.what == what) {
       return one;
     }
@@ -37,18 +37,18 @@ Finding finding(const std::vector<Finding>& findings, const std::string& what) {
 
 TEST(HostCheckTest, AWorkingCriuIsGood) {
   KYMO_NEEDS_CRIU();
-  const std::vector<Finding> findings = check_host(test::criu_path());
+  const std::vector<HostFinding> findings = check_host(test::criu_path());
   for (const char* what : {"root", "criu", "criu check"}) {
-    EXPECT_EQ(finding(findings, what).state, Finding::State::good)
+    EXPECT_EQ(finding(findings, what).state, HostFinding::State::good)
         << finding(findings, what).detail;
   }
   EXPECT_NE(finding(findings, "criu").detail.find(test::criu_path()), std::string::npos);
-  EXPECT_NE(finding(findings, "dirty tracking").state, Finding::State::bad);
+  EXPECT_NE(finding(findings, "dirty tracking").state, HostFinding::State::bad);
 }
 
 TEST(HostCheckTest, AMissingCriuIsBadAndNamed) {
-  const std::vector<Finding> findings = check_host("/nowhere/criu");
-  EXPECT_EQ(finding(findings, "criu").state, Finding::State::bad);
+  const std::vector<HostFinding> findings = check_host("/nowhere/criu");
+  EXPECT_EQ(finding(findings, "criu").state, HostFinding::State::bad);
   EXPECT_NE(finding(findings, "criu").detail.find("/nowhere/criu"), std::string::npos);
 }
 
@@ -68,17 +68,17 @@ TEST(HostCheckTest, SaysOfEachRuntimeWhichCriuItWillFind) {
   const PathIs path(folder.path() + ":/usr/bin:/bin");
   const std::string own = criu_that_starts(folder, "my-criu");
   folder.file("criu", "#!/bin/sh\nexit 1\n", 0755);
-  std::vector<Finding> findings = check_host(own);
+  std::vector<HostFinding> findings = check_host(own);
   EXPECT_NE(finding(findings, "runc").detail.find("runc version 9.9 at " + folder.path()),
             std::string::npos);
   for (const char* name : {"criu of runc", "criu of podman"}) {
-    const Finding found = finding(findings, name);
-    EXPECT_EQ(found.state, Finding::State::good) << found.detail;
+    const HostFinding found = finding(findings, name);
+    EXPECT_EQ(found.state, HostFinding::State::good) << found.detail;
     EXPECT_NE(found.detail.find(" at " + own), std::string::npos) << found.detail;
   }
-  const std::optional<Finding> by_hand = check_criu_by_hand(own);
+  const std::optional<HostFinding> by_hand = check_criu_by_hand(own);
   ASSERT_TRUE(by_hand.has_value());
-  EXPECT_EQ(by_hand->state, Finding::State::absent);
+  EXPECT_EQ(by_hand->state, HostFinding::State::absent);
   EXPECT_NE(by_hand->detail.find(folder.path() + "/criu does not start"), std::string::npos)
       << by_hand->detail;
   EXPECT_NE(
@@ -87,7 +87,7 @@ TEST(HostCheckTest, SaysOfEachRuntimeWhichCriuItWillFind) {
   // kymod has no criu of its own, so all runtimes use the one on PATH.
   EXPECT_FALSE(check_criu_by_hand("criu").has_value());
   findings = check_host("criu");
-  EXPECT_EQ(finding(findings, "criu of runc").state, Finding::State::absent);
+  EXPECT_EQ(finding(findings, "criu of runc").state, HostFinding::State::absent);
   EXPECT_EQ(
       finding(findings, "criu of runc").detail,
       folder.path() + "/criu does not start: put the folder of a criu that starts first in PATH");
@@ -96,7 +96,7 @@ TEST(HostCheckTest, SaysOfEachRuntimeWhichCriuItWillFind) {
 TEST(HostCheckTest, ARuntimeThatIsNotThereFindsNothing) {
   const test::TemporaryDirectory folder;
   const PathIs path(folder.path());
-  for (const Finding& one : check_host("/nowhere/criu")) {
+  for (const HostFinding& one : check_host("/nowhere/criu")) {
     EXPECT_FALSE(one.what.starts_with("criu of ")) << one.detail;
   }
 }

@@ -16,13 +16,13 @@
 namespace kymo::cli {
 namespace {
 
-const char* state_name(runtime::Finding::State state) {
+const char* state_name(runtime::HostFinding::State state) {
   switch (state) {
-    case runtime::Finding::State::good:
+    case runtime::HostFinding::State::good:
       return "ok";
-    case runtime::Finding::State::absent:
+    case runtime::HostFinding::State::absent:
       return "absent";
-    case runtime::Finding::State::bad:
+    case runtime::HostFinding::State::bad:
       break;
   }
   return "BAD";
@@ -40,15 +40,15 @@ std::string kymod_text(const v1::HealthResponse& kymod) {
 }
 
 // Asks the kymod that runs: it does the work, and may have another environment.
-Result<std::vector<runtime::Finding>> checked_by_kymod(const Context& context,
-                                                       const v1::HealthResponse& kymod) {
+Result<std::vector<runtime::HostFinding>> checked_by_kymod(const Context& context,
+                                                           const v1::HealthResponse& kymod) {
   Result<client::Client> client = client::Client::connect(context.socket);
   const Result<v1::CheckResponse> seen =
       client ? client->check({}) : Result<v1::CheckResponse>(client.error());
   client::end_threads();  // some checks fork
   if (!seen) return seen.error();
-  using State = runtime::Finding::State;
-  std::vector<runtime::Finding> findings{
+  using State = runtime::HostFinding::State;
+  std::vector<runtime::HostFinding> findings{
       {"kymod", State::good, kymod_text(kymod) + "; it has checked what follows"}};
   for (const v1::HostFinding& finding : seen->host()) {
     const State state = finding.state() == v1::HostFinding::GOOD     ? State::good
@@ -59,17 +59,17 @@ Result<std::vector<runtime::Finding>> checked_by_kymod(const Context& context,
   return findings;
 }
 
-std::vector<runtime::Finding> check_machine(const Context& context, const Crius& crius) {
+std::vector<runtime::HostFinding> check_machine(const Context& context, const Crius& crius) {
   std::string not_asked;
   if (crius.of_kymod) {
-    Result<std::vector<runtime::Finding>> seen = checked_by_kymod(context, *crius.of_kymod);
+    Result<std::vector<runtime::HostFinding>> seen = checked_by_kymod(context, *crius.of_kymod);
     if (seen) return *std::move(seen);
     not_asked = kymod_text(*crius.of_kymod) +
                 "; its CRIU is checked, but not with its environment: " + seen.error().message;
   }
-  std::vector<runtime::Finding> findings = runtime::check_host(crius.first, crius.fallback);
+  std::vector<runtime::HostFinding> findings = runtime::check_host(crius.first, crius.fallback);
   if (!not_asked.empty()) {
-    findings.insert(findings.begin(), {"kymod", runtime::Finding::State::good, not_asked});
+    findings.insert(findings.begin(), {"kymod", runtime::HostFinding::State::good, not_asked});
   }
   return findings;
 }
@@ -94,13 +94,13 @@ Crius choose_crius(const Context& context, const CLI::App& verb, const std::stri
 }
 
 void check(Context& context, const Crius& crius) {
-  std::vector<runtime::Finding> findings = check_machine(context, crius);
+  std::vector<runtime::HostFinding> findings = check_machine(context, crius);
   if (auto by_hand = runtime::check_criu_by_hand(crius.first)) {
     findings.push_back(*std::move(by_hand));
   }
   nlohmann::json json = nlohmann::json::array();
   std::vector<std::vector<std::string>> rows;
-  for (const runtime::Finding& finding : findings) {
+  for (const runtime::HostFinding& finding : findings) {
     const char* state = state_name(finding.state);
     json.push_back({{"what", finding.what}, {"state", state}, {"detail", finding.detail}});
     rows.push_back({finding.what, state, finding.detail});
@@ -113,7 +113,7 @@ void check(Context& context, const Crius& crius) {
     print_table(rows);
   }
   const bool bad = std::any_of(findings.begin(), findings.end(), [](const auto& finding) {
-    return finding.state == runtime::Finding::State::bad;
+    return finding.state == runtime::HostFinding::State::bad;
   });
   if (bad) context.exit_code = 1;
 }

@@ -174,7 +174,7 @@ Result<void> choose_target(ProfileArguments& arguments, const Context& context) 
   constexpr std::chrono::seconds kUsual{10};
   if (!options.duration) options.duration = kUsual;
   if (arguments.all) return {};
-  Result<stacks::Target> target = stacks::Target{};
+  Result<stacks::Profiled> target = stacks::Profiled{};
   if (!arguments.cgroup.empty()) {
     target = stacks::cgroup_at(arguments.cgroup);
   } else {

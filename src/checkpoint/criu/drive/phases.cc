@@ -236,7 +236,7 @@ class Partition {
     return begin_.phase == kProcesses || begin_.phase == kCollect;
   }
 
-  std::vector<Phase> finish() {
+  std::vector<LogPhase> finish() {
     if (!begin_.phase.empty()) {
       end_stretch(last_us_);
     }
@@ -307,10 +307,10 @@ class Partition {
       return;
     }
     auto known = std::find_if(phases_.begin(), phases_.end(),
-                              [&](const Phase& phase) { return phase.name == begin_.phase; });
+                              [&](const LogPhase& phase) { return phase.name == begin_.phase; });
     if (known == phases_.end()) {
       known = phases_.insert(phases_.end(),
-                             Phase{std::string(begin_.phase), 0, 0, begin_.evidence, {}});
+                             LogPhase{std::string(begin_.phase), 0, 0, begin_.evidence, {}});
     }
     known->duration_us += end_us - begin_.begin_us;
     known->uncertainty_us += begin_.uncertainty_us;
@@ -332,7 +332,7 @@ class Partition {
   bool in_pieces_ = false;          // and the log has the lines of its pages
   std::optional<Mark> pending_;     // its phase begins with the next line
   std::uint64_t last_us_ = 0;
-  std::vector<Phase> phases_;
+  std::vector<LogPhase> phases_;
   std::vector<PhaseStretch> stretches_;
 };
 
@@ -384,9 +384,9 @@ Numbered of_process(std::string_view text) {
   return {pid, rest};
 }
 
-Phase* find(std::vector<Phase>& phases, std::string_view name) {
+LogPhase* find(std::vector<LogPhase>& phases, std::string_view name) {
   const auto found = std::find_if(phases.begin(), phases.end(),
-                                  [&](const Phase& phase) { return phase.name == name; });
+                                  [&](const LogPhase& phase) { return phase.name == name; });
   return found == phases.end() ? nullptr : &*found;
 }
 
@@ -425,7 +425,7 @@ void split_stretches(double share, std::vector<PhaseStretch>& stretches) {
 
 void split_memory(const DumpStats& stats, LogPhases& all) {
   const auto memory = std::find_if(all.phases.begin(), all.phases.end(),
-                                   [](const Phase& phase) { return phase.name == kMemory; });
+                                   [](const LogPhase& phase) { return phase.name == kMemory; });
   if (memory == all.phases.end() || memory->duration_us == 0) {
     return;
   }
@@ -435,7 +435,7 @@ void split_memory(const DumpStats& stats, LogPhases& all) {
                         ", longer than the log shows: the wall clock was set meanwhile");
     return;
   }
-  Phase write{
+  LogPhase write{
       std::string(kWritePagesPhase), stats.memwrite_time_us, 0, std::string(kFromStatistics), {}};
   const double share =
       static_cast<double>(write.duration_us) / static_cast<double>(memory->duration_us);
@@ -450,9 +450,9 @@ void split_memory(const DumpStats& stats, LogPhases& all) {
   split_stretches(share, all.stretches);
 }
 
-void explain(std::string_view log, std::vector<Phase>& phases, std::vector<std::string>& notes) {
+void explain(std::string_view log, std::vector<LogPhase>& phases, std::vector<std::string>& notes) {
   constexpr std::uint64_t kWorthTelling = 10'000;
-  const Phase* before = find(phases, kProbePhase);
+  const LogPhase* before = find(phases, kProbePhase);
   if (before != nullptr && before->duration_us >= kWorthTelling &&
       holds(log.substr(0, 4096), "criu.kdat does not exist")) {
     notes.push_back("of which " + duration_text(before->duration_us) +
@@ -461,8 +461,8 @@ void explain(std::string_view log, std::vector<Phase>& phases, std::vector<std::
   }
 }
 
-void explain_dump(std::vector<Phase>& phases, std::vector<std::string>& notes) {
-  const Phase* end = find(phases, kEndPhase);
+void explain_dump(std::vector<LogPhase>& phases, std::vector<std::string>& notes) {
+  const LogPhase* end = find(phases, kEndPhase);
   if (end != nullptr && holds(end->evidence, "into 2") && end->duration_us > 10'000) {
     notes.push_back("ending the processes took " + duration_text(end->duration_us) +
                     ": the kernel took their memory back");

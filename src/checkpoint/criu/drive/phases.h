@@ -38,7 +38,7 @@ inline constexpr std::string_view kFinishPhase = "finish";
 inline constexpr std::string_view kFromStatistics = "CRIU's statistics";
 
 // One kind of work in a dump or restore, with the sum of all stretches of time that it took.
-struct Phase {
+struct LogPhase {
   std::string name;
   std::uint64_t duration_us = 0;
   // A phase begins somewhere between the line of its mark in the log and the line before. This is
@@ -60,7 +60,7 @@ struct PhaseStretch {
 // The phases of one process of a restore, by the lines that it wrote to the log.
 struct ProcessPhases {
   pid_t pid = 0;
-  std::vector<Phase> phases;
+  std::vector<LogPhase> phases;
 };
 
 // Two lines that follow each other in a log, and the time between them.
@@ -75,7 +75,7 @@ struct LogPause {
 // log, this is the last run.
 struct LogPhases {
   std::uint64_t total_us = 0;
-  std::vector<Phase> phases;              // in the order of their first stretches
+  std::vector<LogPhase> phases;           // in the order of their first stretches
   std::vector<PhaseStretch> stretches;    // the same phases, in the order of time
   std::vector<ProcessPhases> processes;   // of a restore
   std::vector<std::string> notes;         // contradictions in the log, and known causes of delays

@@ -111,9 +111,9 @@ std::optional<int> stop_again(pid_t thread, int signal) {
 }
 
 // Stops all threads of a process under ptrace. The destructor lets them go.
-class Held {
+class StoppedProcess {
  public:
-  explicit Held(pid_t pid) : pid_(pid) {
+  explicit StoppedProcess(pid_t pid) : pid_(pid) {
     // Repeat until the list has no new thread: a thread may start others before it is stopped.
     for (bool more = true; more && !trouble_;) {
       more = false;
@@ -125,7 +125,7 @@ class Held {
       }
     }
   }
-  ~Held() {
+  ~StoppedProcess() {
     for (const auto& [thread, signal] : threads_) {
       ::ptrace(PTRACE_DETACH, thread, nullptr, nullptr);
       if (signal != 0) {
@@ -133,8 +133,8 @@ class Held {
       }
     }
   }
-  Held(const Held&) = delete;
-  Held& operator=(const Held&) = delete;
+  StoppedProcess(const StoppedProcess&) = delete;
+  StoppedProcess& operator=(const StoppedProcess&) = delete;
 
   [[nodiscard]] const std::optional<Error>& trouble() const { return trouble_; }
 
@@ -250,7 +250,7 @@ Result<std::size_t> remove_here(pid_t pid) {
     if (left->empty()) {
       return std::size_t{0};
     }
-    Held held(pid);
+    StoppedProcess held(pid);
     if (!held.trouble() && !held.executes_in(*left)) {
       Result<void> done = held.unmap(*left);
       return done ? Result<std::size_t>(left->size()) : done.error();

@@ -29,7 +29,7 @@ void add_scopes(const criu::LogPhases& phases, std::uint64_t began_ns) {
   if (began_ns == 0) {
     return;
   }
-  for (const criu::Phase& phase : phases.phases) {
+  for (const criu::LogPhase& phase : phases.phases) {
     const std::string name = "criu's log: " + phase.name;
     add_scope(ScopeName{std::string_view{name}},
               began_ns + phase.spans.front().begin_us * kNanosecondsInAMicrosecond,

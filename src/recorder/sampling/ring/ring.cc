@@ -82,7 +82,7 @@ bool Ring::try_take_full(Slot* slot, Rows* rows) noexcept {
 
 bool Ring::is_intact(const Slot& slot) const noexcept {
   const SlotHeader& header = headers_[slot.index];
-  const Held& held = held_[slot.index];
+  const Pending& held = held_[slot.index];
   return header.sequence.load(std::memory_order_relaxed) == held.sequence &&
          header.rows.load(std::memory_order_relaxed) ==
              SlotHeader::rows_word(held.sequence, held.rows);

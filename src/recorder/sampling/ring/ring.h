@@ -84,7 +84,7 @@ class Ring {
   [[nodiscard]] Slot slot_at(std::uint32_t index) const;
 
   // What the header of a slot should say. In private memory; passed on with the slot (invariant 3).
-  struct Held {
+  struct Pending {
     std::uint64_t sequence = 0;
     std::uint64_t rows = 0;
   };
@@ -96,7 +96,7 @@ class Ring {
   std::uint64_t* rows_;  // of slot 0
   std::size_t rows_per_slot_;
   std::size_t stride_;
-  std::vector<Held> held_;
+  std::vector<Pending> held_;
   // Used by the collector only.
   alignas(kCacheLine) std::uint64_t next_sequence_ = 1;
   // In private memory: their size is known only at run time, so they hold heap pointers. Recovery

@@ -50,20 +50,20 @@ const std::string kTracedLog = R"((00.000000) CRIU run id = 1
 (00.030200) Error (criu/cr-dump.c:2098): Dumping FAILED.
 )";
 
-std::uint64_t sum_of(const std::vector<Phase>& phases) {
+std::uint64_t sum_of(const std::vector<LogPhase>& phases) {
   return std::accumulate(
       phases.begin(), phases.end(), std::uint64_t{0},
-      [](std::uint64_t sum, const Phase& phase) { return sum + phase.duration_us; });
+      [](std::uint64_t sum, const LogPhase& phase) { return sum + phase.duration_us; });
 }
 
-const Phase& phase(const std::vector<Phase>& phases, const std::string& name) {
-  for (const Phase& one : phases) {
+const LogPhase& phase(const std::vector<LogPhase>& phases, const std::string& name) {
+  for (const LogPhase& one : phases) {
     if (one.name == name) {
       return one;
     }
   }
   ADD_FAILURE() << "no phase " << name;
-  static const Phase kNone;
+  static const LogPhase kNone;
   return kNone;
 }
 
@@ -83,7 +83,7 @@ TEST(PhasesTest, ADumpsPhasesAreExclusiveAndAddUp) {
 
 TEST(PhasesTest, EachBoundaryHasItsEvidenceAndItsUncertainty) {
   const LogPhases dump = dump_phases(kDumpLog, {});
-  const Phase& collect = phase(dump.phases, "collect");
+  const LogPhase& collect = phase(dump.phases, "collect");
   EXPECT_EQ(collect.evidence, "net: Lock network");
   EXPECT_EQ(collect.uncertainty_us, 100U);  // the time since the line before
   EXPECT_EQ(phase(dump.phases, "freeze").evidence, "Dumping processes (pid: 7 comm: churn)");
@@ -111,7 +111,7 @@ TEST(PhasesTest, StretchesShowTheSamePhasesInTheOrderOfTime) {
     sums[stretch.name] += stretch.end_us - stretch.begin_us;
   }
   EXPECT_EQ(at_us, dump.total_us);
-  for (const Phase& one : dump.phases) EXPECT_EQ(sums[one.name], one.duration_us) << one.name;
+  for (const LogPhase& one : dump.phases) EXPECT_EQ(sums[one.name], one.duration_us) << one.name;
 }
 
 TEST(PhasesTest, CausesThatAreKnownAreTold) {
@@ -326,7 +326,7 @@ TEST(PhasesTest, ARestoreIsTakenApartForEachProcess) {
   EXPECT_EQ(phase(restore.phases, "hooks").spans.size(), 3U);
   ASSERT_EQ(restore.processes.size(), 2U);
   EXPECT_EQ(restore.processes[0].pid, 7);
-  const std::vector<Phase>& seven = restore.processes[0].phases;
+  const std::vector<LogPhase>& seven = restore.processes[0].phases;
   EXPECT_EQ(phase(seven, "memory").duration_us, 55'634U - 23'593U);
   EXPECT_EQ(phase(seven, "registers and threads").duration_us, 55'776U - 55'634U);
   EXPECT_EQ(sum_of(seven), 55'776U - 22'542U);
@@ -358,7 +358,7 @@ TEST(PhasesTest, SharedMemoryIsMemoryWhereverItIsDumped) {
 (01.973000) Unfreezing tasks into 2
 (02.000000) Writing stats
 )";
-  const std::vector<Phase> phases = dump_phases(level3, {}).phases;
+  const std::vector<LogPhase> phases = dump_phases(level3, {}).phases;
   EXPECT_EQ(phase(phases, "memory: shared memory").duration_us,
             1'396'496U - 65'191U + 300U + 100'000U + 446'000U);
   EXPECT_EQ(phase(phases, "memory: shared memory").evidence,
@@ -383,7 +383,7 @@ TEST(PhasesTest, AtLevel4SharedMemoryEndsWithItsPipe) {
 (00.141000) page-pipe: Killing page pipe
 (00.142000) Unfreezing tasks into 2
 )";
-  const std::vector<Phase> phases = dump_phases(level4, {}).phases;
+  const std::vector<LogPhase> phases = dump_phases(level4, {}).phases;
   EXPECT_EQ(phase(phases, "memory: shared memory").duration_us, 111'172U - 65'460U);
   EXPECT_EQ(phase(phases, "collect").duration_us, 65'460U - 56'000U + 120'000U - 111'172U);
   EXPECT_EQ(phase(phases, "memory").duration_us, 142'000U - 121'000U);
@@ -399,7 +399,7 @@ TEST(PhasesTest, TheStatisticsDoNotDivideSharedMemory) {
 (00.120000) Dumping pages (type: 59 pid: 7)
 (00.140000) Unfreezing tasks into 2
 )";
-  const std::vector<Phase> phases = dump_phases(log, stats).phases;
+  const std::vector<LogPhase> phases = dump_phases(log, stats).phases;
   EXPECT_EQ(phase(phases, "memory: shared memory").duration_us, 100'000U);
   EXPECT_EQ(phase(phases, "memory: finding pages").duration_us, 5'000U);
   EXPECT_EQ(phase(phases, "memory: writing pages").duration_us, 15'000U);
@@ -435,7 +435,7 @@ TEST(PhasesTest, ARestoreReadsSharedMemoryUntilAnotherLine) {
   constexpr std::uint64_t kOwn = 256'000 - 250'911;
   EXPECT_EQ(phase(restore.phases, "memory: reading pages").duration_us, kIpc + 11 + kMemfd + kOwn);
   ASSERT_EQ(restore.processes.size(), 1U);
-  const std::vector<Phase>& seven = restore.processes[0].phases;
+  const std::vector<LogPhase>& seven = restore.processes[0].phases;
   EXPECT_EQ(phase(seven, "memory").duration_us, kIpc + 11 + kMemfd + kOwn);
   EXPECT_EQ(phase(seven, "files and mappings").duration_us,
             171'846U - 171'772U + 250'911U - 222'147U);
