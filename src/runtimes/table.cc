@@ -5,6 +5,7 @@
 #include "runtimes/containerd/containerd_runtime.h"
 #include "runtimes/docker/docker_runtime.h"
 #include "runtimes/podman/podman_runtime.h"
+#include "runtimes/podman/podman_shared_memory.h"
 #include "runtimes/process/process_runtime.h"
 #include "runtimes/runc/runc_runtime.h"
 
@@ -68,6 +69,7 @@ constexpr std::array<RuntimeRow, 5> kTable{{
      .make = make_podman,
      .oci_runtime = oci_of_podman,
      .renews = kPodmanRenews,
+     .bytes_beside_images = bytes_of_shared_memory,
      .run_arguments = "the arguments of podman run -d"},
     {.name = "containerd",
      .make = make_containerd,
