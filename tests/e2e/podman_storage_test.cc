@@ -122,12 +122,26 @@ TEST_F(PodmanStorageTest, WithoutAnArchiveTheDumpSaysSoAndTheRestIsRestored) {
   EXPECT_TRUE(counts_on(root_));
 }
 
+// The archive counted in no size, so neither --keep-bytes nor the forecast of the room knew of it.
+TEST_F(PodmanStorageTest, TheArchiveIsAPartOfTheSize) {
+  const json planned = kymod_->kymo_json({"check", "podman", kName});
+  EXPECT_GE(planned["shared_memory_bytes"], shared_memory_.size());
+  const std::string directory = folder_.path() + "/c";
+  const json dumped = kymod_->kymo_json({"dump", "podman", kName, "--dir", directory});
+  std::uintmax_t bytes = fs::file_size(directory + "/work/devshm-checkpoint.tar");
+  EXPECT_GE(bytes, shared_memory_.size());
+  for (const auto& image : fs::directory_iterator(directory + "/images"))
+    bytes += image.file_size();
+  EXPECT_EQ(dumped["image_bytes"], bytes);
+  EXPECT_EQ(kymod_->kymo_json({"checkpoints"}).at(0)["image_bytes"], bytes);
+  EXPECT_GE(kymod_->kymo_json({"stats", directory})["image_bytes"], shared_memory_.size());
+}
+
 TEST_F(PodmanStorageTest, ACheckpointWithoutRoomForTheArchiveIsRefused) {
   const SmallDisk small(folder_.path() + "/small", "size=2m,mode=700");
   const Outcome refused = dump(folder_.path() + "/small/c");
   EXPECT_EQ(refused.exit_code, 1);
-  EXPECT_NE(refused.err.find("there is no room for the files of its /dev/shm: about "),
-            std::string::npos)
+  EXPECT_NE(refused.err.find("there is no room for its images: about "), std::string::npos)
       << refused.err;
   EXPECT_TRUE(counts_on(root_));
 }

@@ -113,6 +113,7 @@ nlohmann::json to_json(const Report& report) {
           {"processes", report.processes},
           {"memory_bytes", report.memory_bytes},
           {"deleted_bytes", report.deleted_bytes},
+          {"shared_memory_bytes", report.shared_memory_bytes},
           {"refusing", report.refusing()},
           {"findings", findings},
           {"ended", report.ended},

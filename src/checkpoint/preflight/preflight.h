@@ -77,13 +77,16 @@ struct Report {
   std::size_t processes = 0;
   std::uint64_t memory_bytes = 0;   // that the dump writes, about (probe/memory_to_dump.h)
   std::uint64_t deleted_bytes = 0;  // of deleted files that are still in use, which it writes, too
-  std::vector<Finding> findings;    // those that refuse first
-  std::vector<pid_t> ended;         // processes that ended while they were looked at
+  std::uint64_t shared_memory_bytes = 0;  // of the files in /dev/shm, which podman writes, too
+  std::vector<Finding> findings;          // those that refuse first
+  std::vector<pid_t> ended;               // processes that ended while they were looked at
   std::vector<std::string> not_seen;  // what could not be looked at, of which processes, and why
 
   [[nodiscard]] std::size_t refusing() const;
   // What the dump will write, about. Room, forecast and progress are judged by it.
-  [[nodiscard]] std::uint64_t bytes_to_write() const { return memory_bytes + deleted_bytes; }
+  [[nodiscard]] std::uint64_t bytes_to_write() const {
+    return memory_bytes + deleted_bytes + shared_memory_bytes;
+  }
 };
 
 // Looks at the process and its descendants. It only reads: no process is stopped or changed, and no

@@ -40,6 +40,7 @@ v1::CheckResponse to_api(const Report& report) {
   message.set_processes(report.processes);
   message.set_memory_bytes(report.memory_bytes);
   message.set_deleted_bytes(report.deleted_bytes);
+  message.set_shared_memory_bytes(report.shared_memory_bytes);
   for (const Finding& finding : report.findings) set_message(finding, *message.add_findings());
   for (const pid_t ended : report.ended) message.add_ended(ended);
   for (const std::string& part : report.not_seen) message.add_not_seen(part);
@@ -52,6 +53,7 @@ Report report_of(const v1::CheckResponse& message) {
   report.processes = message.processes();
   report.memory_bytes = message.memory_bytes();
   report.deleted_bytes = message.deleted_bytes();
+  report.shared_memory_bytes = message.shared_memory_bytes();
   for (const v1::Finding& finding : message.findings()) {
     report.findings.push_back(finding_of(finding));
   }

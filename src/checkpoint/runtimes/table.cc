@@ -5,6 +5,7 @@
 #include "checkpoint/runtimes/containerd/containerd_runtime.h"
 #include "checkpoint/runtimes/docker/docker_runtime.h"
 #include "checkpoint/runtimes/podman/podman_runtime.h"
+#include "checkpoint/runtimes/podman/podman_shared_memory.h"
 #include "checkpoint/runtimes/process/process_runtime.h"
 #include "checkpoint/runtimes/runc/runc_runtime.h"
 
@@ -68,6 +69,7 @@ constexpr std::array<RuntimeRow, 5> kTable{{
      .make = make_podman,
      .oci_runtime = oci_of_podman,
      .renews = kPodmanRenews,
+     .bytes_beside_images = bytes_of_shared_memory,
      .run_arguments = "the arguments of podman run -d"},
     {.name = "containerd",
      .make = make_containerd,

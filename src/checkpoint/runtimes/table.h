@@ -55,6 +55,8 @@ struct RuntimeRow {
   bool by_containerd = false;
   // What the runtime makes anew in a restore of what config.json names (preflight/host_names.h).
   std::string_view renews{};
+  // What a dump writes beside the images, about, of a container with this bundle. Null: nothing.
+  std::uint64_t (*bytes_beside_images)(const std::string& bundle) = nullptr;
   // If there are no bundles: what follows `kymo run NAME --`, for the help.
   std::string_view run_arguments{};
 };

@@ -84,8 +84,11 @@ Result<preflight::Report> look(const Target& target, const v1::CheckpointOptions
     return Error{Code::resource_exhausted, tried + ": too many checks are under way"};
   }
   auto report = within(kPatience, [mine = std::move(mine), target, asked, leave_running] {
-    return preflight::look_at(target.process.pid, options_for(target, asked, leave_running),
-                              {kReadsFor, kMaxBytes});
+    Result<preflight::Report> seen = preflight::look_at(
+        target.process.pid, options_for(target, asked, leave_running), {kReadsFor, kMaxBytes});
+    const auto beside = runtime::row_of(target.kind).bytes_beside_images;
+    if (seen && beside != nullptr) seen->shared_memory_bytes = beside(target.bundle);
+    return seen;
   });
   if (report) return *std::move(report);
   return Error{Code::deadline_exceeded, tried + ": /proc or one of its disks does not answer"};

@@ -268,7 +268,7 @@ Result<void> add_figures(CutShortDump& lost, json& record) {
   const CheckpointDir& dir = lost.dump.dir;
   const Result<std::uint64_t> bytes = probe::directory_bytes(dir.images());
   if (!bytes) return bytes.error();
-  lost.checkpoint.image_bytes = *bytes;
+  lost.checkpoint.image_bytes = *bytes + criu::shared_memory_bytes(dir.work());
   if (const auto stats = criu::read_dump_stats(dir.work() + "/stats-dump"); stats) {
     record["stats"] = to_json(*stats);
     lost.checkpoint.stats_json = json_text(record["stats"]);

@@ -50,7 +50,8 @@ void print_checkpoint(const std::string& path, const runtime::PlannedRestore& pl
 nlohmann::json json_of(const std::string& path, const runtime::PlannedRestore& planned,
                        const preflight::Report& report) {
   nlohmann::json json = to_json(report);
-  for (const char* of_a_process : {"pid", "memory_bytes", "deleted_bytes", "ended"})
+  for (const char* of_a_process :
+       {"pid", "memory_bytes", "deleted_bytes", "shared_memory_bytes", "ended"})
     json.erase(of_a_process);
   json["checked"] = "restore";
   json["path"] = path;

@@ -58,9 +58,12 @@ std::string checked_text(const v1::Target& target) {
   return name_of(target.container().runtime()) + " container " + target.container().name();
 }
 
-std::string deleted_text(const preflight::Report& report) {
-  if (report.deleted_bytes == 0) return "";
-  return ", and " + report::bytes(report.deleted_bytes) + " of deleted files that are in use";
+std::string files_text(const preflight::Report& report) {
+  const auto text = [](std::uint64_t bytes, const char* of) {
+    return bytes == 0 ? "" : ", and " + report::bytes(bytes) + " of " + of;
+  };
+  return text(report.deleted_bytes, "deleted files that are in use") +
+         text(report.shared_memory_bytes, "files in /dev/shm");
 }
 
 void print_report(const TargetReport& looked, const v1::Target& target) {
@@ -68,7 +71,7 @@ void print_report(const TargetReport& looked, const v1::Target& target) {
   print_findings(report, "a dump of " + checked_text(target));
   std::cout << "to write: about " << report::bytes(report.memory_bytes) << " of memory of "
             << report.processes << (report.processes == 1 ? " process" : " processes")
-            << deleted_text(report) << "\n"
+            << files_text(report) << "\n"
             << "forecast: " << report::printable(forecast_text(looked)) << "\n"
             << sum_of(report, "dump") << "\n";
 }

@@ -16,6 +16,7 @@
 #include "checkpoint/criu/images/image_codec.h"
 #include "checkpoint/criu/images/images.h"
 #include "checkpoint/criu/images/tar_file.h"
+#include "checkpoint/criu/images/whole_tar.h"
 
 namespace kymo::criu {
 namespace {
@@ -45,6 +46,10 @@ bool is_read(std::string_view name) {
          (name.ends_with(".img") &&
           (name.starts_with("pagemap-") || name.starts_with("mm-") || name.starts_with("core-") ||
            name.starts_with("ids-") || name.starts_with("fs-") || name.starts_with("fdinfo-")));
+}
+
+bool is_beside_images(std::string_view name) {
+  return is_work_file(name) || name == kSharedMemoryArchive;
 }
 
 bool is_any(std::string_view) {
@@ -127,7 +132,7 @@ Result<void> ImageSet::open_folder() {
   for (const char* other : {"work", "../work", ".."}) {
     const bool beside = *other == '.';
     if (!has_work_file() && (!beside || image_files_ > 0)) {
-      add_folder(folder / other, is_work_file);
+      add_folder(folder / other, is_beside_images);
     }
   }
   if (folder_.empty())
@@ -161,10 +166,9 @@ void ImageSet::add_folder(const std::string& folder, bool (*wanted)(std::string_
 }
 
 void ImageSet::count(std::string_view name, std::uint64_t bytes) {
-  if (name.ends_with(".img")) {
-    ++image_files_;
-    image_bytes_ += bytes;
-  }
+  const bool image = name.ends_with(".img");
+  if (image) ++image_files_;
+  if (image || name == kSharedMemoryArchive) image_bytes_ += bytes;
 }
 
 void ImageSet::leave_out(const std::string& name, std::string_view why) {

@@ -39,7 +39,7 @@ class ImageSet {
   [[nodiscard]] bool from_archive() const { return from_archive_; }
   // The folder of the images, or in which they should be. Empty if they are in an archive.
   [[nodiscard]] const std::string& folder() const { return folder_; }
-  // The number of CRIU's images (*.img), and the sum of their sizes on disk.
+  // The number of CRIU's images (*.img), and the sum of their sizes on disk, with podman's archive of /dev/shm.
   [[nodiscard]] std::uint64_t image_files() const { return image_files_; }
   [[nodiscard]] std::uint64_t image_bytes() const { return image_bytes_; }
   // The files that were left out, with the reason, one line each.

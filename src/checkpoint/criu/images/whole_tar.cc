@@ -8,6 +8,7 @@
 #include <array>
 #include <cerrno>
 #include <cstdlib>
+#include <filesystem>
 #include <string_view>
 
 #include "base/file.h"
@@ -102,6 +103,13 @@ TarSeen look_at_tar(const std::string& path) {
     at += kBlock + (size + kBlock - 1) / kBlock * kBlock;
   }
   return cut();
+}
+
+std::uint64_t shared_memory_bytes(const std::string& work_dir) {
+  std::error_code error;
+  const std::uintmax_t bytes =
+      std::filesystem::file_size(work_dir + "/" + kSharedMemoryArchive, error);
+  return error ? 0 : bytes;
 }
 
 std::string fault_of_shared_memory(const std::string& checkpoint) {

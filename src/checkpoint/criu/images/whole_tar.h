@@ -19,6 +19,9 @@ TarSeen look_at_tar(const std::string& path);
 // podman's archive of a container's /dev/shm, in the work directory of a checkpoint.
 inline constexpr char kSharedMemoryArchive[] = "devshm-checkpoint.tar";
 
+// Its size. 0: there is none, or its disk fails. `work_dir`: of the checkpoint.
+std::uint64_t shared_memory_bytes(const std::string& work_dir);
+
 // Why this archive is not whole, and what that means for the container. `checkpoint`: its directory. Empty if the
 // archive is whole, or if there is none because the container has no /dev/shm of its own.
 std::string fault_of_shared_memory(const std::string& checkpoint);

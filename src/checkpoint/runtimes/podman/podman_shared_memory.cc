@@ -93,6 +93,13 @@ Result<std::string> place_for_archive(const std::string& folder, const DumpSpec&
 
 }  // namespace
 
+std::uint64_t bytes_of_shared_memory(const std::string& userdata) {
+  const std::string folder = userdata + "/shm";
+  std::error_code error;
+  const bool any = has_own_shared_memory(userdata) && !fs::is_empty(folder, error);
+  return any ? archive_bytes(folder) : 0;
+}
+
 SharedMemoryArchive::SharedMemoryArchive(const std::string& userdata, const DumpSpec& spec)
     : spec_(spec),
       own_(has_own_shared_memory(userdata)),
@@ -118,6 +125,7 @@ Result<void> SharedMemoryArchive::made() const {
 void SharedMemoryArchive::conclude(DumpOutcome& outcome) {
   concluded_ = true;
   if (!own_) outcome.warnings.emplace_back(kNotOwn);
+  if (own_) outcome.image_bytes += criu::shared_memory_bytes(fs::path(*place_).parent_path());
   // A container that runs on has lost nothing.
   if (!own_ || probe::process_lives(spec_.process.pid, spec_.process.start_ticks)) return;
   const std::string fault = criu::look_at_tar(*place_).fault;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -15,6 +16,9 @@ namespace kymo::runtime {
 // podman does the same with the /dev/shm of the host or of another container (--ipc=host, --ipc=container:X, pods), with
 // whatever others have there: a restore would take their files back to the time of the dump, also podman's own locks.
 // So of such a /dev/shm there is no archive, in a dump or in a restore.
+
+// What the archive of a dump takes now, about. 0: there is none. `userdata`: podman's folder of the container.
+std::uint64_t bytes_of_shared_memory(const std::string& userdata);
 
 // While it exists, podman writes the archive of a dump into the checkpoint, or to nowhere if the container has no /dev/shm
 // of its own.

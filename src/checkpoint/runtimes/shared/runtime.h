@@ -179,7 +179,7 @@ struct Outcome {
 };
 
 struct DumpOutcome : Outcome<criu::DumpStats> {
-  // The size of all images on disk, including those of the pre-dump rounds.
+  // The size of all images on disk, with those of the pre-dump rounds, and of podman's archive of /dev/shm.
   std::uint64_t image_bytes = 0;
   // The rounds of pre-dump. Their times are not included in the times above.
   std::vector<PreDumpRound> pre_dumps;
