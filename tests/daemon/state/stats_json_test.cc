@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "checkpoint/criu/image_bytes.h"
+#include "checkpoint/criu/images/image_bytes.h"
 #include "daemon/recording/metrics.h"
 #include "lens/report/api_json.h"
 #include "lens/report/checkpoint_stats.h"

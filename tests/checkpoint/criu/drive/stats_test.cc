@@ -5,7 +5,7 @@
 
 #include <span>
 
-#include "image_bytes.h"
+#include "checkpoint/criu/images/image_bytes.h"
 #include "support/temporary_directory.h"
 
 namespace kymo::criu {

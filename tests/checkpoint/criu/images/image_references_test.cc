@@ -4,8 +4,8 @@
 
 #include <filesystem>
 
+#include "checkpoint/criu/images/image_bytes.h"
 #include "checkpoint/criu/images/images.h"
-#include "image_bytes.h"
 #include "support/temporary_directory.h"
 
 namespace kymo::criu {

@@ -2,9 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include "checkpoint/criu/images/image_bytes.h"
 #include "checkpoint/criu/images/images.h"
 #include "checkpoint/criu/images/memory_shape.h"
-#include "image_bytes.h"
 #include "support/temporary_directory.h"
 
 namespace kymo::criu {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "image_bytes.h"
+#include "checkpoint/criu/images/image_bytes.h"
 
 namespace kymo::criu {
 namespace {
