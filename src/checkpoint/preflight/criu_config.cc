@@ -52,6 +52,10 @@ void add_option(std::string_view name, std::string_view value, Options& options)
     options.link_remap = true;
   } else if (name == "allow-uprobes") {
     options.allow_uprobes = true;
+  } else if (name == "file-validation") {
+    options.by_size = value == "filesize";
+  } else if (name == "skip-file-rwx-check") {
+    options.any_permissions = true;
   } else if (name == "ghost-limit") {
     options.ghost_limit_bytes = size_in(value, options.ghost_limit_bytes);
   } else if (name == "external") {

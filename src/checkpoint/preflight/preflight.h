@@ -16,7 +16,7 @@
 // What would make the dump of a process tree fail, found out without stopping it.
 namespace kymo::preflight {
 
-// The options of the dump that is planned.
+// The options of the dump or restore that is planned.
 struct Options {
   bool tcp_established = false;
   bool shell_job = false;
@@ -27,6 +27,10 @@ struct Options {
   bool file_locks = false;  // matters only for a container: kymod saves those of a process anyway
   std::uint64_t ghost_limit_bytes = std::uint64_t{1} << 20U;  // CRIU's default
   std::vector<std::string> external{};                        // as for CRIU's --external
+  // A restore takes programs and libraries of the same size for the same (--file-validation filesize), and files with
+  // other permissions (skip-file-rwx-check).
+  bool by_size = false;
+  bool any_permissions = false;
   // A container runtime calls CRIU. It gives terminals back, and freezes the processes itself.
   bool container = false;
   // Its runtime keeps what a restore reads where the root of a user namespace may not read it.

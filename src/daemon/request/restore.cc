@@ -260,13 +260,20 @@ runtime::PlannedRestore planned_of(const RestoreContext& c) {
   planned.container = runtime::row_of(c.runtime_kind).containers;
   planned.bundle = c.bundle;
   const v1::CheckpointOptions& asked = c.asked.options();
-  planned.needs.own_mounts |= !spec_of(c).options.root.empty();
+  const runtime::CheckpointOptions options = spec_of(c).options;
+  planned.needs.own_mounts |= !options.root.empty();
+  if (options.file_validation != criu::FileValidation::unset) {
+    planned.by_size = options.file_validation == criu::FileValidation::file_size;
+  }
   planned.needs.own_network |=
       std::any_of(asked.external().begin(), asked.external().end(),
                   [](const std::string& external) { return external.starts_with("net["); });
+  // By the inode at the dump, any of them may be meant.
   std::erase_if(planned.needs.files, [&](const criu::NeededFile& file) {
-    return std::any_of(asked.inherit_fd().begin(), asked.inherit_fd().end(),
-                       [&](const auto& other) { return "/" + other.resource() == file.path; });
+    return std::any_of(
+        asked.inherit_fd().begin(), asked.inherit_fd().end(), [&](const auto& other) {
+          return "/" + other.resource() == file.path || other.resource().starts_with("file[");
+        });
   });
   return planned;
 }

@@ -22,6 +22,7 @@
 #include "base/proc/id_uses.h"
 #include "checkpoint/criu/images/pstree.h"
 #include "checkpoint/criu/images/whole_tar.h"
+#include "checkpoint/preflight/criu_config.h"
 #include "checkpoint/preflight/host_names.h"
 #include "checkpoint/preflight/text.h"
 #include "checkpoint/runtimes/shared/build_id.h"
@@ -129,7 +130,7 @@ void add_size(const std::string& path, std::uint64_t then, std::uint64_t now, Fi
             remedy);
 }
 
-void look_at_file(const criu::NeededFile& file, Findings& found,
+void look_at_file(const criu::NeededFile& file, const preflight::Options& options, Findings& found,
                   std::vector<std::string>& not_seen) {
   if (file.path.find(kNotUtf8) != std::string::npos) {
     not_seen.push_back(file.path + ": its name is not UTF-8");
@@ -150,14 +151,15 @@ void look_at_file(const criu::NeededFile& file, Findings& found,
     }
     return;
   }
+  const std::uint32_t ignored = options.any_permissions ? S_IRWXU | S_IRWXG | S_IRWXO : 0;
   if (file.size && S_ISREG(seen.stx_mode) && seen.stx_size != *file.size) {
     add_size(file.path, *file.size, seen.stx_size, found);
-  } else if (file.mode != 0 && seen.stx_mode != file.mode) {
+  } else if (file.mode != 0 && ((seen.stx_mode ^ file.mode) & ~ignored) != 0) {
     std::array<char, 64> modes{};
     std::snprintf(modes.data(), modes.size(), ", mode %o at the dump, %o now", file.mode & 07777U,
                   seen.stx_mode & 07777U);
     found.add(Grade::refuses, "file-mode", object_place(file.path + modes.data()));
-  } else if (!file.build_id.empty()) {
+  } else if (!file.build_id.empty() && !options.by_size) {
     const Result<std::string> now = build_id_of(file.path);
     if (!now) {
       not_seen.push_back(file.path + ": " + now.error().message);
@@ -175,13 +177,16 @@ void look_at_files(const PlannedRestore& planned, Findings& found,
     not_seen.emplace_back("files: they are in a mount namespace that the restore makes");
     return;
   }
+  preflight::Options options;
+  for (const std::string& file : preflight::criu_config_files()) add_configured(file, options);
+  options.by_size = planned.by_size.value_or(options.by_size);
   // A process gets the terminal of its restore, and what is in /proc is made by the kernel.
   for (const criu::NeededFile& file : planned.needs.files) {
     if (preflight::is_memory(file.path) || file.path.starts_with("/proc/") ||
         file.path.starts_with("/dev/pts/")) {
       continue;
     }
-    look_at_file(file, found, not_seen);
+    look_at_file(file, options, found, not_seen);
   }
 }
 

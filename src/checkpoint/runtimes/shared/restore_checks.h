@@ -41,6 +41,8 @@ struct PlannedRestore {
   std::string criu_version;         // that made the images; empty: not known
   bool container = false;           // its runtime gives it pids, mounts and a network
   std::string bundle;               // of a container of runc; empty: none
+  // Whether programs and libraries are compared by their size alone. Not set: as CRIU's configuration files say.
+  std::optional<bool> by_size;
   // What config.json named at the dump, without what the runtime makes anew. The bundle says it for now.
   std::vector<preflight::HostName> names;
 };

@@ -2,13 +2,17 @@
 // with what the machine has.
 #include "checkpoint/runtimes/shared/restore_checks.h"
 
+#include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <string>
 
@@ -133,6 +137,34 @@ TEST(RestoreChecks, AFileThatIsGoneOrChangedIsRefused) {
   EXPECT_EQ(elsewhere.not_seen.size(), 1U);
 }
 
+// A file of which CRIU compares less than it would by default.
+TEST(RestoreChecks, WhatCriuIsToldNotToCompareIsNotRefused) {
+  const test::TemporaryDirectory folder;
+  struct stat seen {};
+  ASSERT_EQ(::stat("/proc/self/exe", &seen), 0);
+  const std::string own = std::filesystem::read_symlink("/proc/self/exe");
+  const auto size = static_cast<std::uint64_t>(seen.st_size);
+  PlannedRestore planned;
+  planned.needs.files = {{own, size, seen.st_mode, std::string(40, '0')}};
+  EXPECT_NE(finding_in(look(planned), "file-buildid"), "");
+  planned.by_size = true;
+  EXPECT_EQ(look(planned).refusing(), 0U);
+
+  planned.by_size.reset();
+  const std::string config =
+      folder.file("criu.conf", "file-validation filesize\nskip-file-rwx-check\n");
+  ::setenv("CRIU_CONFIG_FILE", config.c_str(), 1);
+  EXPECT_EQ(look(planned).refusing(), 0U);
+  planned.needs.files = {{own, size, seen.st_mode ^ S_IWOTH}};
+  EXPECT_EQ(look(planned).refusing(), 0U);
+  planned.needs.files = {{own, size, seen.st_mode ^ S_ISUID}};
+  EXPECT_NE(finding_in(look(planned), "file-mode"), "");
+  planned.by_size = false;
+  planned.needs.files = {{own, size, seen.st_mode, std::string(40, '0')}};
+  EXPECT_NE(finding_in(look(planned), "file-buildid"), "") << "the request says so";
+  ::unsetenv("CRIU_CONFIG_FILE");
+}
+
 TEST(RestoreChecks, AnAddressThatIsTakenOrNotHereIsRefused) {
   const test::Listener listening;
   PlannedRestore planned;
@@ -149,6 +181,23 @@ TEST(RestoreChecks, AnAddressThatIsTakenOrNotHereIsRefused) {
   const std::string foreign = finding_in(look(planned), "inet-address");
   EXPECT_TRUE(foreign.starts_with("refuses this machine does not have")) << foreign;
   planned.needs.own_network = true;
+  EXPECT_EQ(finding_in(look(planned), "inet-address"), "");
+}
+
+// CRIU restores such a server beside the other one, as itself would be started.
+TEST(RestoreChecks, APortThatSocketsShareIsFree) {
+  const FileDescriptor other(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const int on = 1;
+  ASSERT_EQ(::setsockopt(other.get(), SOL_SOCKET, SO_REUSEPORT, &on, sizeof on), 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  ASSERT_EQ(::bind(other.get(), reinterpret_cast<sockaddr*>(&address), size), 0);
+  ASSERT_EQ(::getsockname(other.get(), reinterpret_cast<sockaddr*>(&address), &size), 0);
+  ASSERT_EQ(::listen(other.get(), 1), 0);
+  PlannedRestore planned;
+  planned.needs.addresses = {{false, false, "127.0.0.1", ntohs(address.sin_port)}};
   EXPECT_EQ(finding_in(look(planned), "inet-address"), "");
 }
 
