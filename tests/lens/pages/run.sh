@@ -5,6 +5,6 @@ set -euo pipefail
 source=$1 folder=$2 test=$3
 chromium=${KYMO_CHROMIUM:-/usr/bin/chromium}
 [ -x "$chromium" ] || { echo "there is no Chromium at $chromium" >&2; exit 77; }
-"$source/../support/npm_install" "$source" "$folder"
+"$source/../../support/npm_install" "$source" "$folder"
 cd "$folder"
 exec node --test --test-reporter=tap "$test" # TAP prints the reason of a skipped test
