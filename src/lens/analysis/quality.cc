@@ -294,11 +294,19 @@ std::vector<std::string> what_is_missing(const Summary& summary,
     missing.push_back(left_out_text(lines));
   }
   if (!metadata) return missing;
+  const auto compared = [&](const std::string& metric) {
+    return metrics.empty() || std::any_of(metrics.begin(), metrics.end(), [&](const auto& name) {
+             return name.starts_with(metric);
+           });
+  };
   for (const CallbackError& error : metadata->callback_errors) {
-    const bool asked = std::any_of(metrics.begin(), metrics.end(), [&](const std::string& name) {
-      return name.starts_with(error.metric);
-    });
-    if (metrics.empty() || asked) missing.push_back(callback_text(error));
+    if (compared(error.metric)) missing.push_back(callback_text(error));
+  }
+  for (const ColumnSummary& column : summary.columns) {
+    const std::string said = falls_text(column);
+    if (!said.empty() && compared(column.info.metric)) {
+      missing.push_back(said + ": how much it grew is not known");
+    }
   }
   return missing;
 }

@@ -299,14 +299,22 @@ class ColumnBuilder {
   RateProfile profile_;
 };
 
+}  // namespace
+
+std::string falls_text(const ColumnSummary& column) {
+  if (!column.info.described || column.info.kind != Kind::counter || column.falls == 0) return "";
+  return "the counter " + in_quotes(column.info.name, 64) + " goes back " +
+         std::to_string(column.falls) + " times";
+}
+
+namespace {
+
 // Notes what contradicts the metadata and can only be seen from the rows.
 void compare_with_metadata(Summary& summary) {
   std::vector<std::string>& notes = summary.recording.notes;
   for (const ColumnSummary& column : summary.columns) {
-    if (column.info.described && column.info.kind == Kind::counter && column.falls != 0) {
-      notes.push_back("the counter " + in_quotes(column.info.name, 64) + " goes back " +
-                      std::to_string(column.falls) + " times: its rates leave those steps out");
-    }
+    const std::string said = falls_text(column);
+    if (!said.empty()) notes.push_back(said + ": its rates leave those steps out");
   }
   const auto& metadata = summary.recording.metadata;
   if (metadata) {

@@ -33,6 +33,9 @@ struct ColumnSummary {
   [[nodiscard]] bool idle() const { return min == max; }
 };
 
+// "the counter NAME goes back N times", of a column that is a counter by the metadata. Empty: it never falls.
+std::string falls_text(const ColumnSummary& column);
+
 // The summary of a recording.
 struct Summary {
   Recording recording;

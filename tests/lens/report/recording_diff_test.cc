@@ -33,6 +33,7 @@ class RecordingDiffReport : public ::testing::Test {
     std::string metadata_more = {};
     const char* state = "ended";
     std::uint64_t rows = 1000;
+    std::uint64_t reset_at = 0;  // the row at which the bytes begin again with 0; 0: none
   };
 
   // A pseudo-random number. The sequence is the same in each run.
@@ -48,6 +49,7 @@ class RecordingDiffReport : public ::testing::Test {
     std::uint64_t bytes = 0;
     std::uint64_t calls = 0;
     for (std::uint64_t row = 0; row < run.rows; ++row) {
+      if (row != 0 && row == run.reset_at) bytes = 0;
       bytes += run.bytes_a_row + drawn(1000);
       calls += drawn(20);
       const std::uint64_t frozen = row < run.post_dump_ms ? 0 : run.post_dump_ms * 1000;
@@ -193,6 +195,7 @@ TEST_F(RecordingDiffReport, ABrokenRecordingIsNeverBetter) {
       {"1 row was lost: the ring was full",
        with("ring", R"("stats":{"rows_written":1000,"ticks_due":1001,"missed_ring_full":1},)")},
       {"the callback of resident_bytes has thrown 9 times", with("throws", failed_gauge)},
+      {"the counter \"written_bytes\" goes back 1 times", {.name = "reset", .reset_at = 500}},
       {"the rows after are in", with("part", R"("part":{"number":1,"next":"none.2.tsv"},)")},
   };
   const auto four_of = [this](const Run& run) {
