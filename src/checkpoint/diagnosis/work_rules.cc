@@ -232,11 +232,16 @@ constexpr char kFewerThreads[] =
     "it is dumped.";
 
 std::optional<Cause> slow_freeze(const Known& known) {
-  constexpr std::uint64_t kMinUs = 50'000;
+  constexpr double kMinUs = 50'000;
   constexpr double kNsToStopAThread = 300'000;  // at most; estimated with 1,000 and 3,000 threads
   const Facts& facts = known.facts;
-  if (!facts.dump || facts.dump->freezing_time_us < kMinUs) return {};
-  const double ns = static_cast<double>(facts.dump->freezing_time_us) * kNsPerUs;
+  if (!facts.dump) return {};
+  // Not the time for which CRIU could stop nobody, because itself was stopped or had no CPU time.
+  const Signals& signals = facts.signals;
+  const double held_up = static_cast<double>(
+      std::max(signals.stopped_ns.value_or(0), signals.criu_quota_ns.value_or(0)));
+  const double ns = static_cast<double>(facts.dump->freezing_time_us) * kNsPerUs - held_up;
+  if (ns < kMinUs * kNsPerUs) return {};
   // Without phases, the statistics alone say how long the processes stood still.
   const double whole = known.length_ns() > 0
                            ? known.length_ns()

@@ -240,6 +240,9 @@ TEST(Causes, ACriuThatASignalStoppedIsNamed) {
   ASSERT_FALSE(verdict.findings.empty());
   EXPECT_EQ(verdict.findings[0].evidence,
             "For 70 % of the standstill CRIU itself was stopped by a signal (SIGSTOP).");
+  facts.dump->freezing_time_us = 705'000;
+  EXPECT_EQ(first_rule(facts), "criu-stopped")
+      << "it was not the threads that could not be stopped";
 }
 
 // "kymod itself did not run": it had answered at once, and an action script of the user slept.
