@@ -27,7 +27,7 @@ class RealRecording(unittest.TestCase):
     def setUpClass(cls):
         cls.folder = tempfile.TemporaryDirectory()
         cls.path = pathlib.Path(cls.folder.name) / "dump.tsv"
-        subprocess.run([BUILD / "tests" / "analysis" / "make_recording", cls.path], check=True)
+        subprocess.run([BUILD / "tests/lens/analysis/make_recording", cls.path], check=True)
         cls.run_ = kymo_recording.load(cls.path)
 
     @classmethod
@@ -295,7 +295,7 @@ class CompressedRecording(unittest.TestCase):
         self.folder = tempfile.TemporaryDirectory()
         self.addCleanup(self.folder.cleanup)
         self.path = pathlib.Path(self.folder.name) / "dump.tsv.zst"
-        subprocess.run([BUILD / "tests" / "analysis" / "make_recording", self.path], check=True)
+        subprocess.run([BUILD / "tests/lens/analysis/make_recording", self.path], check=True)
 
     def test_is_read_as_a_plain_one(self):
         run = kymo_recording.load(self.path)

@@ -39,7 +39,7 @@ class RealRecordings(unittest.TestCase):
         cls.second = cls.folder / "runs" / "second.tsv.zst"
         cls.command = cls.folder / "command.tsv"
         for path in (cls.dump, cls.first, cls.second):
-            subprocess.run([BUILD / "tests" / "analysis" / "make_recording", path], check=True, timeout=60)
+            subprocess.run([BUILD / "tests/lens/analysis/make_recording", path], check=True, timeout=60)
         subprocess.run([BUILD / "tools" / "kymo" / "kymo", "record", "--output", cls.command, "--",
                         "sh", "-c", "dd if=/dev/zero of=/dev/null bs=64k count=20000 2>/dev/null"],
                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True, timeout=60)
