@@ -29,7 +29,6 @@ TIME_COLUMN = "Time (ns)"
 COMPANIONS = (".gaps.tsv", ".meta.json")  # files next to a recording
 READING_AGE = "profiler_tree_age_ns"  # how long before their row the figures of the process tree were read
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
-LARGEST = 2**64 - 1
 _BUCKET = re.compile(r"(?P<metric>[^\[\]]+)\[(?P<low>\d+)-(?P<high>\d+|inf)\]")
 
 
@@ -187,7 +186,8 @@ class Recording:
         """The time in ns of the first mark with this name. Raises RecordingError if there is none."""
         found = self.marks.loc[self.marks["name"] == name, "at_ns"]
         if found.empty:
-            raise RecordingError(f"find the mark {name} in {self.path}: its marks are {', '.join(self.marks['name']) or 'none'}")
+            known = ", ".join(self.marks["name"]) or "none"
+            raise RecordingError(f"find the mark {name} in {self.path}: its marks are {known}")
         return int(found.iloc[0])
 
     def between(self, begin_ns, end_ns):
@@ -276,7 +276,7 @@ def _joined(parts):
             raise RecordingError(f"join {after.path} to {before.path}: it has other columns")
     if len(parts) == 1:
         return parts[0]
-    part = {key: value for run, last in ((parts[0], False), (parts[-1], True)) for key, value in run.part.items() if (key == "next") == last}
+    part = {**parts[0].part, "next": parts[-1].part.get("next")}
     stats = [(run.metadata or {}).get("stats") or {} for run in parts]
     metadata = {**(parts[-1].metadata or {}), "part": part,
                 # What a part has of them are counts, but for one.
@@ -327,11 +327,13 @@ def find_all(paths):
 
 def load_all(paths, rows=True):
     """Loads all recordings that these paths stand for (see find_all), the parts of one as one. Returns a list."""
-    groups, runs = {}, [load(file, rows) for file in find_all(paths)]
+    runs = [load(file, rows) for file in find_all(paths)]
+    chains = {}  # the parts of a recording, by the path of the newest of them
     for run in sorted(runs, key=lambda run: run.part.get("number", 0)):
-        groups[run.path] = [*groups.pop(run.path.parent / str(run.part.get("previous", "")), []), run]
-    joined = {group[0].path: _joined(group) for group in groups.values()}
-    return [joined[run.path] for run in runs if run.path in joined]
+        before = run.path.parent / str(run.part.get("previous", ""))
+        chains[run.path] = [*chains.pop(before, []), run]
+    whole = {chain[0].path: _joined(chain) for chain in chains.values()}
+    return [whole[run.path] for run in runs if run.path in whole]
 
 
 def table(runs):
@@ -374,14 +376,11 @@ def aligned(runs, column, phase=None, step="1ms", window="10ms"):
     frame.index.name = "since " + (phase or "the first row")
     # A rate is valid for its whole window, so it is copied backwards over all steps of the window.
     back = max(1, pandas.Timedelta(window).value // step_ns)
-    return frame.reindex(_steps(frame.index, step_ns, back)).bfill(limit=back)
-
-
-def _steps(index, step_ns, back):
-    if not len(index):
-        return index
-    first = int(index.min()) - back * step_ns
-    return pandas.Index(range(first, int(index.max()) + step_ns, step_ns), name=index.name)
+    if not len(frame):
+        return frame
+    first, last = int(frame.index.min()) - back * step_ns, int(frame.index.max())
+    steps = pandas.Index(range(first, last + step_ns, step_ns), name=frame.index.name)
+    return frame.reindex(steps).bfill(limit=back)
 
 
 def _stem(path):
@@ -545,7 +544,7 @@ def _parse_line(line, count):
     if not all(field.isdigit() for field in fields):
         return [], "a value is not a whole number"
     values = [int(field) for field in fields]
-    return ([], "a value is past 2^64 - 1") if max(values) > LARGEST else (values, "")
+    return ([], "a value is past 2^64 - 1") if max(values) >= 2**64 else (values, "")
 
 
 def _load_gaps(path, notes):
@@ -583,7 +582,8 @@ def _buckets(run, name):
     """The buckets of a histogram as (low, high, column), sorted by value."""
     found = [match for match in map(_BUCKET.fullmatch, run.rows.columns) if match and match["metric"] == name]
     if not found:
-        raise RecordingError(f"find the histogram {name} in {run.path}: its histograms are {', '.join(run.histograms()) or 'none'}")
+        known = ", ".join(run.histograms()) or "none"
+        raise RecordingError(f"find the histogram {name} in {run.path}: its histograms are {known}")
     return sorted((int(match["low"]), float(match["high"]), match.group()) for match in found)
 
 

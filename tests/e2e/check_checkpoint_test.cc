@@ -76,7 +76,7 @@ class CheckCheckpointTest : public testing::Test {
     const Outcome refused = kymod_.kymo({"restore", checkpoint()});
     EXPECT_EQ(refused.exit_code, 1);
     EXPECT_NE(refused.err.find(because), std::string::npos) << refused.err;
-    EXPECT_FALSE(fs::exists(checkpoint() + "/work/restore.log")) << "CRIU was started";
+    EXPECT_FALSE(fs::exists(log())) << "CRIU was started";
     return refused.err;
   }
   void expect_restored() const {
@@ -92,6 +92,8 @@ class CheckCheckpointTest : public testing::Test {
   [[nodiscard]] std::string file() const { return kymod_.path("data"); }
   [[nodiscard]] std::string folder() const { return kymod_.path("sockets"); }
   [[nodiscard]] std::string checkpoint() const { return kymod_.path("checkpoint"); }
+
+  [[nodiscard]] fs::path log() const { return fs::path(checkpoint()) / "work" / "restore.log"; }
 
   Kymod kymod_;
   int port_ = 0;
@@ -188,7 +190,7 @@ TEST_F(CheckCheckpointTest, TheMachineOfTheDumpIsComparedByTheRestore) {
   fs::rename(folder(), folder() + ".away");  // where CRIU would bind the unix socket
   const Outcome failed = kymod_.kymo({"restore", checkpoint()});
   EXPECT_EQ(failed.exit_code, 1);
-  EXPECT_TRUE(fs::exists(checkpoint() + "/work/restore.log")) << failed.err;
+  EXPECT_TRUE(fs::exists(log())) << failed.err;
   expect_both(failed.err);
   fs::rename(folder() + ".away", folder());
   expect_both(kymod_.kymo_json({"restore", checkpoint()})["warnings"].dump());

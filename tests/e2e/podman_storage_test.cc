@@ -128,7 +128,7 @@ TEST_F(PodmanStorageTest, TheArchiveIsAPartOfTheSize) {
   EXPECT_GE(planned["shared_memory_bytes"], shared_memory_.size());
   const std::string directory = folder_.path() + "/c";
   const json dumped = kymod_->kymo_json({"dump", "podman", kName, "--dir", directory});
-  std::uintmax_t bytes = fs::file_size(directory + "/work/devshm-checkpoint.tar");
+  std::uintmax_t bytes = fs::file_size(fs::path(directory) / "work" / "devshm-checkpoint.tar");
   EXPECT_GE(bytes, shared_memory_.size());
   for (const auto& image : fs::directory_iterator(directory + "/images"))
     bytes += image.file_size();

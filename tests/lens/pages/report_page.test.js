@@ -100,7 +100,7 @@ test("zoomed in, the page shows every sample at its time with its value", async 
   await page.close();
 });
 
-// Before the fix, a row that came after the reader had stood still showed 49 cores, where kymo report said one.
+// A row after its reader has stood still shows one core, as kymo report does, and not 49.
 test("rates of a process tree are by the time of their reading", async () => {
   const lines = ["Time (ns)\ttree_cpu_ns\tprofiler_tree_age_ns"];
   for (let ms = 0, read = 0; ms < 3000; ++ms) {

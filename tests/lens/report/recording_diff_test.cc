@@ -164,7 +164,6 @@ TEST_F(RecordingDiffReport, AnImprovementIsNoIncrease) {
   EXPECT_NE(text_of(worse, 20, increase).find("beyond +10 %"), std::string::npos);
   const nlohmann::json fell = json_of(better, increase);
   EXPECT_EQ(fell["fail_on_change"]["only_increases"], true);
-  // Before the fix, it was "no change", beside a metric with the verdict "changed".
   EXPECT_EQ(fell["metrics"][0]["verdict"], "changed");
   EXPECT_EQ(fell["fail_on_change"]["outcome"], "no increase");
   EXPECT_NE(text_of(better, 20, increase).find("\nno increase beyond +10 %: "), std::string::npos);

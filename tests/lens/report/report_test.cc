@@ -188,7 +188,6 @@ TEST_F(Report, RowsThatTheMetadataCountAndTheFileDoesNotHaveAreSaid) {
       << other;
 }
 
-// Before the fix, it said "captured 2 of 2 ticks (100.00 %)".
 TEST_F(Report, OfARecordingThatCouldNotBeFinishedMoreMayBeMissing) {
   const auto reported = [this](const char* stats, const char* gaps) {
     const std::string path = folder_.file("failed.tsv", "Time (ns)\tn\n0\t0\n1000000\t3\n");

@@ -155,7 +155,7 @@ TEST_F(MappedCountersTest, CountersRegisteredLaterAppear) {
     return values.size() == 6 && values["more"] == std::vector<std::uint64_t>{7} &&
            values["wait_us_sum"] == std::vector<std::uint64_t>{5};
   }));
-  // Before the fix, the sum was a plain count, so a report had the mean of a wait without a unit.
+  // The sum has a unit, so that a report has the mean of a wait in it.
   std::map<std::string, Unit> units;
   const std::vector<MappedMetric> metrics = counters->metrics().value();
   for (const MappedMetric& metric : metrics) {

@@ -1,6 +1,5 @@
 #include "jobs/progress.h"
 
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <charconv>

@@ -293,7 +293,6 @@ TEST_F(RecordingPartsTest, RowsThatAreGoneAreSaidAlthoughNoRowFollows) {
   EXPECT_EQ(metadata("run")["state"], "ended");
 }
 
-// Before the fix, nothing said where the recording was.
 TEST_F(RecordingPartsTest, AFileThatIsRemovedBeforeItsFirstRowIsSaid) {
   RecordingParts parts = RecordingParts::create(path_, {}, info_).value();
   std::filesystem::remove(path_);

@@ -287,8 +287,7 @@ TEST_F(CallbacksTest, DoNotRunBesideAnotherProfilerOfTheRegistry) {
   EXPECT_EQ(at_once, 0);
 }
 
-// Before the fix, a row had the time of the middle of its sample. What was counted while a slow callback ran
-// came after that row, although it happened before the row's time.
+// What is counted while a slow callback runs comes after the time of the row, as it comes after its values.
 TEST(SlowCallbackTest, ARowHasTheTimeAtWhichItsCountersWereRead) {
   Registry registry;
   const Counter steps = registry.counter({"steps", "help"}).value();

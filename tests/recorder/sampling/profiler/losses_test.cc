@@ -247,7 +247,7 @@ TEST_F(LossesTest, ATsvThatWasRemovedBeforeTheLastRowGoesOnInAnother) {
   EXPECT_EQ(lines(in_folder("run.1.tsv")).size(), 2U);
 }
 
-// Before the fix, no one was told: no row was lost, but the recording is in another file.
+// No row is lost, but the recording goes on in another file.
 TEST_F(LossesTest, ATsvThatWasRemovedBeforeItsFirstRowIsSaid) {
   options_.sink = make_tsv_sink(in_folder("run.tsv"));
   options_.interval = std::chrono::seconds(20);  // so that its first row waits for the last one
