@@ -79,14 +79,18 @@ class PulledProfilesTest : public ::testing::Test {
     return -1;
   }
 
-  // Expects that kymod says that this target cannot be pulled, and why.
-  static void expect_said(const Kymod& kymod, const std::string& name, const std::string& reason) {
+  // Expects that kymod says that this target cannot be pulled, for one of these reasons.
+  static void expect_said(const Kymod& kymod, const std::string& name,
+                          const std::vector<std::string>& reasons) {
     const std::string begin = "cannot pull profiles of target:" + name + " at 127.0.0.1, port ";
     const auto said = [&] {
       const std::string log = kymod.log();
       const std::size_t at = log.find(begin);
-      return at != std::string::npos &&
-             log.substr(at, log.find('\n', at) - at).find(reason) != std::string::npos;
+      if (at == std::string::npos) return false;
+      const std::string line = log.substr(at, log.find('\n', at) - at);
+      return std::any_of(reasons.begin(), reasons.end(), [&](const std::string& reason) {
+        return line.find(reason) != std::string::npos;
+      });
     };
     EXPECT_TRUE(eventually(said, kPatience)) << name << "\n" << kymod.log();
   }
@@ -334,12 +338,13 @@ TEST_F(PulledProfilesTest, TargetsThatCannotBeBelievedAreSaidAndHarmNothing) {
   write_targets(text);
   Kymod kymod(flags());
   kymod.start();
-  const std::map<std::string, std::string> reasons{
-      {"gone", "it takes no connection"},
-      {"redirect", "it answers with status 302"},
-      {"endless", "its answer is longer than 64 MiB"},
-      {"garbage", "its profile heap is no profile of pprof, or is damaged"}};
-  for (const auto& [name, reason] : reasons) expect_said(kymod, name, reason);
+  // On a busy machine the time is over before 64 MiB have come.
+  const std::map<std::string, std::vector<std::string>> reasons{
+      {"gone", {"it takes no connection"}},
+      {"redirect", {"it answers with status 302"}},
+      {"endless", {"its answer is longer than 64 MiB", "it does not answer in time"}},
+      {"garbage", {"its profile heap is no profile of pprof, or is damaged"}}};
+  for (const auto& [name, any] : reasons) expect_said(kymod, name, any);
   ASSERT_TRUE(rounds(lines().size() + 1)) << "kymod must still pull the correct target";
   stop(kymod);
   EXPECT_EQ(value(shown("app", "go-goroutine"), "main.park", "total_count"), 7);
@@ -392,7 +397,7 @@ TEST_F(PulledProfilesTest, ATargetThatNeverAnswersHoldsNobodyUp) {
   Kymod kymod(flags());
   kymod.start();
   ASSERT_TRUE(rounds(2));
-  expect_said(kymod, "silent", "it does not answer in time");
+  expect_said(kymod, "silent", {"it does not answer in time"});
 }
 
 // Each pull is counted, also if the log does not mention it.
@@ -419,7 +424,7 @@ TEST_F(PulledProfilesTest, AnAnswerThatUnpacksToTooMuchIsRefused) {
   write_targets("bomb " + address() + "/bomb\n");
   Kymod kymod(flags());
   kymod.start();
-  expect_said(kymod, "bomb", "its profile heap is too large");
+  expect_said(kymod, "bomb", {"its profile heap is too large"});
 }
 
 TEST_F(PulledProfilesTest, AFileOfTargetsThatIsWrongIsSaid) {

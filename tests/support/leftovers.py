@@ -1,15 +1,18 @@
 #!/usr/bin/python3
-"""Finds the processes that tests have left running.
+"""Finds what tests have left, or ends it.
 
     leftovers.py SCRATCH [OURS]
+    leftovers.py --end SCRATCH [OURS]
 
-Prints their ids, one a line. SCRATCH is the scratch folder of scripts/test, which is also the value of KYMO_TEST_RUN in the
+Prints the ids of processes, one a line. With --end, kills them, and takes away all that is mounted below SCRATCH. SCRATCH is the scratch folder of scripts/test, which is also the value of KYMO_TEST_RUN in the
 environment of all that the tests start, also through setsid and a restore. A container has another environment, but its
 root is below SCRATCH, also after the folder was removed. The process OURS and all below it are no leftovers (default: the
 process that started this program).
 """
 import os
 import pathlib
+import signal
+import subprocess
 import sys
 
 
@@ -44,5 +47,22 @@ def leftovers(scratch, ours):
     return sorted(found)
 
 
+def end(scratch, ours):
+    """Kills these processes, and takes away what is mounted below SCRATCH. Returns the ids of the processes."""
+    found = leftovers(scratch, ours)
+    for pid in found:
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+    mounts = [line.split()[1] for line in pathlib.Path("/proc/mounts").read_text().splitlines()]
+    for mount in reversed([mount for mount in mounts if mount.startswith(f"{scratch}/")]):
+        if subprocess.run(["umount", "-l", mount], stderr=subprocess.DEVNULL, check=False).returncode != 0:
+            subprocess.run(["fusermount3", "-uz", mount], stderr=subprocess.DEVNULL, check=False)
+    return found
+
+
 if __name__ == "__main__":
-    print("\n".join(map(str, leftovers(sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else os.getppid()))))
+    words = [word for word in sys.argv[1:] if word != "--end"]
+    do = end if "--end" in sys.argv else leftovers
+    print("\n".join(map(str, do(words[0], int(words[1]) if len(words) > 1 else os.getppid()))))

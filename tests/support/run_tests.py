@@ -23,7 +23,6 @@ import dataclasses
 import os
 import pathlib
 import re
-import signal
 import subprocess
 import sys
 import tempfile
@@ -80,12 +79,8 @@ def exactly(name):
 
 def end_leftovers(scratch):
     """Ends what failed tests have left running. Nothing below our parent, such as a build beside the tests, is theirs."""
-    for pid in leftovers.leftovers(scratch, os.getppid()) if scratch else []:
+    for pid in leftovers.end(scratch, os.getppid()) if scratch else []:
         print(f"left running by a failed test, and ended: process {pid}", flush=True)
-        try:
-            os.kill(pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
 
 
 def run_again(build, cases, scratch):

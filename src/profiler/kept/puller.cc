@@ -130,6 +130,7 @@ void Puller::finish(Pull& target, const std::string& written) {
     parts.push_back({target.at.service, std::move(part.profile)});
   }
   const bool late = target.child.was_late() || pulled.late;
+  if (target.child.was_late()) pulled.failures = {"it does not answer in time"};
   const PullCounts counts{1, pulled.failures.empty() ? 0U : 1U, late ? 1U : 0U, pulled.bytes};
   write_line(answers_, kPulled + pulled_text(counts));
   std::string failures;

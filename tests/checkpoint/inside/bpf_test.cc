@@ -159,6 +159,12 @@ TEST_F(BpfTest, WhoIsGivenAsCriuIsCriuWhateverItIsCalled) {
 
 TEST_F(BpfTest, ALongWaitCountsWhileItLasts) {
   const Program sleeper({"sleep", "1000"});
+  const std::string place = "/proc/" + std::to_string(sleeper.pid()) + "/wchan";
+  const auto asleep = [&] {
+    const Result<std::string> where = read_file(place);
+    return where && where->find("nanosleep") != std::string::npos;
+  };
+  ASSERT_TRUE(eventually(asleep)) << "it must have started first";
   const auto view = begin();
   view->look_at({sleeper.pid()}, KYMO_TARGET);
   const auto waited = [&] {
