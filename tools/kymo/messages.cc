@@ -75,6 +75,11 @@ nlohmann::json common_json(const Response& response) {
        std::vector<std::string>(response.warnings().begin(), response.warnings().end())}};
 }
 
+// 0 is a time that is not known.
+nlohmann::json time_json(std::uint64_t ns) {
+  return ns != 0 ? nlohmann::json(ns) : nlohmann::json();
+}
+
 std::vector<std::string> checkpoint_row(const v1::Checkpoint& checkpoint) {
   const auto or_dash = [](bool known, const std::string& text) { return known ? text : "-"; };
   const std::uint64_t still_ns = checkpoint.stood_still_ns();
@@ -120,7 +125,7 @@ std::vector<std::vector<std::string>> rows_of(
 
 nlohmann::json to_json(const v1::DumpResponse& response) {
   nlohmann::json json = common_json(response);
-  json["stood_still_ns"] = response.stood_still_ns();
+  json["stood_still_ns"] = time_json(response.stood_still_ns());
   json["images_directory"] = response.images_directory();
   json["image_bytes"] = response.image_bytes();
   json["streamed_bytes"] = response.streamed_bytes();
@@ -134,7 +139,7 @@ nlohmann::json to_json(const v1::DumpResponse& response) {
 
 nlohmann::json to_json(const v1::RestoreResponse& response) {
   nlohmann::json json = common_json(response);
-  json["away_ns"] = response.away_ns();
+  json["away_ns"] = time_json(response.away_ns());
   return json;
 }
 

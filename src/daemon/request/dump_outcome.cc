@@ -66,6 +66,10 @@ store::Run run_of(const DumpContext& c, const Result<void>& result) {
   return run;
 }
 
+bool is_unconfirmed(const DumpContext& c) {
+  return c.settled.fate.state == store::CheckpointState::unconfirmed;
+}
+
 // The directory of a failed dump may be on a disk that does not answer. The client does not wait
 // for it for long.
 void save(DumpContext& c, const Result<void>& result, std::uint64_t duration_ns) {
@@ -142,6 +146,13 @@ json entry_of(const DumpContext& c, std::string_view state) {
   return entry;
 }
 
+void measure(DumpContext& c) {
+  if (!c.begun || is_unconfirmed(c)) return;
+  c.stood_still_ns =
+      diagnosis::stood_still_ns(c.outcome.stats, c.concluded.empty() ? c.phases() : c.concluded);
+  if (c.stood_still_ns != 0) c.parts.metrics.standstills()->add(c.stood_still_ns);
+}
+
 void conclude(DumpContext& c, const Result<void>& result) {
   const bool missing = c.owner.empty() && !result;
   note_ending(c, result, missing ? owner_of_missing(c.parts, target_of(c.asked)) : c.owner,
@@ -158,13 +169,8 @@ void conclude(DumpContext& c, const Result<void>& result) {
   if (c.concluded.empty()) c.concluded = c.phases();
   const std::uint64_t duration_ns =
       c.concluded.empty() ? c.duration_ns() : c.concluded.back().end_ns;
-  const bool unconfirmed = c.settled.fate.state == store::CheckpointState::unconfirmed;
-  if (c.begun && !unconfirmed) {
-    c.stood_still_ns = diagnosis::stood_still_ns(c.outcome.stats, c.concluded);
-  }
-  if (c.stood_still_ns != 0) c.parts.metrics.standstills()->add(c.stood_still_ns);
   save(c, result, duration_ns);
-  if (unconfirmed) c.parts.unconfirmed.watch(c.checkpoint.id);
+  if (is_unconfirmed(c)) c.parts.unconfirmed.watch(c.checkpoint.id);
   json about = json::object();
   if (c.outcome.stats) about["stats"] = to_json(*c.outcome.stats);
   if (c.settled.fate.images != DumpFate::OfImages::discard) {

@@ -17,6 +17,9 @@ nlohmann::json entry_of(const DumpContext& c, std::string_view state);
 diagnosis::Facts facts_of(const DumpContext& c, const Result<void>& result);
 std::string images_of(const DumpContext& c);
 
+// How long the process stood still.
+void measure(DumpContext& c);
+
 // Saves how the dump ended in the directory, the store and the recording. Errors become warnings of the request.
 void conclude(DumpContext& c, const Result<void>& result);
 

@@ -301,6 +301,12 @@ void Request::explain(Result<void>& result, diagnosis::Facts facts, const std::s
   if (in_vain) result = with_time(result.error(), verdict);
 }
 
+std::string unsaved_warning() {
+  return "the disk is slow: how this ended is not saved yet, so history and explain do not know "
+         "it; "
+         "kymod goes on with that";
+}
+
 void Request::ended(const Result<void>& result) {
   if (!counts) return seen.ended(result);
   const RequestResult counted = result_of(result, begun);

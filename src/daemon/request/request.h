@@ -202,16 +202,24 @@ void work_off(Both& shared, const Steps& steps) {
   };
   if (!result) explain();
   context.ended(result);
+  measure(context);
   answer(result);
   context.handover.known();
   {
     const Scope scope("conclude", {.category = "request"});
     if (result) explain();
+    answer(result);  // saving may wait for a disk longer than the caller does
     conclude(context, result);
   }
   for (const std::string& warning : context.warnings) spdlog::warn("{}", warning);
   answer(result);
 }
+
+// What is measured before the outcome is known, for a request that measures nothing then.
+inline void measure(Request&) {}
+
+// The warning of an answer that does not wait until all is saved.
+std::string unsaved_warning();
 
 // The answer of a request that its caller has left in this stage.
 Error left_error(const Handover& handover, Handover::Stage stage, store::RunKind kind, Code why);
@@ -221,7 +229,7 @@ Error left_error(const Handover& handover, Handover::Stage stage, store::RunKind
 //
 // `Context` derives from Request, is made from the parts, the API's request, the timing tree, the progress and the
 // handover, and has beside it: facts_of(context, result) and images_of(context) for Request::explain(),
-// conclude(context, result), which saves how the request ended, and response_of(context).
+// measure(context), conclude(context, result), which saves how the request ended, and response_of(context).
 // `tried`: what is tried, for errors. `timing` may be null.
 // Errors: that of the first step that failed; those of ProgressBoard::begin(); left_error().
 template <class Context, class Asked, std::size_t N>
@@ -253,8 +261,11 @@ auto run_request(const Parts& parts, const Asked& asked, std::shared_ptr<ScopeTr
   }
   const Handover::Stage stage = shared->handover.wait(time);
   if (stage != Handover::Stage::ended) shared->progress->note_left();
-  if (stage == Handover::Stage::known || stage == Handover::Stage::ended) {
-    return shared->take_answer();
+  if (stage == Handover::Stage::ended) return shared->take_answer();
+  if (stage == Handover::Stage::known) {
+    Result<Response> answer = shared->take_answer();
+    if (answer) answer->add_warnings(unsaved_warning());
+    return answer;
   }
   const store::RunKind run =
       kind == v1::Progress::DUMP ? store::RunKind::dump : store::RunKind::restore;

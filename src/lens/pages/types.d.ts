@@ -295,7 +295,7 @@ export interface Checkpoint {
   created_unix_ns: number;
   image_bytes: number;
   duration_ns: number;
-  stood_still_ns: number; // 0: not known
+  stood_still_ns: number | null;
   phases?: Phase[]; // of the newest checkpoints
   verdict?: string; // in at most five words
   reason: string;

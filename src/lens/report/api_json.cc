@@ -25,18 +25,19 @@ nlohmann::json figures_json(const google::protobuf::Message& numbers) {
 }  // namespace
 
 nlohmann::json to_json(const v1::Checkpoint& checkpoint) {
-  return {{"id", checkpoint.id()},
-          {"job", checkpoint.job()},
-          {"pid", checkpoint.pid()},
-          {"state", lower(v1::Checkpoint::State_Name(checkpoint.state()))},
-          {"created_unix_ns", checkpoint.created_unix_ns()},
-          {"directory", checkpoint.directory()},
-          {"image_bytes", checkpoint.image_bytes()},
-          {"duration_ns", checkpoint.duration_ns()},
-          {"stats", checkpoint.has_stats() ? to_json(checkpoint.stats()) : nlohmann::json()},
-          {"stood_still_ns", checkpoint.stood_still_ns()},
-          {"error", checkpoint.error()},
-          {"reason", short_reason(checkpoint.error())}};
+  return {
+      {"id", checkpoint.id()},
+      {"job", checkpoint.job()},
+      {"pid", checkpoint.pid()},
+      {"state", lower(v1::Checkpoint::State_Name(checkpoint.state()))},
+      {"created_unix_ns", checkpoint.created_unix_ns()},
+      {"directory", checkpoint.directory()},
+      {"image_bytes", checkpoint.image_bytes()},
+      {"duration_ns", checkpoint.duration_ns()},
+      {"stats", checkpoint.has_stats() ? to_json(checkpoint.stats()) : nlohmann::json()},
+      {"stood_still_ns", or_null(checkpoint.stood_still_ns() != 0, checkpoint.stood_still_ns())},
+      {"error", checkpoint.error()},
+      {"reason", short_reason(checkpoint.error())}};
 }
 
 nlohmann::json to_json(const v1::DumpStats& stats) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "lens/report/checkpoint_record.h"
 #include "lens/report/human.h"
 #include "lens/report/table.h"
 
@@ -267,8 +268,21 @@ namespace {
 
 std::vector<std::string> notes_of(const CheckpointStats& stats) {
   std::vector<std::string> all = stats.causes;
+  if (!stats.unfinished.empty()) all.insert(all.begin(), stats.unfinished);
   all.insert(all.end(), stats.notes.begin(), stats.notes.end());
   return all;
+}
+
+// CheckpointStats::unfinished of kymod's record.
+std::string unfinished_in(const std::string& path) {
+  const Result<nlohmann::json> record = read_checkpoint_record(path);
+  if (!record || is_complete(*record, path)) return {};
+  const auto error = record->find("error");
+  if (error != record->end() && error->is_string())
+    return "the dump failed: " + error->get<std::string>();
+  return "kymod has noted that this dump began, and not how it ended: it lasts, kymod was killed "
+         "in "
+         "it, or its disk does not answer; it is no checkpoint";
 }
 
 }  // namespace
@@ -280,6 +294,7 @@ Result<CheckpointStats> read_checkpoint_stats(const std::string& path) {
   }
   CheckpointStats stats;
   stats.path = path;
+  stats.unfinished = unfinished_in(path);
   stats.image_files = images->image_files();
   stats.image_bytes = images->image_bytes();
   read_one(*images, "stats-dump", &criu::parse_dump_stats, stats.dump, stats.dump_path,

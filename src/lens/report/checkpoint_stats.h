@@ -29,6 +29,7 @@ struct CheckpointStats {
   std::optional<criu::LogPhases> restore_phases;
   criu::CheckpointPages pages;
   std::optional<criu::MemoryShape> shape;  // nothing: it cannot be told
+  std::string unfinished;                  // that the dump did not come to its end; empty: it did
   std::vector<std::string> causes;         // criu::known_causes(); kymo explain says more of them
   std::vector<std::string> notes;          // what could not be read or cannot be true, a line each
 };

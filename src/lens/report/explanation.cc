@@ -44,6 +44,9 @@ Explanation made_from(const CheckpointStats& stats) {
   diagnosis::Verdict verdict = diagnosis::explain(facts);
   Explanation explanation{
       verdict.frozen_ns, std::move(verdict.lines), std::move(facts.phases), {}, stats.notes};
+  if (!stats.unfinished.empty()) {
+    explanation.lines.insert(explanation.lines.begin(), stats.unfinished);
+  }
   explanation.unknown.emplace_back(
       "kymod did not record this dump: what CRIU waited for is not known");
   return explanation;

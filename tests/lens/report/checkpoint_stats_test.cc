@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "lens/analysis/temp_folder.h"
@@ -120,6 +121,22 @@ TEST(CheckpointStatsTest, ALogWithoutTimesAndATimeThatWrappedAreTold) {
   ASSERT_TRUE(stats->dump) << notes;
   EXPECT_NE(notes.find("freezing_time_us may have wrapped"), std::string::npos) << notes;
   EXPECT_NE(notes.find("restore.log shows no phases"), std::string::npos) << notes;
+}
+
+TEST(CheckpointStatsTest, ADumpWhoseEndWasNotNotedIsNoCheckpoint) {
+  const tests::TempFolder folder;
+  (void)folder.file("dump.log", "(00.000000) a\n(00.100000) b\n");
+  (void)folder.file("checkpoint.json", R"({"format_version": 1, "state": "started"})");
+  const auto begun = explain_checkpoint(folder / "");
+  ASSERT_TRUE(begun.ok()) << begun.error().message;
+  EXPECT_EQ(begun->lines.front().find("kymod has noted that this dump began, and not how it ended"),
+            0U);
+  EXPECT_NE(text_of(*read_checkpoint_stats(folder / ""), 1).find("it is no checkpoint"),
+            std::string::npos);
+  std::filesystem::create_directory(folder / "images");
+  const auto whole = explain_checkpoint(folder / "");
+  ASSERT_TRUE(whole.ok()) << whole.error().message;
+  EXPECT_EQ(whole->lines.front().find("kymod has noted"), std::string::npos);
 }
 
 }  // namespace
