@@ -102,27 +102,16 @@ Result<TargetReport> ask_kymod(client::Client& client, const v1::CheckRequest& p
   return TargetReport{preflight::report_of(*response), response->forecast(), ""};
 }
 
-// A process is looked at by this program, which shows what its user may see. Only kymod knows
-// earlier dumps, and whether the images have room.
+// kymod would dump the process, from its own mounts and with its own rights. Only it knows earlier dumps, and whether the
+// images have room. Without kymod, this program looks.
 Result<TargetReport> look_at_process(Result<client::Client>& client,
                                      const v1::CheckRequest& planned, pid_t pid) {
+  Result<TargetReport> known = client ? ask_kymod(*client, planned) : client.error();
+  if (known) return known;
   Result<preflight::Report> report =
       preflight::look_at(pid, preflight::options_of({.asked = planned.options()}));
   if (!report) return report.error();
-  TargetReport looked{*std::move(report), {}, ""};
-  const Result<v1::CheckResponse> known =
-      client ? client->check(planned) : Result<v1::CheckResponse>(client.error());
-  if (!known) {
-    looked.no_forecast = known.error().message;
-    return looked;
-  }
-  looked.forecast = known->forecast();
-  std::vector<preflight::Finding>& findings = looked.report.findings;
-  const preflight::Report of_kymod = preflight::report_of(*known);
-  for (const preflight::Finding& finding : of_kymod.findings) {
-    if (finding.failure == preflight::kNoRoom) findings.insert(findings.begin(), finding);
-  }
-  return looked;
+  return TargetReport{*std::move(report), {}, known.error().message};
 }
 
 Result<TargetReport> look(const Context& context, const v1::CheckRequest& planned) {
