@@ -41,6 +41,7 @@ endfunction()
 #   SLOW    cases that scripts/test leaves to `scripts/test --all`. Their label is `slow`.
 #   ALONE   cases that need the machine for themselves; also left to --all. Their label is `alone`.
 # A case has one label, since gtest_discover_tests takes no list.
+# tests/support/run_tests.py has the time limit.
 function(kymo_add_test name)
   cmake_parse_arguments(arg "" "LOCK;LOCKED;SLOW;ALONE" "SOURCES;LINKS;LABELS" ${ARGN})
   add_executable(${name} ${arg_SOURCES})

@@ -34,6 +34,9 @@ import leftovers
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 RUNS = 3
 MAX_AGAIN = 20
+# A test that takes as long hangs, also on a slow and busy machine. Sanitizers make it slower.
+WATCHDOG_S = {"asan": 900, "tsan": 900}
+USUAL_WATCHDOG_S = 300
 SLOWEST = 10
 
 
@@ -182,6 +185,7 @@ def main():
         lines.append(line)
 
     build = ["--test-dir", arguments.test_dir] if arguments.test_dir else ["--preset", arguments.stage]
+    build += ["--timeout", str(WATCHDOG_S.get(arguments.stage, USUAL_WATCHDOG_S))]
     cases = run_ctest(build, options)
     failures = sum(case.outcome == "failed" for case in cases.values())
     if failures > MAX_AGAIN:
