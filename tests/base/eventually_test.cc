@@ -14,8 +14,6 @@ TEST(Eventually, WhatNeverComesIsNotWaitedForForEver) {
   EXPECT_FALSE(eventually([] { return false; }, milliseconds(10)));
 }
 
-// Before the fix, eventually() gave up after a virtual machine had stood still for half a minute,
-// although the test had had no CPU time.
 TEST(Eventually, ATimeInWhichTheMachineStoodStillIsNoTimeThatItHad) {
   int looks = 0;
   const auto comes_in_the_third_look = [&] {

@@ -98,8 +98,6 @@ TEST_F(FileTest, ReplacesWholeAndLeavesNoTemporary) {
             1);
 }
 
-// Before the fix, one writer could remove the half-written file of the other. The other then
-// published a file that was incomplete.
 TEST_F(FileTest, TwoWritersOfOneFileNeverPublishAHalfOne) {
   const std::string path = folder_ + "/meta";
   const std::string texts[] = {std::string(300'000, 'a'), std::string(200'000, 'b')};
@@ -197,7 +195,6 @@ TEST_F(FileTest, FoldersAreNotForOthersToWriteIntoWhateverTheUmask) {
   EXPECT_EQ(make_folders(folder_ + "/file/below"), ENOTDIR);
 }
 
-// Before the fix, a FIFO in place of the file blocked the caller for ever.
 TEST_F(FileTest, OpensOnlyARegularFileAndNeverWaits) {
   const test::TemporaryDirectory folder;
   const std::string fifo = folder.path() + "/fifo";

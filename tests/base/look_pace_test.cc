@@ -25,7 +25,6 @@ TEST(LookPace, ACheapLookIsDueInEachInterval) {
   EXPECT_EQ(looks_in(1000 * kMs, 20'000), 999U);
 }
 
-// Before the fix, looks at a process of 3,000 threads took a whole CPU.
 TEST(LookPace, LooksTakeTheSameShareOfACpuWhateverEachTakes) {
   for (const std::uint64_t cost_ns : {100'000U, 1'000'000U, 30'000'000U}) {
     const std::uint64_t length_ns = 100'000 * kMs;

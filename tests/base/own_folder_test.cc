@@ -130,7 +130,6 @@ TEST_F(OwnPathsTest, TheMissingFoldersAreMadeForThisUserAlone) {
   EXPECT_EQ(text_of(make_own_folder(file + "/c")), file + "/c: Not a directory");
 }
 
-// Before the fix, the folders were made first and checked afterwards.
 TEST_F(OwnPathsTest, NothingIsMadeWhereAnotherUserCouldLeadItElsewhere) {
   const std::string out = made("out", 0700);
   const std::string theirs = made("theirs", 0755, 65534);

@@ -29,7 +29,6 @@ TEST(Reap, TellsHowAChildEnded) {
 
 int go_on = -1;  // the end of a pipe for which a child waits
 
-// Before the fix, an interrupted wait was taken for the end of the child in some places.
 TEST(Reap, ASignalDoesNotEndTheWait) {
   int ends[2];
   ASSERT_EQ(pipe(ends), 0);

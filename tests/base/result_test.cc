@@ -42,7 +42,6 @@ std::string thrown_by(Use use) {
   return {};
 }
 
-// Before the fix, the message was "std::get: wrong index for variant".
 TEST(Result, TheErrorWasNotSaidWhereAValueWasTakenThatIsNotThere) {
   Result<std::string> failed = Error{Code::invalid_argument, "metric 'Bad': a name is [a-z]", 0};
   const Result<std::string> fixed = failed;

@@ -119,8 +119,6 @@ verb.wait()
 END
 }
 
-# Before the fix, the reader of `kymo inspect` inherited the connection to kymod. An attacker who took the reader
-# over could run any command as root.
 @test "a reader has no open file but its output" {
   [ "$(id -u)" -eq 0 ] || skip "needs root to start kymod"
   "$build/tools/kymod/kymod" --socket "$dir/socket" --state-dir "$dir/state" --criu "${KYMO_TEST_CRIU:-criu}" >"$dir/log" 2>&1 3>&- &

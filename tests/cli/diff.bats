@@ -447,7 +447,6 @@ two_profiles() {
   [[ "$output" != *" cold "* ]]
 }
 
-# Before the fix, the word was "shrank", without the time, which had tripled.
 @test "stack profiles: a function whose share shrank while its time grew" {
   stacks "$dir/a.pb.gz" cpu '200\tmain\tread' '100\tmain\twrite'
   stacks "$dir/b.pb.gz" cpu '600\tmain\tread' '1400\tmain\twrite'

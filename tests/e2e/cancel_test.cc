@@ -150,8 +150,6 @@ TEST_F(CancelTest, ARestoreLeavesNothingOfItBehindAndTheImagesWhole) {
   EXPECT_TRUE(kymod_.goes_on(kymod_.job("work")));
 }
 
-// Before the fix, kymod read the images itself, as root, and noticed the cancellation only after it
-// had read all of them.
 TEST_F(CancelTest, ARestoreWhoseChecksumsAreComparedByAProcessWithoutRights) {
   const std::string fast = folder_.folder("checkpoints");
   const std::string dir = folder_.folder("slowly-read");

@@ -202,7 +202,6 @@ class ChangedImagesTest : public ::testing::Test {
 class BeforeTheEndTest : public ChangedImagesTest,
                          public ::testing::WithParamInterface<ImagesDeed> {};
 
-// Before the fix, kymod said "dumped" or "complete", and the process was ended, although an image was missing.
 TEST_P(BeforeTheEndTest, TheProcessRunsOnAndTheErrorSaysWhatChanged) {
   const Outcome answer = dump_before_the_end(GetParam());
   expect_that_it_runs_on(answer, GetParam());
@@ -252,7 +251,6 @@ TEST_F(ChangedImagesTest, AfterTheEndNothingIsRemovedBelowAMount) {
   EXPECT_TRUE(all_is_there());
 }
 
-// Before the fix, kymod took the other folder for the images, and said "complete".
 TEST_F(ChangedImagesTest, AfterTheEndATakenNameIsWaitedFor) {
   const Outcome answer = dump_with(kEnded, kTakes);
   EXPECT_EQ(answer.exit_code, 1) << answer.out;
@@ -269,7 +267,6 @@ TEST_F(ChangedImagesTest, AfterTheEndATakenNameIsWaitedFor) {
   EXPECT_TRUE(counting_->counts()) << kymod_->log();
 }
 
-// Before the fix, CRIU and kymod went on writing, and kymod then gave the other folder the name "images".
 TEST_F(ChangedImagesTest, AFolderThatIsMovedWhileCriuWritesIsNoticed) {
   const auto at_once = [] { return true; };
   const Outcome answer = dump_with("Dumping pages (type", kMoves, {}, at_once);
@@ -307,7 +304,6 @@ TEST_F(ContainerImagesTest, TheErrorSaysWhatIsMissingAndTheRestIsKept) {
   EXPECT_TRUE(all_is_there());
 }
 
-// Before the fix, kymod copied the images to the other file system, and removed them from memory.
 TEST_F(ContainerImagesTest, ImagesInMemoryStayThereUntilTheFolderIsBack) {
   const Outcome answer = dump_with("post-dump", kMounts, {"--deadline", "1m"}, [] { return true; });
   EXPECT_EQ(answer.exit_code, 1) << answer.out;

@@ -163,7 +163,6 @@ TEST(ContainerCheckTest, APodmanContainerIsChecked) {
   EXPECT_NE(none.err.find("kymo-none"), std::string::npos) << none.err;
 }
 
-// Before the fix, only the dump said it.
 void expect_that_removal_is_foreseen(const Kymod& kymod, const std::string& runtime) {
   for (const std::vector<std::string>& way :
        {std::vector<std::string>{"check", runtime, "kymo-gone"},

@@ -32,7 +32,6 @@ TEST(ClientTest, ItsThreadsCanBeEnded) {
   EXPECT_EQ(probe::threads_of(getpid()).size(), before);
 }
 
-// Before the fix, the job ran "sleep 1" and was listed with a name that no command could name.
 TEST(ClientTest, ANulInANameOrACommandIsRefused) {
   using std::string_literals::operator""s;
   KYMO_NEEDS_CRIU();
@@ -68,8 +67,6 @@ class StoppingServer final : public v1::Kymo::Service {
   }
 };
 
-// Before the fix, a watcher whose call came while kymod stopped was told that no dump runs, and `kymo progress` ended
-// with the exit code 0.
 TEST(ClientTest, ACallThatTheStoppingDaemonCancelsIsNoSuccess) {
   const TemporaryDirectory folder;
   const std::string socket = folder.path() + "/kymod.sock";

@@ -91,8 +91,6 @@ TEST(ConcurrentTest, OfTheSameProcessOrDirectoryTheSecondIsRefused) {
   EXPECT_EQ(json::parse(read_file(dir + "/checkpoint.json"))["state"], "complete");
 }
 
-// Before the fix, the recording of the smaller dump had the bytes of both dumps, and the time in
-// which either process was frozen.
 TEST(ConcurrentTest, ARecordingHoldsWhatItsOwnRequestDidAndNotThatOfOthers) {
   KYMO_NEEDS_CRIU();
   Kymod kymod;

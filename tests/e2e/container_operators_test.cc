@@ -64,7 +64,6 @@ void start_with(const Kymod& kymod, PodmanContainers& podman, const std::string&
   ASSERT_EQ(ran.exit_code, 0) << ran.err;
 }
 
-// Before the fix, each of these containers was dumped and ended, and its restore failed for a reason that was not known.
 void refuse_link_and_dump_without(const Kymod& kymod, const std::string& runtime,
                                   const LinkedVolume& volume, const std::string& root) {
   ASSERT_TRUE(counts_on(root));
@@ -238,8 +237,7 @@ std::vector<std::string> run_of_podman(PodmanContainers& podman, const std::stri
   return words;
 }
 
-// Refused, also with --leave-running, and a checkpoint that was made all the same is not restored. Before the fix, the
-// container had the files of the host's /etc there after the restore.
+// Refused, also with --leave-running, and a checkpoint that was made all the same is not restored.
 TEST(ContainerWithAnOverlayTest, OfPodmanIsRefusedAndGetsNoFolderOfTheHost) {
   KYMO_NEEDS_PODMAN();
   PodmanContainers podman;
@@ -353,7 +351,6 @@ TEST(ContainerWithAnOverlayTest, OfAnImageIsRefusedAndRunsOn) {
   static_cast<void>(podman.podman("rmi " + image));
 }
 
-// Before the fix, such a process ended with the container, its images did not have it, and nothing said so.
 TEST(ContainerCompanionsTest, OneThatWasStartedFromOutsideIsNotLostInADump) {
   KYMO_NEEDS_RUNC();
   const RuncFolder runc;
@@ -389,8 +386,6 @@ TEST(ContainerCompanionsTest, OneThatWasStartedFromOutsideIsNotLostInADump) {
   EXPECT_TRUE(counts_on(bundle + "/rootfs"));
 }
 
-// Before the fix, the next restore had runc delete the container, and with it the files of its root, which the runc that was
-// killed with containerd had left mounted in its folder. Nothing could restore the container any more.
 TEST(ContainerRootTest, IsKeptIfContainerdIsRestartedDuringARestore) {
   KYMO_NEEDS_CONTAINERD();
   const BreakableCriu criu;

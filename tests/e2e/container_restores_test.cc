@@ -83,8 +83,6 @@ TEST(ContainerRestoresTest, ADumpOfOneWhoseRestoreHasNotEndedIsRefused) {
   EXPECT_EQ(kymod.kymo({"dump", "runc", "kymo-web", "--dir", kymod.path("one")}).exit_code, 0);
 }
 
-// Before the fix, such a container was dumped and ended, and each restore failed: "Unable to open tty-info.img:
-// Permission denied".
 TEST(ContainerRestoresTest, AContainerWithAUserNamespaceIsRestored) {
   KYMO_NEEDS_RUNC();
   const RuncFolder runc;
@@ -118,7 +116,6 @@ TEST(ContainerRestoresTest, AContainerWithAUserNamespaceIsRestored) {
   expect_private(dir + "/images");
 }
 
-// Before the fix, others kept the right to read the images of a restore during which kymod was killed.
 TEST(ContainerRestoresTest, TheNextKymodTakesBackTheRightToReadTheImages) {
   KYMO_NEEDS_RUNC();
   const RuncFolder runc;
@@ -146,7 +143,6 @@ TEST(ContainerRestoresTest, TheNextKymodTakesBackTheRightToReadTheImages) {
   EXPECT_TRUE(counts_on(bundle + "/rootfs")) << kymod.log();
 }
 
-// Before the fix, it was dumped and ended, and each restore failed: "Unable to open tty-info.img: Permission denied".
 TEST(ContainerRestoresTest, AContainerdContainerWithAUserNamespaceIsRestored) {
   KYMO_NEEDS_CONTAINERD();
   const Containerd containerd(fs::path(criu_path()).parent_path());
@@ -232,7 +228,6 @@ TEST(ContainerRestoresTest, ADockerContainerWithAUserNamespaceIsRefusedAndRunsOn
   refuse_user_namespace(kymod, "docker", "kymo-mapped", docker.root_of("kymo-mapped"));
 }
 
-// Before the fix, the failure was "unknown" or that of a line without meaning: CRIU's log does not say why tar failed.
 TEST(ContainerRestoresTest, ADiskThatIsTooFullForATmpfsIsTheCause) {
   KYMO_NEEDS_RUNC();
   const RuncFolder runc;
@@ -258,7 +253,6 @@ TEST(ContainerRestoresTest, ADiskThatIsTooFullForATmpfsIsTheCause) {
   EXPECT_NE(told.out.find("Failure: disk-full"), std::string::npos) << told.out << told.err;
 }
 
-// Before the fix, the job's command was "runc init" if runc ended before the container's program began.
 TEST(ContainerRestoresTest, AJobHasTheCommandOfItsContainer) {
   KYMO_NEEDS_RUNC();
   const RuncFolder runc;
@@ -302,8 +296,6 @@ TEST(ContainerRestoresTest, AFolderThatContainerdHasKeptIsExplained) {
   EXPECT_EQ(containerd.status("kymo-web"), "RUNNING");
 }
 
-// Before the fix, each restore was refused: "task kymo-web: already exists". It was found when kymod was killed while it
-// deleted the task: the shim had then deleted it, and containerd did not know.
 TEST(ContainerRestoresTest, AShimWhoseTaskWasDeletedIsEnded) {
   KYMO_NEEDS_CONTAINERD();
   Containerd containerd(fs::path(criu_path()).parent_path());

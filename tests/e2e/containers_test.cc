@@ -166,8 +166,7 @@ constexpr char kLoops[] =
   gap=$((now-${last:-$now})); last=$now; if [ $gap -gt $most ]; then most=$gap; echo $most 1<>/gap-$1; fi;
   sleep 0.01; done; }; loop 1 & loop 2)";
 
-// Before the fix, kymo showed 150 ms where a loop in the container saw 250 ms: the time in which
-// CRIU stops one process after the other was not counted. Here CRIU is held in the middle of it.
+// Here CRIU is held in the middle of it.
 TEST(ContainersTest, AStandstillThatItsProcessesSeeWhileTheyAreBeingFrozenIsCounted) {
   KYMO_NEEDS_RUNC();
   const RuncFolder runc;
@@ -298,15 +297,12 @@ TEST(ContainersTest, ACopyOfARuncContainerThatRunsIsAJobOfItsOwn) {
   EXPECT_TRUE(std::filesystem::exists(noted)) << noted;
   EXPECT_EQ(kymod.kymo({"kill", "kymo-web-2", "--signal", "KILL", "--wait"}).exit_code, 0);
   EXPECT_EQ(kymod.job("web")["state"], "running");
-  // Before the fix, the folder of a container's job stayed when the job was deleted.
   const Outcome deleted = kymod.kymo({"delete", "kymo-web-2"});
   EXPECT_EQ(deleted.exit_code, 0) << deleted.err;
   EXPECT_FALSE(std::filesystem::exists(std::filesystem::path(noted).parent_path()));
   EXPECT_TRUE(counts_on(bundle + "/rootfs"));
 }
 
-// Before the fix, the job stayed "exited" for ever, and the next dump or adoption made a second
-// job.
 TEST(ContainersTest, AJobFollowsItsContainerThroughPodmansOwnRestore) {
   KYMO_NEEDS_PODMAN();
   PodmanContainers podman;
@@ -324,7 +320,7 @@ TEST(ContainersTest, AJobFollowsItsContainerThroughPodmansOwnRestore) {
   EXPECT_EQ(kymod.job("shop")["container"], job["container"]);
   const Outcome twice = kymod.kymo({"adopt", "podman", "kymo-e2e"});
   EXPECT_NE(twice.err.find("it is job shop already"), std::string::npos) << twice.err;
-  // The job knows only the id of the container. Before the fix, messages showed its 64 digits.
+  // The job knows only the id of the container.
   const Outcome dumped = kymod.kymo({"dump", "process", "shop", "--dir", kymod.path("one")});
   EXPECT_NE(dumped.out.find("podman container kymo-e2e, pid "), std::string::npos) << dumped.out;
   const Outcome restored = kymod.kymo({"restore", kymod.path("one")});
@@ -339,8 +335,6 @@ TEST(ContainersTest, AJobFollowsItsContainerThroughPodmansOwnRestore) {
   EXPECT_TRUE(counts_on(root));
 }
 
-// Before the fix, the job had the container's name in place of its id, and stayed "dumped" or
-// "exited" for ever.
 TEST(ContainersTest, AJobThatWasStartedFollowsItsContainer) {
   KYMO_NEEDS_PODMAN();
   PodmanContainers podman;
@@ -372,7 +366,7 @@ std::string rules_of(pid_t pid) {
   return text;
 }
 
-// CRIU blocks a network namespace while it dumps it. Before the fix, a killed CRIU left it blocked.
+// CRIU blocks a network namespace while it dumps it.
 TEST(ContainersTest, ACancellationGivesARuncContainerItsNetworkBack) {
   KYMO_NEEDS_RUNC();
   const RuncFolder runc;

@@ -185,8 +185,6 @@ TEST_F(CriuFaultsTest, AFullDiskUnderTheStateDirectory) {
   disk.empty();
 }
 
-// Before the fix, the process was stopped first, and the dump failed then. No alert and no history told of a dump that
-// was refused.
 TEST_F(CriuFaultsTest, ADumpThatClearlyHasNoRoomIsRefusedBeforeTheProcessIsStopped) {
   const SmallDisk disk(kymod_->path("small"), "size=8m");
   const std::string dir = kymod_->path("small/c");
@@ -297,8 +295,6 @@ class StalledDumpTest : public CriuFaultsTest {
   Outcome answer_;
 };
 
-// Before the fix, the process and its complete images were both lost: kymod took a disk that did not
-// answer for a second for one without images, and then removed them.
 TEST_F(StalledDumpTest, WhenTheProcessHasEndedItsImagesAreKeptAndConfirmedLater) {
   begin("Dumping finished", {"--no-stream"});
   EXPECT_FALSE(probe::process_lives(pid(), 0))
@@ -319,7 +315,6 @@ TEST_F(StalledDumpTest, WhenTheProcessHasEndedItsImagesAreKeptAndConfirmedLater)
   EXPECT_TRUE(kymod_->goes_on(job_)) << read_file(job_["stderr_path"]);
 }
 
-// Before the fix, the process stood still and the client waited until the disk answered.
 TEST_F(StalledDumpTest, ADumpEndsAtItsDeadlineAndTheClientIsAnswered) {
   const pid_t criu = begin("Dumping pages (type:", {"--deadline", "12s"});
   disk_.stop();
@@ -367,14 +362,10 @@ TEST_F(StalledDumpTest, AStreamedDumpIsEndedAndTheProcessRunsOnWhileTheDiskStall
   expect_that_a_stream_ends_at_once("stalls");
 }
 
-// Before the fix, CRIU waited for its pipe: the kernel holds the lock of a pipe while it moves data from
-// there to a disk.
 TEST_F(StalledDumpTest, ADiskThatTakesNoPagesHoldsNoStreamedDump) {
   expect_that_a_stream_ends_at_once("stalls-at-pages");
 }
 
-// Before the fix, kymo said "the process runs on" although it stood still. Its thread sleeps in CRIU's
-// code, so it does not have the state "stopped".
 TEST_F(StalledDumpTest, AProcessThatACriuWhichCannotEndHoldsIsSaidToBeHeld) {
   const pid_t criu = begin("Dumping pages (type:", {"--no-stream"});
   disk_.be("stalls");
@@ -401,8 +392,6 @@ TEST_F(StalledDumpTest, AProcessThatACriuWhichCannotEndHoldsIsSaidToBeHeld) {
   EXPECT_FALSE(fs::exists(dir() + "/images.partial"));
 }
 
-// Before the fix, kymod answered only when the disk answered. Until then, the process could not be
-// dumped to another disk.
 TEST_F(StalledDumpTest, ADumpOntoADiskThatIsSilentAlreadyIsGivenUpAtItsDeadline) {
   disk_.be("is-silent");
   const Outcome failed =
@@ -463,7 +452,6 @@ class StateOnAStalledDisk : public testing::Test {
   json job_;
 };
 
-// Before the fix, these commands waited until the disk answered.
 TEST_F(StateOnAStalledDisk, ListsAreAnsweredAndAJobsEndIsSeen) {
   disk_.be("stalls");
   for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
@@ -480,8 +468,6 @@ TEST_F(StateOnAStalledDisk, ListsAreAnsweredAndAJobsEndIsSeen) {
       << "the end of the job must be stored when the disk answers again";
 }
 
-// Before the fix, a dump with a deadline got no answer, a `run` that had been given up was made when the
-// disk answered, and kymod stopped only then.
 TEST_F(StateOnAStalledDisk, WhatCannotBeStoredIsRefusedAndKymodStops) {
   disk_.be("stalls");
   const std::string marker = folder_.path() + "/started";
@@ -520,7 +506,6 @@ TEST_F(StateOnAStalledDisk, ADeletionThatIsRefusedIsNotCarriedOutLater) {
   EXPECT_EQ(kymod_.kymo({"inspect", "ended"}).exit_code, 0);
 }
 
-// Before the fix, the job stayed "dumped" for good while it ran.
 TEST_F(CriuFaultsTest, ARestoreThatCouldNotBeStoredIsKnownToTheNextKymod) {
   static_cast<void>(kymod_->kymo_json({"dump", "process", "work", "--dir", dir()}));
   sqlite3* other = nullptr;  // locks the database

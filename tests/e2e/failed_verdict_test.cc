@@ -172,7 +172,6 @@ TEST_F(FailedVerdictTest, ADumpWhoseCriuWasStoppedSaysSo) {
   expect_share(dump.err, "For ([0-9]+) % of the standstill CRIU itself was stopped", "kill -CONT");
 }
 
-// Before the fix, kymo explain told of the dump before it.
 TEST_F(FailedVerdictTest, OfAJobThatWasRestoredTheRestoreIsExplained) {
   const std::string dumped = kymod_.kymo_json({"dump", "process", "work"})["directory"];
   std::string told = kymod_.kymo({"explain", "work"}).out;

@@ -73,7 +73,6 @@ class FifoTest : public testing::Test {
   json job_;
 };
 
-// Before the fix, these commands never ended, and kymod took a minute to stop.
 TEST_F(FifoTest, InThePlaceOfTheRecordEachCommandEndsWithOneLineAndKymodStops) {
   static_cast<void>(kymod_.kymo_json({"dump", "process", "work", "--dir", dir()}));
   const std::string record = dir() + "/checkpoint.json";
@@ -96,7 +95,6 @@ TEST_F(FifoTest, InThePlaceOfTheRecordEachCommandEndsWithOneLineAndKymodStops) {
   EXPECT_TRUE(kymod_.goes_on(job_)) << read_file(job_["stderr_path"]);
 }
 
-// Before the fix, one look at the page kept kymod from stopping, and after 64 looks the HTTP port answered nobody.
 TEST_F(FifoTest, InThePlaceOfARecordingThePageIsAnsweredAndKymodStops) {
   const json dump =
       kymod_.kymo_json({"dump", "process", "work", "--leave-running", "--dir", dir()});
@@ -117,7 +115,6 @@ TEST_F(FifoTest, InThePlaceOfARecordingThePageIsAnsweredAndKymodStops) {
   EXPECT_EQ(kymod_.stop(SIGTERM), 0) << kymod_.log();
 }
 
-// Before the fix, kymod waited there at each start, before it served its API.
 TEST_F(FifoTest, InAFolderOfAnotherUserTheNextKymodStartsAndTheProcessRunsOn) {
   constexpr uid_t kOtherUser = 65534;
   const std::string home = kymod_.path("home");

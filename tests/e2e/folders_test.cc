@@ -92,8 +92,6 @@ class FoldersTest : public testing::Test {
   nlohmann::json job_;
 };
 
-// Before the fix, twelve images were written into a folder of root, and one of them replaced a
-// file.
 TEST_F(FoldersTest, AFolderThatItsOwnerSwapsForALinkLeadsNoImageElsewhere) {
   const std::string home = theirs("theirs");
   for (int n = 0; n < 10; ++n) {
@@ -175,8 +173,6 @@ TEST_F(FoldersTest, NoSnapshotAndNoFileOfTheRecorderIsWrittenWhereAnotherUserCou
   }
 }
 
-// Before the fix, kymod followed a link that another user had put there before kymod made the
-// folder.
 TEST_F(FoldersTest, AFolderThatAnotherUserMakesFirstBelowAStickyOneIsNotFollowed) {
   const std::string shared = folder_.folder("shared");
   ASSERT_EQ(chmod(shared.c_str(), 01777), 0);
@@ -189,8 +185,6 @@ TEST_F(FoldersTest, AFolderThatAnotherUserMakesFirstBelowAStickyOneIsNotFollowed
   EXPECT_TRUE(kymod_.goes_on(job_));
 }
 
-// Before the fix, pages-1.img had the mode 0644, so every user who could reach it could read the
-// memory.
 TEST_F(FoldersTest, NoImageAndNoLogIsForOthersToRead) {
   int n = 0;
   for (const std::vector<std::string>& flags : std::vector<std::vector<std::string>>{
@@ -209,7 +203,6 @@ TEST_F(FoldersTest, NoImageAndNoLogIsForOthersToRead) {
   }
 }
 
-// Before the fix, the owner of the folder could exchange the images after kymod had verified them.
 TEST_F(FoldersTest, NothingIsRestoredFromWhereAnotherUserCouldChangeIt) {
   const std::string home = folder_.folder("home");
   const std::string path = home + "/c";
@@ -275,8 +268,6 @@ TEST_F(FoldersTest, ARestoreChangesNoFileThatHasAnotherNameElsewhere) {
       << "the file must be unchanged under its other name";
 }
 
-// Before the fix, the folder's owner could make the next kymod remove the images of another
-// checkpoint, through a link.
 TEST_F(FoldersTest, AfterAKillTheNextKymodTouchesNothingThereAndTheProcessRunsOn) {
   const std::string home = folder_.folder("home");
   const nlohmann::json job = kymod_.churn(8, "large");

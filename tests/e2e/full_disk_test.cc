@@ -15,7 +15,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Before the fix, such a restore failed with "Invalid request code", and the cause was only in kymod's log.
 TEST(FullDiskTest, ADiskWithoutFreeInodesIsNamedByWhatItRefuses) {
   KYMO_NEEDS_CRIU();
   Kymod kymod;

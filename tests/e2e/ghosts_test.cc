@@ -41,8 +41,6 @@ constexpr char kCountsWithADeletedFile[] =
   open my $to, "+<", "$ARGV[0]/count" or open $to, ">", "$ARGV[0]/count"; print $to "$i\n"; close $to;
   select undef, undef, undef, 0.1 })";
 
-// Before the fix, the next restore failed with "Can't create ghost regfile: File exists". Only that failed restore
-// removed the file.
 class GhostTest : public testing::TestWithParam<std::tuple<const char*, HowItEnds>> {
  protected:
   void SetUp() override {
@@ -134,7 +132,6 @@ TEST_P(GhostTest, TheNextRestoreWorksAtOnce) {
   EXPECT_NE(answer_.exit_code, 0) << answer_.out;
   if (!kymod_->running()) {
     kymod_->start();
-    // Before the fix, only the next restore removed what a killed runc had left.
     EXPECT_FALSE(fs::exists(runc_.path() + "/kymo-web")) << kymod_->log();
     EXPECT_EQ(read_file("/proc/self/mountinfo").find(kymod_->path("c")), std::string::npos);
   }

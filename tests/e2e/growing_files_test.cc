@@ -40,7 +40,6 @@ class GrowingFilesTest : public testing::Test {
   Kymod kymod_;
 };
 
-// Before the fix, the dump said nothing, and each restore failed in the middle with CRIU's "has bad size".
 TEST_F(GrowingFilesTest, AreNamedAtTheDumpAndTheRefusedRestoreSaysWhatToDo) {
   const Outcome dumped =
       kymod_.kymo({"dump", "process", "work", "--leave-running", "--dir", dir()});

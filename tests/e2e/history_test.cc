@@ -92,7 +92,6 @@ TEST(HistoryTest, ADumpCutShortByAKillIsListedWithWhatHappened) {
   EXPECT_TRUE(eventually(is_counted)) << metrics;
 }
 
-// Before the fix, such a restore was in no history and in no metric.
 TEST(HistoryTest, ARestoreCutShortByAKillIsListedAndCounted) {
   KYMO_NEEDS_CRIU();
   const BreakableCriu criu;
@@ -128,7 +127,7 @@ TEST(HistoryTest, ARestoreCutShortByAKillIsListedAndCounted) {
       << metrics;
 }
 
-// podman restores the job without kymod. Before the fix, the images could be deleted meanwhile.
+// podman restores the job without kymod.
 void expect_that_images_are_in_use(const CountedJob& job) {
   EXPECT_NE(job.kymod->job(job.counting->name())["pending"].get<std::string>().find(
                 "something may still restore it"),
@@ -150,7 +149,7 @@ std::string link_of_podman(const CountedJob& job) {
   return pid_file.substr(0, pid_file.rfind('/')) + "/checkpoint";
 }
 
-// podman goes on without kymod. Before the fix, such a restore was in no history and in no metric.
+// podman goes on without kymod.
 TEST(ContainerHistoryTest, ARestoreByPodmanThatOutlivesKymodIsListedAndCounted) {
   KYMO_NEEDS(Kind::podman);
   CountedJob job(Kind::podman);
@@ -251,7 +250,6 @@ TEST(HistoryTest, TheTimeAwayOfASecondRestoreIsNotKnown) {
   }
 }
 
-// Before the fix, an operator whose nightly dumps were all refused saw nothing of it.
 TEST(HistoryTest, RefusedDumpsAreInTheHistoryAndPushNoRealOneOut) {
   KYMO_NEEDS_CRIU();
   Kymod kymod;
@@ -290,8 +288,6 @@ TEST(HistoryTest, RefusedDumpsAreInTheHistoryAndPushNoRealOneOut) {
   EXPECT_EQ(kymod.kymo({"history", "nobody"}).exit_code, 1) << "a mistyped name makes no history";
 }
 
-// Before the fix, the history was deleted with the job. So nobody saw that dumps of the next job of
-// this name were slower.
 TEST(HistoryTest, ItBelongsToTheNameAndOutlivesTheJob) {
   KYMO_NEEDS_CRIU();
   Kymod kymod;

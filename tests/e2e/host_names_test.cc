@@ -150,7 +150,6 @@ void NamedByRunc::expect_needed(const std::string& path, const std::string& fail
   EXPECT_TRUE(counts_on(root()));
 }
 
-// Before the fix, each of these was dumped and ended, and its restore failed: for an unknown reason, or without one.
 using ContainerNamesTest = NamedByRunc;
 
 TEST_F(ContainerNamesTest, TheRootIsNeeded) {
@@ -189,7 +188,6 @@ TEST_F(ContainerNamesTest, ANamespaceThatIsGoneIsNoLongerThatOfTheContainer) {
   EXPECT_TRUE(counts_on(root())) << kymod_.log();
 }
 
-// Before the fix, the container was restored into the namespace of the process that had the pid: that of the host.
 TEST_F(ContainerNamesTest, ARestoreJoinsNoNamespaceOfAForeignProcess) {
   const Holder holder;
   make();
@@ -239,7 +237,6 @@ class NamedByPodman : public ::testing::Test {
 
 using ContainerWithNamespacesOfAnotherTest = NamedByPodman;
 
-// Before the fix, the restore could join the namespaces of a process that has the pid of the other's first start.
 TEST_F(ContainerWithNamespacesOfAnotherTest, IsRestoredOnlyUntilTheOtherIsStartedAgain) {
   const Outcome checked = kymod_.kymo({"check", "podman", kNamed});
   EXPECT_NE(checked.out.find("must run on until the restore"), std::string::npos) << checked.out;
@@ -256,7 +253,6 @@ TEST_F(ContainerWithNamespacesOfAnotherTest, IsRestoredOnlyUntilTheOtherIsStarte
   expect_refused(kymod_.kymo({"restore", dir()}), "namespace", "namespace-gone");
 }
 
-// Before the fix, it was dumped and ended, and no restore could succeed.
 TEST_F(ContainerWithNamespacesOfAnotherTest, RunsOnIfTheOtherHasEnded) {
   static_cast<void>(podman_.podman("stop -t 0 kymo-first"));
   expect_check_finds(kymod_, {"podman", kNamed}, "namespace-gone");
@@ -280,7 +276,6 @@ Outcome run_server(const Kymod& kymod, PodmanContainers& podman, const std::stri
   return kymod.kymo(words);
 }
 
-// Before the fix, it was dumped and ended, and no restore could succeed: "Cannot assign requested address".
 TEST(ContainerWithAnAddressOfItsOwnTest, OfPodmanIsRefusedIfItListensThere) {
   KYMO_NEEDS_CRIU();
   KYMO_NEEDS_PODMAN();

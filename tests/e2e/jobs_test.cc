@@ -194,8 +194,7 @@ TEST(JobsTest, DeleteRemovesCheckpointsAndJobsButNoneThatRuns) {
 }
 
 // The first dump of the job failed, the user removed its directory, and another dump used the same
-// directory. So two checkpoints have this directory. Before the fix, the job could not be deleted: "a
-// dump or restore uses" the directory.
+// directory. So two checkpoints have this directory.
 TEST(JobsTest, AJobIsDeletedOfWhichTwoCheckpointsNameOneDirectory) {
   KYMO_NEEDS_CRIU();
   const BreakableCriu criu;
@@ -246,7 +245,6 @@ TEST(JobsTest, TheOldestCheckpointsMakeRoomAndOthersPlacesAreLeftAlone) {
     return kymod.log().find("made room: removed the oldest checkpoint") != std::string::npos;
   }));
   EXPECT_EQ(kymod.kymo_json({"history", "work"})["runs"].size(), 5U) << "the history must be kept";
-  // Before the fix, only the docs said that a limit acts at the start: the log named each after it was gone.
   kymod.restart({"--keep-bytes", "1"});
   ASSERT_TRUE(kymod.logs("made room: removed the oldest checkpoint"));
   const std::string log = kymod.log();
@@ -334,7 +332,6 @@ TEST(JobsTest, AfterARestartOfTheMachineNoOtherProcessGetsASignalOfTheJob) {
   kill(pid, SIGKILL);
 }
 
-// Before the fix, control codes in the output of a job were sent to the terminal of the user.
 TEST(JobsTest, AttachLetsAJobCommandATerminalOnlyWhenAskedTo) {
   KYMO_NEEDS_CRIU();
   Kymod kymod;
@@ -370,8 +367,7 @@ TEST(JobsTest, AttachShowsNoEscapeOfOneCharacterToATerminal) {
   EXPECT_EQ(shown.find('\x9b'), std::string::npos) << shown;
 }
 
-// gRPC refuses text that is not UTF-8. Before the fix, one process with such a name made each list
-// fail for all users.
+// gRPC refuses text that is not UTF-8.
 TEST(JobsTest, AProcessWhoseNameIsNoTextHidesNothing) {
   KYMO_NEEDS_CRIU();
   Kymod kymod;
@@ -416,7 +412,6 @@ TEST(JobsTest, WhatRunsAlreadyIsAdoptedDumpedAndRestored) {
   EXPECT_EQ(twice.exit_code, 1);
   EXPECT_NE(twice.err.find("it is job taken already"), std::string::npos) << twice.err;
   EXPECT_EQ(kymod.kymo({"adopt", "process", "4194304"}).exit_code, 1);
-  // Before the fix, each of these pids became a job. A dump would have frozen that process for good.
   for (const pid_t wrong : {pid_t{1}, kymod.pid(), getpid()}) {
     const Outcome refused = kymod.kymo({"adopt", "process", std::to_string(wrong)});
     EXPECT_EQ(refused.exit_code, 1) << wrong;
@@ -556,7 +551,6 @@ TEST(JobsTest, ACheckpointThatIsDeletedDuringItsRestoreIsRefusedOrSaid) {
   EXPECT_EQ(kymod.kymo({"delete", "work", "--all"}).exit_code, 0);
 }
 
-// Before the fix, the output of a job could fill the disk.
 TEST(JobsTest, TheOutputOfAJobIsBoundedAndTheJobIsStillRestored) {
   KYMO_NEEDS_CRIU();
   constexpr std::uint64_t kMax = 1 << 20;

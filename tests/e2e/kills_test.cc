@@ -335,8 +335,6 @@ TEST_F(KillsTest, KilledWithItsCriuDuringARestoreItLeavesNothingHalfRestored) {
   EXPECT_GT(halves, 0) << "no kill left a half restored process: nothing was tested";
 }
 
-// Before the fix, kymo said only that the connection was closed, and users thought that the dump had
-// failed.
 TEST(KilledDaemonTest, TheClientIsToldThatTheDumpMayStillSucceed) {
   KYMO_NEEDS_CRIU();
   const OrphansComeHere orphans;

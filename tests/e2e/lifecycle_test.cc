@@ -101,7 +101,6 @@ TEST(LifecycleTest, AProcessThatAsksForASignalWhenItsParentEndsIsRestored) {
   EXPECT_TRUE(kymod.goes_on(job)) << kymod.log();
 }
 
-// Before the fix, the API and SIGTERM waited until somebody read kymod's log.
 TEST(LifecycleTest, ALogThatNobodyReadsHoldsUpNothing) {
   KYMO_NEEDS_CRIU();
   const TemporaryDirectory folder;
@@ -150,7 +149,6 @@ TEST(LifecycleTest, ALogThatNobodyReadsHoldsUpNothing) {
   }
 }
 
-// Before the fix, a kymod that could not start waited until somebody read the reason.
 TEST(LifecycleTest, AFailureThatNobodyReadsEndsItAllTheSame) {
   int ends[2];
   ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);

@@ -104,7 +104,6 @@ class MovedCheckpointTest : public testing::Test {
   int last_ = 0;  // what the job had counted to at its dump
 };
 
-// Before the fix, each such restore was refused, because kymod's own output files of the job were missing.
 TEST_F(MovedCheckpointTest, IsRestoredByAnotherKymodWithNewOutputFiles) {
   expect_moved({"--no-stream"});
 }
@@ -158,7 +157,6 @@ TEST_F(MovedCheckpointTest, MakesNoFileOutsideOfTheStateDirectory) {
   EXPECT_TRUE(second.kymo_json({"ps"}).empty());
 }
 
-// Before the fix, `kymo delete JOB` made every copy of its checkpoints useless.
 TEST_F(MovedCheckpointTest, ACopyIsRestoredAfterItsJobWasDeleted) {
   Kymod kymod;
   kymod.start();

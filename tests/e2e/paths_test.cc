@@ -34,8 +34,6 @@ class PathsTest : public testing::Test {
   Kymod kymod_{{"--allow-directory", in_}};
 };
 
-// Before the fix, kymod took the checkpoint.json of such a dump for one of its own notes, and
-// deleted it.
 TEST(OwnFoldersTest, NoDumpGoesIntoThem) {
   KYMO_NEEDS_CRIU();
   Kymod kymod;
@@ -96,7 +94,6 @@ TEST_F(PathsTest, DumpsRestoresAndSnapshotsStayInside) {
   EXPECT_TRUE(kymod_.goes_on(kymod_.job("work")));
 }
 
-// Before the fix, runc was started with such a bundle.
 TEST_F(PathsTest, ABundleOutsideIsNotRun) {
   kymod_.start();
   for (const std::string& bundle : {out_, in_ + "/link", in_ + "/../out", in_ + "/link/new"}) {

@@ -146,7 +146,6 @@ TEST_F(PodmanStorageTest, ACheckpointWithoutRoomForTheArchiveIsRefused) {
   EXPECT_TRUE(counts_on(root_));
 }
 
-// Before the fix, verify and check found nothing, and podman refused the restore: "unexpected EOF".
 TEST_F(PodmanStorageTest, AnArchiveThatIsCutOffIsFoundAndTheRestIsRestored) {
   const std::string directory = folder_.path() + "/c";
   ASSERT_EQ(dump(directory).exit_code, 0);

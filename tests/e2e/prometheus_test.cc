@@ -221,7 +221,6 @@ bool fires(const Kymod& kymod, const std::string& alert, const std::string& befo
   return tested.exit_code != 0;
 }
 
-// Before the fix, a mistyped `kymo restore /nonexistent` caused an alert.
 TEST(PrometheusTest, ARequestThatIsWrongPagesNobodyAndAFailureDoes) {
   KYMO_NEEDS_CRIU();
   Kymod kymod;

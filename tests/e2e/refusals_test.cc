@@ -141,7 +141,6 @@ TEST(RefusalsTest, EachWrongRequestIsRefusedWithItsReason) {
   refused({"dump", "process", "work\n\x1b]0;title\x07"}, "work??]0;title?");
   EXPECT_TRUE(kymod.goes_on(job));
   const nlohmann::json dump = kymod.kymo_json({"dump", "process", "work", "--leave-running"});
-  // Before the fix, the refused request left a recording in the good checkpoint.
   const std::string dir = dump["directory"];
   ended_metadata(dump["recording"]);
   const auto files = [&] {
@@ -214,7 +213,6 @@ TEST(RefusalsTest, WithoutADaemonACommandSaysSo) {
   expect_refusal(run({KYMO_PROGRAM, "ps", "--socket", folder.path() + "/none"}), 1, "start kymod");
 }
 
-// Before the fix, the client waited for ever.
 TEST(RefusalsTest, ASocketThatIsNotKymodsIsSaid) {
   const TemporaryDirectory folder;
   const std::string path = folder.path() + "/socket";

@@ -193,7 +193,6 @@ class HeldByAnotherTest : public ProofTest, public testing::WithParamInterface<c
 INSTANTIATE_TEST_SUITE_P(Each, HeldByAnotherTest, testing::Values("port", "lock"),
                          [](const auto& one) { return std::string(one.param); });
 
-// Before the fix, the rehearsal, which has a network of its own, was made, the process was ended, and each restore failed.
 TEST_P(HeldByAnotherTest, AProofDoesNotEndItAndTheHolderIsNamed) {
   std::ofstream(home_ + "/" + GetParam()).close();
   start(kWithChild);

@@ -15,7 +15,6 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-// Before the fix, kymod did not start ("the file exists: move it away"), and so never cleaned up.
 TEST(RestartsTest, TheDaemonWideRecordingOfAnEarlierStartDoesNotKeepItFromStarting) {
   KYMO_NEEDS_CRIU();
   const TemporaryDirectory folder;
@@ -27,7 +26,6 @@ TEST(RestartsTest, TheDaemonWideRecordingOfAnEarlierStartDoesNotKeepItFromStarti
 
   kymod.start();
   EXPECT_NE(kymod.log().find(folder.path() + "/all-2.tsv"), std::string::npos) << kymod.log();
-  // Before the fix, each normal restart logged it as a warning.
   EXPECT_NE(kymod.log().find(" info " + folder.path() + "/all.tsv holds an earlier recording"),
             std::string::npos)
       << kymod.log();

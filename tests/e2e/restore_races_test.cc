@@ -66,7 +66,6 @@ class RestoreRacesTest : public ::testing::Test {
   json job_;
 };
 
-// Before the fix, the checkpoint was deleted while it was restored.
 TEST_F(RestoreRacesTest, ADeletionOfACheckpointThatIsRestoredThroughALinkIsRefused) {
   static_cast<void>(kymod_->kymo_json({"dump", "process", "work", "--dir", dir(1)}));
   const std::string link = kymod_->path("link");
@@ -119,7 +118,6 @@ TEST_F(RestoreRacesTest, OfTwoAtTheSameInstantExactlyOneGoes) {
   expect_all_is_there();
 }
 
-// Before the fix, the process ran on, but kymod listed neither it nor its checkpoints any more.
 TEST_F(RestoreRacesTest, ADeletionOfTheJobAndItsCheckpointsIsRefusedAndDeletesNothing) {
   static_cast<void>(
       kymod_->kymo_json({"dump", "process", "work", "--dir", dir(1), "--leave-running"}));
@@ -146,7 +144,6 @@ TEST_F(RestoreRacesTest, ADeletionOfTheJobWhoseCopyIsRestoredIsRefused) {
   expect_all_is_there();
 }
 
-// Before the fix, a kymod that was killed during such a restore left a process that kymod did not know.
 TEST_F(RestoreRacesTest, WithoutRoomForItsNoteARestoreIsRefused) {
   static_cast<void>(kymod_->kymo_json({"dump", "process", "work", "--dir", dir(1)}));
   const std::string notes = kymod_->state() + "/restoring";
@@ -164,7 +161,6 @@ TEST_F(RestoreRacesTest, WithoutRoomForItsNoteARestoreIsRefused) {
   expect_all_is_there();
 }
 
-// Before the fix, SIGXFSZ ended kymod.
 TEST_F(RestoreRacesTest, AFileThatMayNotGrowIsAnErrorOfTheRequestAlone) {
   static_cast<void>(
       kymod_->kymo_json({"dump", "process", "work", "--dir", dir(1), "--leave-running"}));

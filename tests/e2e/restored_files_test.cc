@@ -62,8 +62,6 @@ TEST_F(RestoredFilesTest, AnotherFileTakesItsPlaceIfTheImagesComeThroughKymod) {
   expect_another_file({"--compression", "zstd"});
 }
 
-// Before the fix, such a refusal left a recording in the checkpoint, and counted as a failure, which
-// can cause an alert.
 TEST_F(RestoredFilesTest, WhatTheOptionsNameAndIsMissingIsRefusedBeforeAnythingIsWritten) {
   const std::string old = kymod_.path("old.log");
   start({"log", old});
@@ -263,8 +261,6 @@ TEST_F(ProgramTest, AnotherBuildIsRestoredIfTheDumpKeptNoBuildId) {
   }
 }
 
-// Before the fix, only memory counted: `kymo check` said that 8 MiB would be written, a disk of 50 MiB had room for it, and
-// afterwards the dump of 700 MiB had written 8 MiB.
 TEST_F(SubjectsTest, ADeletedFileIsInEverySizeOfItsDump) {
   constexpr std::uint64_t kSize = std::uint64_t{64} << 20U;
   start({"ghost", kymod_.path("deleted"), std::to_string(kSize)});

@@ -153,7 +153,6 @@ TEST_P(RuntimeRestoreKillsTest, ItCountsOrItsCheckpointCanBeRestored) {
   expect_restored(job, dir, again, later);
 }
 
-// Before the fix, the error was only what runc says: "read unixpacket @->@: EOF".
 class CriuOfRuntimeTest : public testing::TestWithParam<Victim> {};
 TEST_P(CriuOfRuntimeTest, IsNamedIfItIsKilledInADump) {
   KYMO_NEEDS(GetParam().of);
@@ -191,8 +190,7 @@ TEST_P(StuckRestoreTest, CriuIsEndedAndItCountsOrItsCheckpointCanBeRestored) {
   }
 }
 
-// Another container's cgroup may have the same name in another place, as with containerd. Before the fix, what the killed
-// CRIU had restored ran on then, and runc did not know it.
+// Another container's cgroup may have the same name in another place, as with containerd.
 TEST(RuncRestoreTest, AFailedOneEndsItsProcessesBesideAnotherContainerOfTheName) {
   KYMO_NEEDS(Kind::runc);
   CountedJob job(Kind::runc);

@@ -46,7 +46,6 @@ class SharedMemoryTest : public ::testing::Test {
   Kymod kymod_{{"--podman-flags=" + PodmanContainers::flags()}};
 };
 
-// Before the fix, podman put the files of a container that was never dumped back to what they were at the dump.
 TEST_F(SharedMemoryTest, OfAnotherContainerIsLeftAsItIs) {
   const Outcome first = run_podman(kymod_, podman_, "kymo-first", {"--ipc", "shareable"},
                                    "echo first >/dev/shm/state; " + counting_loop());
@@ -110,7 +109,6 @@ void expect_served_while_dumped(const Kymod& kymod, const std::vector<std::strin
   EXPECT_EQ(answer_in_network_of(server), "served\n");
 }
 
-// Before the fix, CRIU's lock of the namespace stayed: nobody got an answer any more.
 TEST(SharedNetworkTest, AContainerServesOnWhileAnotherOneIsDumped) {
   KYMO_NEEDS_CRIU();
   KYMO_NEEDS_PODMAN();

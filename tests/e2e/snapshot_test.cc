@@ -70,7 +70,6 @@ TEST(SnapshotTest, NothingIsWrittenUntilASnapshotIsAskedForAndThenThePastIsThere
   EXPECT_NE(refused.err.find("create its folder first"), std::string::npos) << refused.err;
 }
 
-// Before the fix, the snapshot got no answer, and the recording of a dump to another disk had no rows.
 TEST(SnapshotTest, ALogFileOnADiskThatStallsHoldsUpNothingElse) {
   KYMO_NEEDS_CRIU();
   const TemporaryDirectory folder;
@@ -97,8 +96,7 @@ TEST(SnapshotTest, ALogFileOnADiskThatStallsHoldsUpNothingElse) {
                 stats["missed_frozen"].get<std::uint64_t>());
 }
 
-// A change drops the rows that are only in memory. Before the fix, a snapshot after it was shorter than asked for without a
-// warning, and `kymo recorder` said at once that snapshots reached back by all of --profiling-keep.
+// A change drops the rows that are only in memory.
 TEST(SnapshotTest, AfterAChangeASnapshotIsShorterAndSaysWhy) {
   KYMO_NEEDS_CRIU();
   Kymod kymod({"--profiling-keep", "3"});

@@ -58,7 +58,6 @@ class ContainerOnAStalledDisk : public ::testing::Test {
   std::optional<Kymod> kymod_;
 };
 
-// Before the fix, the container stood still until the disk answered.
 void ContainerOnAStalledDisk::expect_that_it_counts_during_the_stall(
     const std::vector<std::string>& words, const std::string& root) {
   const Outcome failed = dump_and_cancel(words, {"--leave-running", "--deadline", "1m"});

@@ -52,7 +52,6 @@ class ContainerRuntimeStalls : public testing::Test {
   pid_t sleeper_ = 0;  // a job that outlives kymod
 };
 
-// Before the fix, `kymo ps` got no answer, and SIGTERM did not end kymod.
 TEST_F(ContainerRuntimeStalls, TheListOfJobsIsAnsweredAndSaysWhatIsNotKnown) {
   const json sleeper =
       kymod_->kymo_json({"run", "process", "--name", "sleeper", "--", "sleep", "1000"});

@@ -80,8 +80,6 @@ class TruthOnAStalledDisk : public testing::Test {
   Outcome answer_;
 };
 
-// Before the fix, `kymo ps` said "running", with the pid of a process that had ended, as long as the disk stalled,
-// and then "exited". `kymo delete` got no answer.
 TEST_F(TruthOnAStalledDisk, AJobWhoseImagesAreInMemoryIsNotSaidToRun) {
   dump_onto_a_disk_that([this] { disk_.be("stalls"); });
   EXPECT_TRUE(is_in_memory(job())) << job().dump(1);
@@ -102,8 +100,7 @@ TEST_F(TruthOnAStalledDisk, AJobWhoseImagesAreInMemoryIsNotSaidToRun) {
   expect_that_it_is_restored();
 }
 
-// Before the fix, the checkpoint was "started", without a note, as long as the disk did not answer. Here, the program
-// that serves the disk is stopped.
+// Here, the program that serves the disk is stopped.
 TEST_F(TruthOnAStalledDisk, AfterAKillOfKymodTheCheckpointSaysWhatIsKnown) {
   dump_onto_a_disk_that([this] { disk_.stop(); });
   // The kernel ends a killed kymod only when the disk has answered the one call that it may have taken.

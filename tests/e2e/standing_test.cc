@@ -14,8 +14,6 @@
 namespace kymo::test {
 namespace {
 
-// Before the fix, kymo ps said only that a job was "frozen" if somebody had stopped it with a signal, and nothing at all if
-// a debugger had.
 TEST(StandingTest, WhateverMakesAJobStandStillIsNamed) {
   KYMO_NEEDS_CRIU();
   Kymod kymod;

@@ -39,8 +39,6 @@ TEST(StatusTest, SaysWhetherKymodWorksAndWithWhichCriu) {
   EXPECT_NE(none.err.find("start kymod"), std::string::npos) << none.err;
 }
 
-// Before the fix, kymo said "criu BAD" because the shell had no criu on its PATH, although kymod
-// used another one.
 TEST(StatusTest, ACheckAsksTheKymodThatRuns) {
   KYMO_NEEDS_CRIU();
   Kymod kymod({"--criu", criu_path()});
@@ -81,7 +79,6 @@ class VariableIs {
   std::optional<std::string> before_;
 };
 
-// Before the fix, kymo looked for runtimes on its own PATH, and asked the containerd that its own environment named.
 TEST(StatusTest, ACheckIsMadeWithTheEnvironmentOfTheKymodThatRuns) {
   KYMO_NEEDS_CRIU();
   Kymod kymod({"--criu", criu_path()});

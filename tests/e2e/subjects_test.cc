@@ -168,7 +168,6 @@ class HeldConnectionsTest : public SubjectsTest, public testing::WithParamInterf
   Outcome outcome_;
 };
 
-// Before the fix, the process ran on, but each send failed with EPERM, and no packet came through.
 TEST_P(HeldConnectionsTest, ACancellationGivesThemBack) {
   ASSERT_NO_FATAL_FAILURE(begin());
   EXPECT_EQ(kymod_.kymo({"cancel", "subject"}).exit_code, 0);
@@ -328,7 +327,6 @@ TEST_F(SubjectsTest, FileLocksAreHeldAfterTheRestore) {
   expect_held();
 }
 
-// Before the fix, CRIU waited for ever, and printed nothing.
 TEST_F(SubjectsTest, ALockThatSomebodyElseHoldsIsNamedAndNothingWaitsForIt) {
   const std::string path = kymod_.path("file");
   start({"locks", path});
@@ -393,7 +391,7 @@ TEST_F(SubjectsTest, AnExternalMountIsReplacedByAnotherAtTheRestore) {
   EXPECT_EQ(fs::file_size(before + "/count"), count);
 }
 
-// A service with PrivateTmp=yes is such a process. Before the fix, CRIU ended it, and then its restore crashed.
+// A service with PrivateTmp=yes is such a process.
 TEST_F(SubjectsTest, AProcessWithMountsOfItsOwnIsRestoredWithoutBeingToldItsRoot) {
   const std::string inside = kymod_.path("inside");
   fs::create_directories(inside);

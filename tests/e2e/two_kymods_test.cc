@@ -26,9 +26,7 @@
 namespace kymo::test {
 namespace {
 
-// Before the fix, the second kymod took the work of the first one's CRIU for leftovers of a killed CRIU. It ended the
-// repair mode of the connection, and the first dump failed. `--force` is needed because the check before a dump would
-// refuse a traced process.
+// `--force` is needed because the check before a dump would refuse a traced process.
 TEST(TwoKymodsTest, TheSecondOneChangesNothingInAProcessThatTheFirstOneDumps) {
   KYMO_NEEDS_CRIU();
   const BreakableCriu criu;
@@ -95,7 +93,6 @@ class ImagesOfTwoTest : public ::testing::Test {
   nlohmann::json job_;
 };
 
-// Before the fix, the images were deleted in the middle of the restore: it failed, and the process was lost.
 TEST_F(ImagesOfTwoTest, ADeletionOfWhatTheOtherRestoresIsRefused) {
   const std::string directory = dumper_.path("c");
   static_cast<void>(dumper_.kymo_json({"dump", "process", "work", "--dir", directory}));
@@ -115,8 +112,6 @@ TEST_F(ImagesOfTwoTest, ADeletionOfWhatTheOtherRestoresIsRefused) {
   }
 }
 
-// Before the fix, the second restore took the container for what its own restore had left half made: it killed the
-// processes, and the removal of runc's folder deleted the files of the container's root, which was mounted there.
 TEST(ContainersOfTwoTest, ASecondRestoreChangesNothingOfAContainerThatIsBeingRestored) {
   KYMO_NEEDS(Kind::runc);
   CountedJob job(Kind::runc);
@@ -146,7 +141,6 @@ TEST(ContainersOfTwoTest, ASecondRestoreChangesNothingOfAContainerThatIsBeingRes
   EXPECT_TRUE(eventually([&] { return job.counting->counts(); }));
 }
 
-// Before the fix, the restore killed and removed the container that somebody else had made at the same instant.
 TEST(ContainersOfTwoTest, AContainerThatSomebodyElseStartsDuringARestoreRunsOn) {
   KYMO_NEEDS_RUNC();
   const RuncFolder runc;

@@ -66,8 +66,6 @@ class VerifyCheckpointTest : public testing::Test {
   std::string checkpoint_ = kymod_.path("c");
 };
 
-// Before the fix, `kymo restore NAME` restored a folder with this name in the current folder. Another
-// user could have made it, and kymod restored it with root's rights.
 TEST_F(VerifyCheckpointTest, AFolderWithTheNameOfAJobIsNotRestoredInItsPlace) {
   dump({});
   const std::string before = fs::current_path();
@@ -81,7 +79,6 @@ TEST_F(VerifyCheckpointTest, AFolderWithTheNameOfAJobIsNotRestoredInItsPlace) {
   EXPECT_EQ(restored["job"], "web");
 }
 
-// Before the fix, the file was taken for a checkpoint.
 TEST_F(VerifyCheckpointTest, AFileWithTheNameOfAJobDoesNotHideIt) {
   dump({});
   const std::string before = fs::current_path();
@@ -96,8 +93,7 @@ TEST_F(VerifyCheckpointTest, AFileWithTheNameOfAJobDoesNotHideIt) {
   EXPECT_EQ(restored["directory"], checkpoint_);
 }
 
-// The disk became full after the images were complete. The process had ended. Before the fix, its
-// checkpoint was refused for ever.
+// The disk became full after the images were complete. The process had ended.
 TEST_F(VerifyCheckpointTest, ARecordThatCouldNotBeWrittenAtTheEndMakesNoImagesUseless) {
   dump({});
   nlohmann::json record = nlohmann::json::parse(read_file(checkpoint_ + "/checkpoint.json"));
@@ -112,8 +108,6 @@ TEST_F(VerifyCheckpointTest, ARecordThatCouldNotBeWrittenAtTheEndMakesNoImagesUs
   EXPECT_TRUE(kymod_.goes_on(kymod_.job("web")));
 }
 
-// Before the fix, CRIU wrote its log into the file that had the log's name. A pipe there blocked the
-// restore for ever.
 TEST_F(VerifyCheckpointTest, WhatIsInThePlaceOfTheLogIsNotWrittenTo) {
   dump({});
   const std::string log = checkpoint_ + "/work/restore.log";
@@ -165,8 +159,6 @@ time.sleep(1000))";
   EXPECT_EQ(restored.exit_code, 0) << restored.err;
 }
 
-// Before the fix, the record and the parent images were looked for next to the archive, so any
-// archive was called damaged.
 TEST_F(VerifyCheckpointTest, AGoodArchiveWasCalledDamaged) {
   dump({"--checksums"});
   const std::string images = checkpoint_ + "/images";
@@ -212,7 +204,6 @@ void change_middle_of(const std::string& path) {
   file.seekp(middle).put(static_cast<char>(~byte));
 }
 
-// Before the fix, compressed images of pages were not read, and this checkpoint was called whole.
 TEST_F(VerifyCheckpointTest, AChangedByteOfACompressedImageIsFoundByTheChecksumInIt) {
   for (const char* compression : {"zstd", "lz4"}) {
     SCOPED_TRACE(compression);
@@ -233,7 +224,6 @@ TEST_F(VerifyCheckpointTest, AChangedByteOfACompressedImageIsFoundByTheChecksumI
   }
 }
 
-// Before the fix, this counted as an error of the restore with the reason "unknown", and no history showed it.
 TEST_F(VerifyCheckpointTest, ARestoreThatIsRefusedSaysEverywhereThatTheImagesAreDamaged) {
   dump({});
   fs::resize_file(pages(), fs::file_size(pages()) - 4096);
@@ -366,7 +356,6 @@ TEST(ContainersVerifyTest, OneOfPodmanIsVerifiedBeforeItIsRestored) {
   EXPECT_TRUE(counts_on(root));
 }
 
-// Before the fix, verify called such a folder complete, and a restore refused it.
 TEST_F(VerifyCheckpointTest, AFolderWithoutItsRecordIsNotCalledWhole) {
   dump({});
   fs::remove(checkpoint_ + "/checkpoint.json");

@@ -279,8 +279,6 @@ unsigned mode_of(const std::string& path) {
   return info.st_mode & 07777U;
 }
 
-// Before the fix, any user could read the link on the browser's command line, and use it before the
-// browser.
 TEST(WebOpenTest, TheBrowserIsGivenAFileThatItsOwnerAloneCanRead) {
   KYMO_NEEDS_CRIU();
   Kymod kymod;
@@ -328,8 +326,7 @@ TEST(WebOpenTest, TheBrowserIsGivenAFileThatItsOwnerAloneCanRead) {
   EXPECT_NE(nowhere.err.find("open the address yourself"), std::string::npos) << nowhere.err;
 }
 
-// kymo view blocks SIGINT and SIGTERM and waits for them. Before the fix, the browser inherited the
-// blocked signals, and could not be ended by them.
+// kymo view blocks SIGINT and SIGTERM and waits for them.
 TEST(WebOpenTest, ABrowserThatAViewStartsCanBeInterrupted) {
   KYMO_NEEDS_CRIU();
   const TemporaryDirectory folder;
@@ -427,8 +424,6 @@ TEST(WebStreamTest, WhatHasGatheredComesInPiecesAndEachRowOnce) {
   EXPECT_EQ(std::adjacent_find(times.begin(), times.end()), times.end()) << "no row may come twice";
 }
 
-// Before the fix, any local user could make every running job "exited" for good, by keeping many
-// connections open.
 TEST(WebFloodTest, ThousandConnectionsLeaveKymodItsDescriptorsAndItsJobs) {
   KYMO_NEEDS_CRIU();
   rlimit before{};

@@ -160,7 +160,6 @@ class Histograms(unittest.TestCase):
 
 
 class ManyColumns(unittest.TestCase):
-    # Before the fix, a picture of 38 counters was 19,760 pixels high.
     def test_a_plot_has_a_limit_and_says_what_it_leaves_out(self):
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / "many.tsv"
@@ -241,7 +240,6 @@ class DamagedRecording(unittest.TestCase):
             notes = kymo_recording.load(self.path).notes
             self.assertEqual(f"the metadata count {counted} rows, the file holds 2: all figures are of these" in notes, said, notes)
 
-    # Before the fix, the notes were empty, and the column was 0 in each row.
     def test_what_never_had_a_value_is_said(self):
         self.load("Time (ns)\tbad\n1\t0\n2\t0\n")
         self.path.with_name("a.meta.json").write_text(json.dumps(

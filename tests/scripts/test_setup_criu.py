@@ -86,7 +86,6 @@ class SetupCriuTest(unittest.TestCase):
         self.assertEqual(said.stdout.strip(), str(self.root / ".deps/bin/criu"))
         self.assertIn("did not dump and restore a process", said.stderr)
 
-    # Before the fix, set-up ended with 0, and --criu printed this CRIU.
     def test_if_no_trial_succeeds_setup_fails(self):
         said = self.installed([])
         self.assertEqual(said.returncode, 1)
@@ -94,7 +93,6 @@ class SetupCriuTest(unittest.TestCase):
         self.assertEqual(said.stderr.count("did not dump and restore a process"), 2)
         self.assertIn("no CRIU here dumps and restores a process on this kernel", said.stderr)
 
-    # Before the fix, the message said to run scripts/setup, which said to use --criu-fallback.
     def test_without_a_second_criu_it_is_said_where_one_comes_from(self):
         for name in ("setup", "setup_criu.bash"):
             shutil.copy(ROOT / "scripts" / name, self.root / "scripts" / name)

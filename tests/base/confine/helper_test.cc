@@ -220,8 +220,6 @@ TEST_F(HelperTest, AQuestionThatIsCancelledAtOnceLeavesNoReader) {
       << "the reader still runs";
 }
 
-// Before the fix, a reader that waited for ever also blocked a thread of kymod's HTTP server for
-// ever.
 TEST_F(HelperTest, AReaderThatWaitsIsEndedAfterItsTime) {
   const std::string pipe = folder_.path() + "/pipe";
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);

@@ -67,8 +67,6 @@ struct Holdings {
   }
 };
 
-// Before the fix, the reader of `kymo inspect` inherited the connection to kymod, and with it a way
-// to run commands as root.
 TEST(TakenOverTest, AChildHasOnlyTheDescriptorsThatItIsGiven) {
   const Holdings holdings;
   const test::TemporaryDirectory folder;
@@ -108,8 +106,6 @@ TEST(TakenOverTest, ItsStandardInputIsEmptyUnlessItIsGiven) {
   ::dup2(before.get(), STDIN_FILENO);
 }
 
-// Before the fix, a connection got the number of standard output if the program was started without
-// one. Its readers inherited it.
 TEST(TakenOverTest, NothingTakesThePlaceOfAClosedStandardDescriptor) {
   const pid_t child = ::fork();
   if (child == 0) {
@@ -199,8 +195,6 @@ class Victim {
   pid_t pid_;
 };
 
-// Before the fix, all commands of fcntl(2) were permitted. With some of them the kernel sends any
-// signal to any process.
 TEST(TakenOverTest, NoSignalIsSentByWayOfAPipe) {
   NEEDS_FILTER();
   const Victim victim;
@@ -319,8 +313,6 @@ std::string readers_of(pid_t pid) {
   return read_file("/proc/" + number + "/task/" + number + "/children").value();
 }
 
-// Before the fix, only SIGALRM ended a reader at its timeout, and only SIGIO when it was cancelled.
-// The reader can block both.
 TEST(TakenOverTest, AReaderThatBlocksAllSignalsIsEndedAfterItsTime) {
   const auto helper = Helper::start({{"stay", stay}}).value();
   const std::string pid = readers_of(::getpid());

@@ -50,8 +50,7 @@ TEST(FramingTest, ARequestIsReadAlikeInWhateverPiecesItComes) {
   EXPECT_EQ(framing.refused(), 0) << "the body must not be parsed";
 }
 
-// The HTTP library ends a line only at LF. Before the fix, text that was one header here was two
-// headers there.
+// The HTTP library ends a line only at LF.
 TEST(FramingTest, AHeadThatCanBeReadInTwoWaysIsRefused) {
   using namespace std::string_literals;
   for (const std::string& line :
@@ -67,7 +66,6 @@ TEST(FramingTest, AHeadThatCanBeReadInTwoWaysIsRefused) {
   EXPECT_EQ(framing_of("POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n").refused(), 411);
 }
 
-// Before the fix, the first Host header counted, and of its value only what was before the colon.
 TEST(FramingTest, AHostThatCanBeReadInTwoWaysWasTaken) {
   for (const std::string line :
        {"Host: localhost\r\nHost: evil.example", "Host: localhost\r\nhOST:localhost",
@@ -110,7 +108,6 @@ TEST(FramingTest, WhatIsTooLongIsRefused) {
   EXPECT_EQ(framing_of(begin + whole).length(), 0U);
 }
 
-// Before the fix, an exception on the thread that accepts connections ended the program.
 TEST(RequestReaderTest, WhatThrowsCostsItsOwnConnectionAlone) {
   Result<FileDescriptor> listener = listen_on("127.0.0.1", 0);
   ASSERT_TRUE(listener) << listener.error().message;
@@ -164,7 +161,6 @@ int resets_among(std::size_t count) {
   return resets;
 }
 
-// Before the fix, each refused request occupied one of the 64 threads for 200 ms.
 TEST(ConnectionTest, FewThreadsReadOnAfterARefusal) {
   constexpr std::size_t kMax = static_cast<std::size_t>(Connection::kMaxLingering);
   EXPECT_EQ(resets_among(kMax), 0);

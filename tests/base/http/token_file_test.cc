@@ -33,7 +33,6 @@ TEST(TokenFileTest, OneThatOthersCanReadIsRefused) {
     ASSERT_FALSE(refused) << mode;
     EXPECT_EQ(refused.error().code, Code::permission_denied);
     EXPECT_NE(refused.error().message.find("0600 or 0640"), std::string::npos);
-    // Before the fix, the message said "change it with chmod, and then its content", but not how.
     EXPECT_NE(refused.error().message.find("write a new token"), std::string::npos);
   }
   for (const unsigned mode : {0600U, 0640U}) {
@@ -56,8 +55,6 @@ TEST(TokenFileTest, OneOfAnotherUsersIsRefused) {
       << refused.error().message;
 }
 
-// Before the fix, the file was checked by its name and then opened by its name. In between, it
-// could be replaced by a link.
 TEST(TokenFileTest, ALinkIsRefusedAndAPipeIsNotWaitedFor) {
   const test::TemporaryDirectory folder;
   const std::string token = folder.file("token", "0123456789abcdef\n", 0600);

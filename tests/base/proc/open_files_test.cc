@@ -56,8 +56,7 @@ TEST(OpenFilesTest, WhoWritesToTheTargetOfALinkIsNotFound) {
   EXPECT_TRUE(processes_writing(path).empty());
 }
 
-// A process in another mount namespace had a different file with the same path and inode. Before the fix,
-// it was taken for the file.
+// A process in another mount namespace had a different file with the same path and inode.
 TEST(OpenFilesTest, AFileOfThisPathInAnotherMountNamespaceIsAnotherOne) {
   if (geteuid() != 0) GTEST_SKIP() << "needs root to mount";
   const test::TemporaryDirectory folder;
@@ -94,7 +93,6 @@ TEST(OpenFilesTest, AFileOfThisPathInAnotherMountNamespaceIsAnotherOne) {
   if (other == 0) GTEST_SKIP() << "no mount namespace can be made here";
 }
 
-// Before the fix, one dump to a stalled disk kept kymod from ending the CRIU of any other dump.
 TEST(OpenFilesTest, AFileOfThisNameOnADiskThatStallsHoldsNobodyUp) {
   const test::TemporaryDirectory folder;
   const test::MoodyDisk disk(folder);

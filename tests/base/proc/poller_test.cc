@@ -51,7 +51,6 @@ TEST(Poller, ReadsAgainAndAgain) {
   poller.stop();
 }
 
-// Before the fix, a sample waited as long as the read of the file: up to 6.6 ms.
 TEST(Poller, ASampleTookAsLongAsTheSlowFile) {
   std::promise<void> is_reading;
   std::promise<void> may_go_on;

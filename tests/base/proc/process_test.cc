@@ -43,7 +43,6 @@ TEST(ProcessTest, ReadsItself) {
   EXPECT_FALSE(process_lives(getpid(), self->start_ticks + 1));
 }
 
-// Before the fix, a lack of descriptors was taken for the end of the process.
 TEST(ProcessTest, WithoutADescriptorItIsNotKnownWhetherAProcessRuns) {
   const std::uint64_t start_ticks = read_process(getpid())->start_ticks;
   const test::NoDescriptors none;
@@ -51,7 +50,6 @@ TEST(ProcessTest, WithoutADescriptorItIsNotKnownWhetherAProcessRuns) {
   EXPECT_EQ(life_of(getpid(), start_ticks), Life::unknown);
   EXPECT_TRUE(process_lives(getpid(), start_ticks));
   EXPECT_EQ(process_tree(getpid()), std::vector<pid_t>{getpid()});
-  // Before the fix, children were left out without an error.
   EXPECT_EQ(children_of(getpid()).error().errno_value, EMFILE);
   EXPECT_EQ(whole_process_tree(getpid()).error().errno_value, EMFILE);
   EXPECT_EQ(stopped_threads(getpid()), std::vector<pid_t>{getpid()});
@@ -108,8 +106,6 @@ TEST(ProcessTest, KnowsAKernelThread) {
   EXPECT_TRUE(process->command.empty());
 }
 
-// Before the fix, the images of a dump were removed: CRIU had killed the process and ended, but the
-// process did not yet count as ended.
 TEST(ProcessTest, AKilledProcessDoesNotLiveThoughItIsNotYetGone) {
   const test::TemporaryDirectory root;
   root.folder("42");

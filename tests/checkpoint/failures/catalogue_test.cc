@@ -33,7 +33,6 @@ TEST(Catalogue, HasEntriesWithIdsOfTheirOwnAndShortSentences) {
     EXPECT_LE(entry.what.size(), kCell) << entry.id;
     EXPECT_EQ(entry.what.find(": "), std::string::npos) << entry.id;
     EXPECT_EQ(entry.what.find("; "), std::string::npos) << entry.id;
-    // Before the fix, a remedy named an option, and the line below it said that only something else helps.
     if (entry.retry.starts_with("only")) {
       EXPECT_EQ(entry.remedy.find("ass --"), std::string::npos) << entry.id;
     }

@@ -124,7 +124,6 @@ TEST(Explain, TheTimeOfARequestIsFoundAgainWithWhatWouldHaveHelped) {
   EXPECT_EQ(of_error(cancelled).what, "the request was cancelled");
 }
 
-// Before the fix, the reason of nearly every refusal was "unknown".
 TEST(Explain, KnowsWhyKymodRefusesARequest) {
   const std::string_view with_ids[][2] = {
       {"damaged-images", "restore /c: its images are damaged: pages-1.img: it is missing"},
@@ -164,7 +163,6 @@ TEST(Explain, AFullDiskIsTheCauseUnlessTheLogNamesItItself) {
   EXPECT_EQ(explain(no_log).id, "disk-full");
 }
 
-// Before the fix, it was "a step failed, and CRIU gave no reason", or "CRIU ended without a result".
 TEST(Explain, NamesTheMemoryIfTheKernelKilledWhatCriuRestored) {
   Root root = root_at("Error (criu/cr-restore.c:1269): 22386 killed by signal 9: Killed");
   root.only_step = true;
@@ -179,7 +177,6 @@ TEST(Explain, NamesTheMemoryIfTheKernelKilledWhatCriuRestored) {
   EXPECT_EQ(explain(root).id, "file-size") << "the kernel killed another process of the machine";
 }
 
-// Before the fix, this was explained as a full disk.
 TEST(Explain, KnowsThatACgroupWithoutSpaceIsNoDisk) {
   EXPECT_EQ(explain(root_at("Error (criu/cgroup.c:1): cg: Can't move 1 into cpuset//a/cgroup.procs "
                             "(-1/14): No space left on device"))
@@ -197,7 +194,6 @@ TEST(Explain, KnowsATestOfTheKernelFromARestore) {
   EXPECT_EQ(explain(root).id, "kerndat");
 }
 
-// Before the fix, these were "not-now" and "not-known-yet".
 TEST(Explain, SaysThatCriuDiedIfASignalEndedIt) {
   EXPECT_EQ(of_error({Code::failed_precondition,
                       "criu could not dump process 7: criu '/usr/sbin/criu' was ended by signal 9 "

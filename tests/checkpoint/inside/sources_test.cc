@@ -318,8 +318,6 @@ TEST(CriuSource, AZombieStillHasItsLastFigures) {
   EXPECT_EQ(values.at("criu_tasks"), 0U);
 }
 
-// Before the fix, a zombie was found again and again until its parent waited for it, and each time all
-// that it had done was added once more.
 TEST(CriuSource, AZombieThatItsParentDoesNotWaitForCountsOnce) {
   const test::TemporaryDirectory proc;
   const auto process = [&](const std::string& pid, char state, const std::string& children) {
@@ -347,8 +345,7 @@ TEST(CriuSource, AZombieThatItsParentDoesNotWaitForCountsOnce) {
   EXPECT_EQ(totals.running, 2U);
 }
 
-// As if another thread of the process had called execve(2). Before the fix, the sum of the group
-// went back, and a group of one task seemed to have used 584 years of CPU time.
+// As if another thread of the process had called execve(2).
 TEST(TargetSource, AFigureOfTheKernelThatGoesBackDoesNotLowerTheSum) {
   const test::TemporaryDirectory proc;
   write_task(proc.path(), 'S', "");
@@ -463,7 +460,6 @@ TEST(TargetSource, ThousandsOfTasksAreBoundedAndSaid) {
   const auto pass = [&](int readings) {
     for (int i = 0; i < readings; ++i) source->read(now_ns += 1'000'000, values);
   };
-  // Before the fix, each reading in which new tasks were looked for passed over all of them: with 3,000, they took a CPU.
   pass(1);
   EXPECT_LE(values.front(), TaskGroup::kReadsATime);
   pass(299);

@@ -187,7 +187,6 @@ TEST(PreflightChecks, AnOverlayOfAMountNamespaceIsRefused) {
   expect_one(found_by(mount_checks(), tree, options), Grade::refuses, "mnt-overlay");
 }
 
-// Before the fix, the check found nothing, and CRIU refused the dump.
 TEST(PreflightChecks, ADiskInAMountNamespaceMustBeExternal) {
   const test::TemporaryDirectory proc;
   proc.folder("12");

@@ -66,7 +66,6 @@ TEST(BundleTest, APathOfAContainerIsInItsRootOrInABindMount) {
   EXPECT_FALSE(places_in_bundle(folder.path())("/a").has_value());
 }
 
-// Before the fix, a container that could not be removed was forgotten when kymod was killed.
 TEST(RuncMemoryTest, ANewRuntimeRemovesWhatTheLastOneCouldNot) {
   const test::TemporaryDirectory folder;
   folder.file("config.json", "{}");
@@ -96,7 +95,6 @@ TEST(RuncMemoryTest, ANewRuntimeRemovesWhatTheLastOneCouldNot) {
   EXPECT_TRUE(fs::exists(left));
 }
 
-// Before the fix, the folder was made wherever the link led to, with rights for everybody.
 TEST(BundleTest, ALinkInPlaceOfTheRootWasFollowed) {
   const test::TemporaryDirectory folder;
   const std::string precious = folder.folder("precious");
@@ -150,7 +148,6 @@ TEST(BundleTest, AFolderThatCannotBeMadeIsNamed) {
       << root.error().message;
 }
 
-// Before the fix, both containers were dumped and ended, and could never be restored.
 TEST(BundleTest, WhatARestoreWouldRefuseIsRefusedBeforeTheDump) {
   const test::TemporaryDirectory folder;
   const std::string rootfs = folder.folder("rootfs");
@@ -181,8 +178,6 @@ TEST(BundleTest, ABundleThatCannotBeReadStopsNoDump) {
   }
 }
 
-// Before the fix, the dump ended such a container, and runc could not restore it: "cannot allocate
-// tty".
 TEST(RuncTerminalTest, ADumpIsRefusedAndTheContainerRunsOn) {
   KYMO_NEEDS_RUNC();
   const test::RuncFolder runc;

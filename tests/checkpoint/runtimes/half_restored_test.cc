@@ -45,8 +45,6 @@ TEST_F(HalfRestoredTest, AChildOfTheTimeOfCriuIsKilled) {
   EXPECT_TRUE(is_killed());
 }
 
-// Before the fix, any child with this pid was killed, such as a program that another request had
-// started.
 TEST_F(HalfRestoredTest, AChildThatBeganBeforeOrAfterIsNotTouched) {
   TimeOfCriu before;
   before.ended();

@@ -101,7 +101,6 @@ TEST(HostCheckTest, ARuntimeThatIsNotThereFindsNothing) {
   }
 }
 
-// Before the fix, podman was asked without them, and named another runtime than that of the dumps.
 TEST(HostCheckTest, PodmanIsAskedWithTheFlagsThatKymodGivesIt) {
   const test::TemporaryDirectory folder;
   folder.file(

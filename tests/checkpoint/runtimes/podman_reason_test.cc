@@ -24,7 +24,6 @@ TEST(PodmanReason, SaysWhatToDoAboutALimit) {
             std::string::npos);
 }
 
-// Before the fix, nothing was told of a CRIU that was killed.
 TEST(PodmanReason, HasWhatItsRuncSaysOfACriuThatDied) {
   EXPECT_EQ(podman_reason("time=1 level=error msg=\"read unixpacket @->@: EOF\"\n"
                           "Error: `/usr/bin/runc checkpoint web` failed: exit status 1\n"),

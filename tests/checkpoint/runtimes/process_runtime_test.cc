@@ -245,7 +245,6 @@ TEST_F(ProcessRuntimeTest, ARestoreWaitsForAParentThatTakesItsTimeToReap) {
   EXPECT_TRUE(churn.goes_on());
 }
 
-// Before the fix, the restore that failed ended the process of the other one, which had already been reported as restored.
 TEST_F(ProcessRuntimeTest, OfTwoRestoresOfCopiesAtOnceOneSucceedsAndItsProcessRunsOn) {
   Churn churn(*runtime_, folder_, 4);
   for (int round = 0; round < 4; ++round) {

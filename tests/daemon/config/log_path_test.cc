@@ -13,7 +13,6 @@ TEST(LogPath, IsTheAskedOneWhileThatIsFree) {
   EXPECT_EQ(free_log_path("/no/such/folder/run.tsv"), "/no/such/folder/run.tsv");
 }
 
-// Before the fix, a restarted kymod did not start, because its own earlier recording existed.
 TEST(LogPath, LeavesWhatIsThereAndTakesTheNextFreeName) {
   const test::TemporaryDirectory folder;
   const std::string run = folder.file("run.tsv", "earlier");

@@ -18,8 +18,6 @@
 namespace kymo::store {
 namespace {
 
-// Before the fix, the checkpoint stayed "started" for good, and a restored job "exited" while it
-// ran.
 TEST_F(StoreTest, WhatAFullDiskHasNoRoomForIsSeenAtOnceAndStoredLater) {
   const std::string disk = folder_.folder("disk");
   if (mount("none", disk.c_str(), "tmpfs", 0, "size=1m") != 0) {
@@ -62,8 +60,6 @@ TEST_F(StoreTest, WhatAFullDiskHasNoRoomForIsSeenAtOnceAndStoredLater) {
   EXPECT_EQ(umount(disk.c_str()), 0);
 }
 
-// Before the fix, each change waited two seconds for the lock, so a restore was answered only after
-// ten.
 TEST_F(StoreTest, WhileAnotherProgramLocksItOnlyTheFirstChangeWaits) {
   Job job = make_job("a");
   ASSERT_TRUE(store_->add_job(job).ok());
@@ -104,8 +100,6 @@ class StoreOnAMoodyDiskTest : public StoreTest {
 class StoreOnADiskThatFailsTest : public StoreOnAMoodyDiskTest,
                                   public testing::WithParamInterface<const char*> {};
 
-// Before the fix, a job that ran again stayed "dumped" for good, because a change was tried again
-// only after a full disk.
 TEST_P(StoreOnADiskThatFailsTest, WhatItDoesNotTakeIsSeenAtOnceAndStoredLater) {
   disk_.be(GetParam());
   job_.state = JobState::dumped;
@@ -131,8 +125,6 @@ INSTANTIATE_TEST_SUITE_P(Moods, StoreOnADiskThatFailsTest,
                                                             : "WithEROFS";
                          });
 
-// Before the fix, a dump with a deadline, a `run`, and the stop of kymod waited until the disk
-// answered.
 TEST_F(StoreOnAMoodyDiskTest, WhatItDoesNotTakeInTimeWhenItStallsIsRefusedAndNotDoneLater) {
   disk_.be("stalls");
   const Result<void> late = store_->add_job(make_job("b"));
@@ -152,7 +144,6 @@ TEST_F(StoreOnAMoodyDiskTest, WhatItDoesNotTakeInTimeWhenItStallsIsRefusedAndNot
   EXPECT_EQ(store_->job("a")->exit_status, 999);
 }
 
-// Before the fix, a job or a checkpoint was deleted although its deletion had been refused.
 TEST_F(StoreOnAMoodyDiskTest, ADeletionThatItDoesNotTakeInTimeIsNotDoneLater) {
   Checkpoint checkpoint = make_checkpoint("c", "a");
   ASSERT_TRUE(store_->add_checkpoint(checkpoint).ok());
@@ -171,7 +162,6 @@ TEST_F(StoreOnAMoodyDiskTest, ADeletionThatItDoesNotTakeInTimeIsNotDoneLater) {
   EXPECT_TRUE(store_->announce(checkpoint).ok()) << "a deletion may make room on a full disk";
 }
 
-// Before the fix, the program could not end before the disk answered.
 TEST_F(StoreOnAMoodyDiskTest, IsClosedWhileItStalls) {
   disk_.be("stalls");
   store_->note_job(job_);
@@ -179,7 +169,6 @@ TEST_F(StoreOnAMoodyDiskTest, IsClosedWhileItStalls) {
   disk_.be("well");
 }
 
-// Before the fix, `kymo ps` waited until the disk answered.
 TEST_F(StoreOnAMoodyDiskTest, WhileItStallsWhatIsReadAndNotedDoesNotWait) {
   ASSERT_TRUE(store_->add_checkpoint(make_checkpoint("c", "a")).ok());
   disk_.be("stalls");

@@ -247,7 +247,6 @@ TEST_F(StoreTest, TheThousandNewestRunsOfAJobStay) {
   EXPECT_EQ(store_->runs("b", RunKind::dump)->size(), 1U);
 }
 
-// Before the fix, the run with the earliest time was removed, which was the newest one.
 TEST_F(StoreTest, RunsOfAClockAYearAheadOutlivedTheNewestRuns) {
   sql("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000) " +
       kInsertRuns +
@@ -273,8 +272,6 @@ TEST_F(StoreTest, ACheckpointAndItsRunAppearTogetherOrNotAtAll) {
   EXPECT_EQ(store_->checkpoint("c")->state, CheckpointState::complete);
 }
 
-// Before the fix, the history of a job was deleted with the job, although the next job did the same
-// work.
 TEST_F(StoreTest, AHistoryOutlivesItsJob) {
   ASSERT_TRUE(store_->add_job(make_job("a")).ok());
   ASSERT_TRUE(store_->add_run(make_run("1", "job:a", 1)).ok());

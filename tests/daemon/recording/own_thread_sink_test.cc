@@ -111,8 +111,6 @@ TEST_F(OwnThreadSinkTest, WhatTheOtherSinkHasLostIsSaid) {
   EXPECT_EQ(sink.lost_rows().text, "log.tsv was removed");
 }
 
-// Before the fix, a stalled disk also blocked the history, and with it snapshots and the recordings
-// of requests.
 TEST_F(OwnThreadSinkTest, RowsWaitInOrderForADiskThatStalls) {
   disk->be(true);
   sink.progress({});
@@ -130,7 +128,6 @@ TEST_F(OwnThreadSinkTest, RowsWaitInOrderForADiskThatStalls) {
   EXPECT_TRUE(disk->closed());
 }
 
-// Before the fix, the caller did not learn of rows that were lost after write() had accepted them.
 TEST_F(OwnThreadSinkTest, WhatIsRefusedTooLateIsAGapAndMissedAndSaid) {
   disk->be(true);
   EXPECT_TRUE(write(5).ok());

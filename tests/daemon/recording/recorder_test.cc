@@ -74,7 +74,6 @@ TEST_F(RecorderTest, AStopLeavesAWholeFileAndAStartBeginsAnother) {
       << "the first recording must not change";
 }
 
-// Before the fix, kymod exited with 1, and `kymo recorder stop` failed, although the recorder had stopped.
 TEST_F(RecorderTest, RowsThatWereLostAreNoFailureOfAStop) {
   make();
   ASSERT_TRUE(recorder->start());
@@ -110,8 +109,7 @@ TEST_F(RecorderTest, AFileThatIsRemovedIsSaidWhileItIsRecorded) {
   EXPECT_TRUE(recorder->stop());
 }
 
-// The warning about the second metric comes first in the list. Before the fix, kymod printed the other warning again, and
-// never printed this one.
+// The warning about the second metric comes first in the list.
 TEST_F(RecorderTest, EachCallbackThatThrowsIsToldOnce) {
   std::array<std::atomic<bool>, 2> fails{};
   for (std::size_t i = 0; i < 2; ++i) {

@@ -188,8 +188,7 @@ struct StandingDiskTest : StalledDiskTest {
   bool held = false;  // the process was not seen running
 };
 
-// Before the fix, kymod waited for ever until CRIU stopped. CRIU cannot stop while it waits for its
-// disk.
+// CRIU cannot stop while it waits for its disk.
 TEST_F(StandingDiskTest, ADeadlineEndsTheDumpAndTheProcessRunsOn) {
   KYMO_NEEDS_CRIU();
   ASSERT_TRUE(begin());
@@ -201,8 +200,6 @@ TEST_F(StandingDiskTest, ADeadlineEndsTheDumpAndTheProcessRunsOn) {
   expect_dumped_once_it_answers();
 }
 
-// Before the fix, the thread that stores the images of a streamed dump waited for the disk, and the
-// request waited for the thread.
 TEST_F(StandingDiskTest, ADeadlineEndsAStreamedDumpToo) {
   KYMO_NEEDS_CRIU();
   ASSERT_TRUE(begin());
@@ -235,7 +232,6 @@ TEST_F(StandingDiskTest, WhereNoKillEndsCriuThatIsSaidAndTheProcessRunsOnOnceThe
   expect_dumped_once_it_answers();
 }
 
-// Before the fix, a power failure after a dump could lose both the process and its images.
 TEST_F(StandingDiskTest, WithSyncTheImagesAreDurableBeforeTheProcessEnds) {
   KYMO_NEEDS_CRIU();
   ASSERT_TRUE(begin());

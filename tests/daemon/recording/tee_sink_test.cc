@@ -60,7 +60,6 @@ TEST_F(TeeSinkTest, AFullDiskUnderTheFileCostsTheHistoryNothing) {
   EXPECT_TRUE(history->closed);
 }
 
-// Before the fix, snapshots that failed were not told if kymod wrote a file, too.
 TEST_F(TeeSinkTest, WhatEitherHasLostIsTold) {
   EXPECT_EQ(tee.lost_rows().text, "");
   history->lost = {0, "a snapshot failed"};

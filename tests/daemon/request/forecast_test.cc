@@ -93,8 +93,6 @@ TEST(ForecastTest, TheTimesHaveTheRangeOfEarlierDumps) {
   EXPECT_EQ(forecast_times({}, {kMebibyte, ""}).dumps, 0U);
 }
 
-// Before the fix, after fourteen dumps of up to 131 MiB the forecast for 2 GiB was 21 s, and at
-// most 42 s. The dump took 1.7 s.
 TEST(ForecastTest, TheFixedPartOfATimeDoesNotGrowWithMemory) {
   EarlierDumps earlier;
   for (const unsigned mib : {1U, 1U, 2U, 4U, 4U, 8U, 9U, 16U, 33U, 40U, 64U, 65U, 130U, 131U}) {
@@ -160,7 +158,6 @@ TEST(ForecastTest, NoTimeIsBelowTheFixedPartOfADumpToThisDisk) {
   EXPECT_GE(times.stood_still_ns.low, 31 * kMs);
 }
 
-// Before the fix, only pages counted: a process with a deleted file of 700 MiB seemed to write 8 MiB.
 TEST(ForecastTest, AllImagesOfAnEarlierDumpCount) {
   store::Run run = took(2, 708);
   run.stats_json = R"({"pages_written": 2048})";

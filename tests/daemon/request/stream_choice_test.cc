@@ -20,7 +20,6 @@ TEST(StreamChoiceTest, EachCompressionOfTheApiHasItsName) {
   }
 }
 
-// Before the fix, kymo check took such a value for no compression, and a dump refused it.
 TEST(StreamChoiceTest, AnUnknownCompressionIsRefused) {
   const auto unknown = static_cast<v1::Compression>(99);
   EXPECT_EQ(compression_of(unknown).error().code, Code::invalid_argument);

@@ -162,7 +162,7 @@ TEST_F(WatchTest, EndsWhenItsReaderGoesOrTheDaemonStops) {
   EXPECT_EQ(watched.get().error().code, Code::unavailable);
 }
 
-// When kymod stops, gRPC cancels the calls that are left. Before the fix, such a watcher was told that all is well.
+// When kymod stops, gRPC cancels the calls that are left.
 TEST_F(WatchTest, AReaderThatSeemsGoneBecauseTheDaemonStopsIsToldSo) {
   const auto dump = board_.begin(v1::Progress::DUMP, "").value();
   dump->set_target(7, "web");

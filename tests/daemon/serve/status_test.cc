@@ -14,7 +14,7 @@ TEST(StatusTest, AnErrorKeepsItsCodeAndText) {
   EXPECT_EQ(status.error_details(), "\x08\x0e") << "google.rpc.Status{code: 14}";
 }
 
-// A caller refuses more than 8 KiB of trailers. Before the fix, it then saw another error.
+// A caller refuses more than 8 KiB of trailers.
 TEST(StatusTest, ALongTextIsCutToWhatCallersAccept) {
   for (const std::string& unit : {std::string("x"), std::string("\n"), std::string("ä")}) {
     std::string text;

@@ -168,7 +168,7 @@ TEST_F(UnixListenerTest, AtItsEndItRemovesNoSocketOfAnothers) {
   EXPECT_TRUE(is_let_in(path()));
 }
 
-// Every user who can read the folder can lock it. Before the fix, kymod then waited for ever.
+// Every user who can read the folder can lock it.
 TEST_F(UnixListenerTest, ALockThatSomebodyHoldsOnItsFolderDoesNotKeepItFromStarting) {
   const FileDescriptor held(open(folder_.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   ASSERT_EQ(flock(held.get(), LOCK_EX), 0);

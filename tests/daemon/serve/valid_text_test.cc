@@ -21,7 +21,6 @@ TEST(ValidTextTest, BytesThatAreNoTextAreReplacedAtAnyDepth) {
   EXPECT_EQ(response.jobs(0).command(1), "ä\uFFFD");
 }
 
-// Before the fix, a container was looked for by the part of its name before the NUL, and a command was cut there.
 TEST(ValidTextTest, ANulInATextOfARequestWasAccepted) {
   using std::string_literals::operator""s;
   v1::RunRequest run;

@@ -28,7 +28,6 @@ TEST(CheckpointDirTest, ANewOneIsPrivateAndHasItsFolders) {
   EXPECT_TRUE(fs::exists(dir.images()) && !fs::exists(dir.partial_images()));
 }
 
-// Before the fix, printing or copying such a record overflowed kymod's stack.
 TEST(CheckpointDirTest, ARecordThatNestsWithoutEndIsDamaged) {
   const test::TemporaryDirectory folder;
   const std::string deep(200'000, '[');
@@ -37,7 +36,6 @@ TEST(CheckpointDirTest, ARecordThatNestsWithoutEndIsDamaged) {
   EXPECT_EQ(report::read_checkpoint_record(folder.path()).error().code, Code::data_loss);
 }
 
-// Before the fix, kymod used more than a gigabyte to read a record of 63 MB.
 TEST(CheckpointDirTest, ARecordThatIsTooLargeIsDamaged) {
   const test::TemporaryDirectory folder;
   std::string wide = "{\"format_version\":1,\"job\":[0";
@@ -111,7 +109,6 @@ TEST(CheckpointDirTest, AFailedDumpLeavesNoImages) {
   EXPECT_FALSE(fs::exists(dir.partial_images()));
 }
 
-// Before the fix, they replaced an empty folder.
 TEST(CheckpointDirTest, ImagesDoNotReplaceWhatAnotherProgramMade) {
   const test::TemporaryDirectory folder;
   const CheckpointDir dir(folder.path() + "/c");
@@ -137,7 +134,6 @@ TEST(CheckpointDirTest, RecordingsAreNumberedAndNoneIsOverwritten) {
   EXPECT_EQ(dir.next_recording("restore"), dir.recordings() + "/restore-3.tsv");
   static_cast<void>(folder.file("c/recordings/restore-3.pb.gz", ""));
   EXPECT_EQ(dir.next_recording("restore"), dir.recordings() + "/restore-4.tsv");
-  // Before the fix, a restore had no recording because a full disk had taken this file of an earlier one.
   static_cast<void>(folder.file("c/recordings/restore-4.meta.json", ""));
   EXPECT_EQ(dir.next_recording("restore"), dir.recordings() + "/restore-5.tsv");
 }

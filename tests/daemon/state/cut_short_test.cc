@@ -169,7 +169,6 @@ TEST_F(CutShort, WholeImagesAreTheCheckpointAlsoWhereTheirRecordCannotBeWritten)
   EXPECT_EQ(store_->job("work")->state, store::JobState::dumped);
 }
 
-// Before the fix, the folder of another program was taken for the images.
 TEST_F(CutShort, ATakenNameOfTheImagesIsWaitedFor) {
   start_job(true);
   begin_dump({"inventory.img"});
@@ -274,7 +273,6 @@ TEST_F(CutShort, AJobThatWasRestoredWhileTheDiskWasSilentStaysAsItIs) {
   EXPECT_EQ(store_->job("work")->start_ticks, restored.start_ticks);
 }
 
-// Before the fix, kymod looked at such a checkpoint again at each start.
 TEST_F(CutShort, ImagesThatHoldNoProcessAreNoCheckpoint) {
   start_job(true);
   begin_dump({"pages-1.img", "inventory.img"});
@@ -283,7 +281,6 @@ TEST_F(CutShort, ImagesThatHoldNoProcessAreNoCheckpoint) {
   EXPECT_EQ(close().state, store::CheckpointState::failed);
 }
 
-// Before the fix, the images were removed, although they were all that was left of the process.
 TEST_F(CutShort, ImagesThatCannotBeLookedAtAreKeptWhereTheProcessIsGone) {
   start_job(true);
   begin_dump({"pages-1.img", "inventory.img"});
@@ -299,8 +296,6 @@ TEST_F(CutShort, ImagesThatCannotBeLookedAtAreKeptWhereTheProcessIsGone) {
       << "the user may be able to repair them";
 }
 
-// Before the fix, the owner of a folder could make a starting kymod remove the images of another
-// checkpoint, through a symbolic link.
 TEST_F(CutShort, NothingIsRemovedOrWrittenWhereAnotherUserLeadsIt) {
   if (geteuid() != 0) GTEST_SKIP() << "needs root to make a folder of another user";
   start_job(true);
@@ -408,8 +403,7 @@ TEST_F(CutShortInMemory, ImagesStayInMemoryWhileTheirDiskIsFull) {
   EXPECT_TRUE(in_memory());
 }
 
-// Before the fix, the job was "exited". It is "exited" only if the images in memory are lost, for example
-// by a reboot.
+// The job is "exited" only if the images in memory are lost, for example by a reboot.
 TEST_F(CutShortInMemory, AJobWhoseImagesAreOnlyInMemoryCountsAsDumped) {
   start_job(true);
   EXPECT_EQ(close_on_a_full_disk().state, store::CheckpointState::unconfirmed);
@@ -419,7 +413,6 @@ TEST_F(CutShortInMemory, AJobWhoseImagesAreOnlyInMemoryCountsAsDumped) {
   EXPECT_EQ(store_->job(job_.id)->state, store::JobState::exited);
 }
 
-// Before the fix, the checkpoint was "started", without a note, while its disk did not answer.
 TEST_F(CutShortInMemory, ASilentDiskIsNotedBeforeItAnswers) {
   const test::MoodyDisk disk(folder_);
   ASSERT_TRUE(disk.mounted()) << "FUSE does not work here";

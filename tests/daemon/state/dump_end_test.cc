@@ -136,8 +136,6 @@ TEST_F(DumpEnd, ARemovedInventoryIsAChangeByOthersAndTheRestIsKept) {
   EXPECT_TRUE(has("pages-1.img"));
 }
 
-// Before the fix, a disk that did not answer for a second counted as one without an inventory. When it answered
-// again, the images were removed, although they were all that was left of the process.
 TEST_F(DumpEnd, ImagesOnASilentDiskAreKeptWhereTheProcessHasEnded) {
   write("pages-1.img");
   write("inventory.img");

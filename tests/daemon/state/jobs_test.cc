@@ -48,8 +48,6 @@ TEST(JobsTest, HowAJobEndedIsKnownAsSoonAsItCountsAsEnded) {
   EXPECT_EQ(parts.jobs.list().front().exit_code(), 3);
 }
 
-// Before the fix, every running job became "exited" for good while kymod had no free descriptor. It
-// was enough to open many connections.
 TEST(JobsTest, WithoutADescriptorAJobThatRunsIsNotTakenForOneThatHasEnded) {
   JobParts parts;
   const Result<store::Job> job =
@@ -62,8 +60,6 @@ TEST(JobsTest, WithoutADescriptorAJobThatRunsIsNotTakenForOneThatHasEnded) {
   EXPECT_EQ(parts.store->job(job->id)->state, store::JobState::running);
 }
 
-// Before the fix, the job was "running", with the pid of a process that had ended, as long as the
-// disk of its images stalled.
 TEST(JobsTest, AJobWhoseProcessEndedInItsDumpIsNotSaidToRun) {
   JobParts parts;
   const probe::Process self = probe::read_process(getpid()).value();
@@ -160,7 +156,6 @@ TEST_F(ContainerJobs, OfTwoJobsOfOneContainerTheNewerFollowsIt) {
   EXPECT_EQ(list[1].state(), v1::Job::RUNNING) << list[1].name();
 }
 
-// Before the fix, kymod took such a container for one of podman.
 TEST_F(ContainerJobs, ARuntimeOfAnotherVersionIsNamed) {
   folder.folder("jobs");
   folder.folder("jobs/j1");

@@ -110,8 +110,6 @@ TEST_F(RestoreNoteTest, ARestoreOfWhichNothingIsLeftIsSettled) {
   EXPECT_EQ(ended, 1);
 }
 
-// Before the fix, the log said "It can be restored again" while CRIU still ran. Then, it was looked at again only at the
-// next start of kymod.
 TEST_F(RestoreNoteTest, ACriuThatDoesNotEndIsLookedAtAgain) {
   leave_note();
   end = Error{Code::deadline_exceeded, "process 12, left by a CRIU, does not end"};
@@ -123,8 +121,6 @@ TEST_F(RestoreNoteTest, ACriuThatDoesNotEndIsLookedAtAgain) {
   EXPECT_TRUE(may(DirectoryClaim::Use::deletion));
 }
 
-// Before the fix, what a killed runc had left was removed only by the next restore of the
-// container.
 TEST_F(RestoreNoteTest, TheRestoreOfAContainerIsSettledByItsRuntime) {
   about.kind = *runtime::kind_named("runc");
   about.images = folder.path() + "/images";
@@ -143,7 +139,6 @@ TEST_F(RestoreNoteTest, TheRestoreOfAContainerIsSettledByItsRuntime) {
   EXPECT_EQ(ended, 0);
 }
 
-// Before the fix, the log got a line a second for as long as podman did not answer.
 TEST_F(RestoreNoteTest, WhatStaysUnknownIsLoggedOnce) {
   about.kind = *runtime::kind_named("podman");
   about.container = "web";
@@ -189,7 +184,6 @@ TEST_F(RestoreNoteTest, RightsToImagesAreTakenBackWhenNobodyElseUsesThem) {
   EXPECT_EQ(others(about.images) & fs::perms::others_exec, fs::perms::none);
 }
 
-// Before the fix, such a restore was in no history and in no metric.
 TEST_F(RestoreNoteTest, ALostRestoreIsInTheHistoryOfItsJobAndCounted) {
   add_job();
   about.created_unix_ns = 123;
@@ -243,7 +237,7 @@ TEST_F(RestoreNoteTest, TheRestoreOfAContainerIsCountedByWhetherItRuns) {
   ASSERT_EQ(history().size(), 2U);
 }
 
-// podman, containerd and Docker may go on without kymod. Before the fix, their restores were in no history.
+// podman, containerd and Docker may go on without kymod.
 TEST_F(RestoreNoteTest, ARestoreThatItsRuntimeMayGoOnWithIsLookedAtAgain) {
   add_job();
   about.kind = *runtime::kind_named("podman");
@@ -256,7 +250,6 @@ TEST_F(RestoreNoteTest, ARestoreThatItsRuntimeMayGoOnWithIsLookedAtAgain) {
   settles = true;
   EXPECT_EQ(left_by_a_look(), 1) << "another program of the runtime may be about to start";
   EXPECT_TRUE(history().empty());
-  // Before the fix, the images could be deleted while the runtime restored them.
   EXPECT_FALSE(may(DirectoryClaim::Use::deletion));
   EXPECT_TRUE(may(DirectoryClaim::Use::request));
   EXPECT_NE(jobs.list().at(0).pending().find("something may still restore it"), std::string::npos);

@@ -30,7 +30,6 @@ TEST_F(Unbegun, AJobThatNeverStartedIsForgotten) {
   EXPECT_EQ(store_->job("work").error().code, Code::not_found);
 }
 
-// Before the fix, such a folder was never removed and never listed.
 TEST_F(Unbegun, AFolderOfADumpThatHadNotBegunIsRemovedAndNoOther) {
   const std::string checkpoints = folder_.folder("checkpoints");
   const auto made = [&](const std::string& name) {

@@ -63,7 +63,6 @@ class DeletionTest : public ::testing::Test {
   std::vector<std::string> warnings_;
 };
 
-// Before the fix, what a full disk had not taken stayed in memory until somebody removed it.
 TEST_F(DeletionTest, WhatIsStillInMemoryGoesWithItsCheckpoint) {
   if (runtime::scratch_bases().empty()) GTEST_SKIP() << "needs a memory file system";
   const std::string id = "deletion-test-" + std::to_string(getpid());
@@ -93,7 +92,6 @@ TEST_F(DeletionTest, NothingIsDeletedWhereAnotherUserCouldLeadIt) {
       << "kymod's list must keep the checkpoint, because nothing else lists its images";
 }
 
-// Before the fix, the checkpoint was removed from kymod's list although its images stayed, and the command said "deleted".
 TEST_F(DeletionTest, ACheckpointWithADamagedRecordStaysInTheList) {
   const store::Checkpoint checkpoint = make(folder_.path() + "/mine");
   const std::string record = CheckpointDir(checkpoint.directory).record();
@@ -135,8 +133,7 @@ TEST_F(DeletionTest, WhatTookThePlaceOfAMovedCheckpointStays) {
   EXPECT_FALSE(fs::exists(directory));
 }
 
-// On FUSE and NFS, a file that is removed while it is open keeps a hidden name in its folder. Before the fix, the folder
-// could then not be removed.
+// On FUSE and NFS, a file that is removed while it is open keeps a hidden name in its folder.
 TEST_F(DeletionTest, ARecordingThatIsStillBeingClosedIsWaitedFor) {
   const test::MoodyDisk disk(folder_);
   ASSERT_TRUE(disk.mounted()) << "FUSE does not work here";
@@ -215,7 +212,6 @@ TEST_F(DeletionTest, ACheckpointInUseIsRefusedAndStaysWhole) {
   EXPECT_EQ(store_->checkpoint("c1")->state, store::CheckpointState::complete);
 }
 
-// Before the fix, the checkpoint was deleted while it was restored, also by --keep-count.
 TEST_F(DeletionTest, ACheckpointThatIsUsedThroughALinkIsRefusedAndStaysWhole) {
   const std::string link = folder_.path() + "/link";
   const store::Checkpoint checkpoint = make(folder_.path() + "/mine");

@@ -33,7 +33,6 @@ TEST(FindGoneTest, NamesThoseThatWereMovedAndThoseWhosePlaceIsTaken) {
   EXPECT_NE(gone.at("old").find("holds checkpoint new now"), std::string::npos);
 }
 
-// Before the fix, a look that began while another one ended found nothing, and the checkpoint was called complete.
 TEST(FindGoneTest, EachOfSeveralLooksFindsWhatWasMoved) {
   const test::TemporaryDirectory folder;
   const std::vector<store::Checkpoint> moved{complete("moved", folder.path() + "/moved")};

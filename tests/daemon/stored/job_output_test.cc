@@ -37,7 +37,6 @@ TEST(JobOutputTest, AFifoInItsPlaceIsRefused) {
   EXPECT_EQ(bound_output(path, kMax).error().code, Code::invalid_argument);
 }
 
-// Before the fix, the output of a released job could grow without a limit.
 TEST(JobOutputTest, TheOutputOfAReleasedJobIsFound) {
   const test::TemporaryDirectory folder;
   static_cast<void>(folder.folder("jobs"));

@@ -79,8 +79,6 @@ TEST(SpaceBoundTest, OnlyWholeOnesBelowTheStateDirectoryGoOrCount) {
   EXPECT_EQ(gone(all, {19, 0}), "3");
 }
 
-// Before the fix, failed checkpoints stayed until the user deleted them. Their logs and recordings
-// filled the disk.
 TEST(SpaceBoundTest, FailedOnesGoTooTheOldestFirst) {
   std::vector<store::Checkpoint> all;
   for (const char* id : {"1", "2", "3", "4"}) {
@@ -97,8 +95,6 @@ TEST(SpaceBoundTest, FailedOnesGoTooTheOldestFirst) {
       << "if only the bytes are limited, ten failed checkpoints of a job are kept";
 }
 
-// Before the fix, failed checkpoints were removed only if a limit was set, and never those of
-// processes that were no jobs.
 TEST(SpaceBoundTest, FailedOnesGoAlsoWithoutABound) {
   std::vector<store::Checkpoint> all;
   for (int n = 1; n <= 12; ++n) {

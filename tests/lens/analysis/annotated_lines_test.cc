@@ -48,7 +48,6 @@ TEST(AnnotatedRecording, PlainIsReadWithItsMetadata) {
   EXPECT_TRUE(summary->left_out.empty());
 }
 
-// Before the fix, all missed ticks were late, and the report advised a lower rate.
 TEST(AnnotatedRecording, TicksThatWereMissedWhileTheCollectorSleptAreOfAFullRing) {
   const tests::TempFolder folder;
   const auto summary = summarize(

@@ -114,7 +114,6 @@ nlohmann::json own_metadata() {
   return metadata;
 }
 
-// Before the fix, it was taken for the host's process 1, which always runs.
 TEST(Finish, TheProcessOneOfAContainerIsNotThatOfTheHost) {
   const tests::TempFolder folder;
   const std::string path = folder / "run.meta.json";

@@ -152,7 +152,6 @@ TEST_F(HistogramDiffTest, OfSetsEachRunIsOneValue) {
   EXPECT_NEAR(*made.metrics[0].share(), 0.5, 0.05);
 }
 
-// Before the fix, diff called all of these histograms the same, and --fail-on-change let them pass.
 TEST_F(HistogramDiffTest, WhatStaysInItsBucketIsFoundByTheMean) {
   const auto runs = [&](const std::string& name, double from, double to) {
     std::vector<std::string> paths;

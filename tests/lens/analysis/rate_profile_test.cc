@@ -62,8 +62,6 @@ TEST(RateProfile, StillnessAndExtremesHaveARate) {
   EXPECT_EQ(profile_of({0, 0}).busiest().end_ns, 0U);
 }
 
-// Before the fix, an average over a whole step could be printed as a percentile that was above the
-// maximum.
 TEST(RateProfile, NoPercentileLiesAboveTheHighestRate) {
   for (const std::uint64_t growth : {std::uint64_t{3}, std::uint64_t{1000}, std::uint64_t{1021}}) {
     const std::vector<std::uint64_t> growths(10'000, growth);

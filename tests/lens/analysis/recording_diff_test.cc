@@ -246,7 +246,6 @@ TEST_F(RecordingDiffTest, TooFewRunsTellNothing) {
             DiffVerdict::changed);
 }
 
-// Before the fix, the default text said of this counter that it moves too seldom to be tested.
 TEST_F(RecordingDiffTest, AMuchSlowerCounterWithTooFewIndependentValuesIsNotHidden) {
   // Its rate wanders slowly, so it moves in every row and its values depend on each other.
   const auto slow = [](double around) {
@@ -456,8 +455,6 @@ TEST_F(RecordingDiffTest, ARecordingAgainstItselfDoesNotChange) {
   }
 }
 
-// Before the fix, each mark was looked up in a list of all marks: eight times as many marks took 64
-// times as long.
 TEST_F(RecordingDiffTest, ManyMarksTookQuadraticTime) {
   Random random(1);
   const std::vector<Column> columns{{"level", false, wandering(0.5)}};

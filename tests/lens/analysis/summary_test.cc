@@ -118,8 +118,6 @@ double highest_rate_of(const std::vector<std::pair<std::uint64_t, std::uint64_t>
   return highest;
 }
 
-// Before the fix, windows began where the last one had ended, and a last partial one was dropped: 4,300 in
-// the last 5 ms of a recording were "highest 0/s".
 TEST(Summary, TheHighestRateIsThatOfTheBestWindowWhereverItBeginsAndAlsoAtTheEnd) {
   const tests::TempFolder folder;
   std::string text = "Time (ns)\tc\n";
@@ -326,7 +324,6 @@ TEST(Summary, ARecordingOfNothingIsBad) {
   EXPECT_EQ(judge(summary)[0].level, Verdict::Level::bad);
 }
 
-// Before the fix, it said "no problem was found" beside figures that were all 0 or missing.
 TEST(Summary, ARecordingOfOneRowSaysThatNothingCanBeCompared) {
   const tests::TempFolder folder;
   const auto first_verdict = [&](const std::string& name, const char* rows) {
@@ -343,7 +340,6 @@ TEST(Summary, ARecordingOfOneRowSaysThatNothingCanBeCompared) {
   EXPECT_EQ(first_verdict("two", "Time (ns)\tc\n1000\t5\n2000\t6\n"), "no problem was found");
 }
 
-// Before the fix, it said that the recorder was stopped or killed before its first row.
 TEST(Summary, ARecordingWhoseRowsTheDiskRefusedSaysSo) {
   const tests::TempFolder folder;
   const std::string path = folder.file("a.tsv", "Time (ns)\tc\n");

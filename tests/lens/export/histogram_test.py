@@ -133,7 +133,6 @@ class HistogramTest(ExportTest):
                 self.assertAlmostEqual(last.pop((sample.name, labels)), sample.value, places=9, msg=sample)
         self.assertEqual(last, {})
 
-    # Before the fix, a bound was 7.999999999999999e-05 on /metrics and 8.000000000000001e-05 in the export: two series.
     def test_the_export_has_the_same_text_for_each_series(self):
         def series(text):
             found = {line.split()[0] for line in text.splitlines() if not line.startswith("#") and "profiler" not in line}

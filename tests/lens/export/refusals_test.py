@@ -37,7 +37,6 @@ class DamageTest(ExportTest):
             self.assertEqual(list(csv.reader(file))[1:], [["1", "2", "3"], ["5000000", "6", "7"],
                                                             ["6000000", "7", "8"]])
 
-    # Before the fix, a spreadsheet ran the program that such a name contained.
     def test_a_name_that_is_a_formula_is_none_in_a_spreadsheet(self):
         path = self.written(["=cmd|' /C calc'!A1", "-a,b", "plain"], [[1, 2, 3, 4]])
         self.export(path, "out.csv")
@@ -118,7 +117,6 @@ class FailureTest(ExportTest):
                 other.close()
                 self.export(path, output.name)
 
-    # Before the fix, a user who had created the file before the export could write into the result later.
     def test_a_file_made_beforehand_does_not_become_the_result(self):
         path = self.written(["a"], [[1, 1]])
         for ending in ("csv", "sqlite"):
@@ -130,7 +128,6 @@ class FailureTest(ExportTest):
                 self.assertNotEqual(output.stat().st_ino, os.fstat(planted.fileno()).st_ino)
                 self.assertEqual(output.stat().st_uid, os.geteuid())
 
-    # Before the fix, another user's link in /tmp determined which file root overwrote.
     @unittest.skipIf(os.geteuid() != 0, "needs root to make a link of another user")
     def test_another_users_link_is_not_followed(self):
         path = self.written(["a"], [[1, 1]])
@@ -216,7 +213,6 @@ class UsageTest(ExportTest):
         ran = self.kymo(path, "--output", "-", "--format", "csv")
         self.assertEqual((ran.returncode, ran.stdout), (0, "Time (ns),a\n1,1\n"))
 
-    # Before the fix, control codes in names reached the terminal.
     def test_no_export_goes_to_a_terminal(self):
         path = self.written(["a\x1b]0;title\x07"], [[1, 1]])
         for output in ("-", "/dev/stdout"):
@@ -233,7 +229,6 @@ class UsageTest(ExportTest):
             self.assertEqual(ran.stderr.count("\n"), 1, ran.stderr)
             self.assertIn("write it to a file or a pipe", ran.stderr)
 
-    # Before the fix, such a prefix was written unchanged, including line ends.
     def test_a_prefix_that_no_name_can_begin_with_is_left_out(self):
         for prefix in ("p_\nevil_up 666\n# EOF\nx", "1a", "a b", "a" * 65, "é"):
             with self.subTest(prefix):

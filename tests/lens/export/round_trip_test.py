@@ -337,7 +337,6 @@ class OpenMetricsTest(ExportTest):
         self.assertEqual(read, sorted(wanted))
         self.assertIn('another metric is exported as kymo_x_total, so "x_total" is exported as kymo_x_2_total', self.said)
 
-    # Before the fix, it was 0 in each row of the export, and nothing said that this means nothing.
     def test_what_never_had_a_value_is_left_out_as_on_metrics(self):
         columns = [{"name": name, "metric": name, "kind": "gauge", "unit": "count", "fields": {}} for name in ("good", "bad")]
         errors = [{"metric": "bad", "count": 2, "what": "x", "no_value": True}]

@@ -95,7 +95,6 @@ async function openReport(url, width) {
   return page;
 }
 
-// Before the fix, "7.50 k pages" was shown as ".50 k pages": uPlot took the width that the labels of another height needed.
 test("labels of each unit, kind and size of values are whole", async () => {
   const url = report(writeSizes("sizes"));
   for (const width of WIDTHS) {

@@ -229,14 +229,11 @@ test("the recorder is stopped, started and set, and a refusal is one line", asyn
   assert.match(await page.textContent("#controlled"), /no_such_metric/);
   assert.ok(faults.splice(before).every((fault) => /status of 404/.test(fault)));
   await page.fill("#wanted", METRICS);
-  // Before the fix, a status that arrived between typing and the click put the old rate back.
   await page.fill("#rate", "3000");
   await page.focus("#set");
   await Promise.all([page.waitForResponse((reply) => reply.url().includes("/api/live")), page.locator("#detail").dispatchEvent("change")]);
   await page.click("#set");
   await page.waitForFunction(() => /every 3 ms/.test(document.getElementById("subtitle").textContent));
-  // Before the fix, a page that came back between the end of one recording and the start of the next kept its old
-  // state.
   for (const us of [1000, 2000, 1000, 2000, 1000]) {
     await page.fill("#rate", String(us));
     await page.click("#set");

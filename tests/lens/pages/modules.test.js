@@ -35,7 +35,6 @@ test("the labels of a time axis have one unit, and digits that distinguish neigh
   assert.deepStrictEqual(format.instants([0, 200, 400], 200), ["0 ns", "200 ns", "400 ns"]);
 });
 
-// Before the fix, each label had a unit of its own: "100.0 %" below "1.50 s/s", "500 k/s" below "1 M/s".
 test("the labels of an axis of values have one unit", () => {
   const { axisLabels } = format;
   assert.deepStrictEqual(axisLabels([0, 5e8, 1e9, 1.5e9], 5e8, "nanoseconds", true), ["0.0 s/s", "0.5 s/s", "1.0 s/s", "1.5 s/s"]);

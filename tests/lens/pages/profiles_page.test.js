@@ -143,7 +143,6 @@ async function hold(page) {
   return { release, asked: () => until("the page asks", () => asked > 0) };
 }
 
-// Before the fix, the data of the first range took the chart back, and the second key was lost.
 test("what is chosen on the chart while another range is read is not lost", async () => {
   const page = await opened(at(END - 60, END));
   const held = await hold(page);
@@ -157,7 +156,6 @@ test("what is chosen on the chart while another range is read is not lost", asyn
   await page.context().close();
 });
 
-// Before the fix, each move asked for four reads at once. kymod refuses more than eight, and those that wait too long.
 test("quick moves ask for the first and the last range only", async () => {
   const page = await opened(at(END - 10, END));
   await page.evaluate(() => {
@@ -185,7 +183,6 @@ test("quick moves ask for the first and the last range only", async () => {
   await page.context().close();
 });
 
-// Before the fix, the page stayed busy, and the chart stayed at the range that was given up.
 test("Back, while another range is read, shows the range before", async () => {
   const page = await opened(at(END - 60, END));
   const held = await hold(page);

@@ -81,7 +81,6 @@ test("the data of the page have every sample at its time with its value", () => 
   }
 });
 
-// Before the fix, it was a rate of 1.4 GB/s.
 test("a row that was late makes no high rate", () => {
   const near = pointsIn(recording, "written_bytes", at(LATE_ROW - 20), at(LATE_ROW + 20), { rate: true });
   assert.ok(near.single);

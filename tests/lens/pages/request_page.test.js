@@ -207,7 +207,6 @@ for (const [width, scheme] of [[390, "dark"], [390, "light"], [1280, "dark"]]) {
   });
 }
 
-// Before the fix, the last column of the phases was cut in the page of a checkpoint, which is a little narrower.
 test("the tables below the timeline fit a phone", async () => {
   const page = await open(browser, file, faults, { viewport: { width: 340, height: 800 } });
   const wide = await page.evaluate(() => [...document.querySelectorAll("#short .scroll, #short section")].filter((one) => one.scrollWidth > one.clientWidth)
@@ -216,7 +215,6 @@ test("the tables below the timeline fit a phone", async () => {
   await page.close();
 });
 
-// Before the fix, the last label of the time axis was cut at the edge of a phone.
 test("no label of the timeline's axis is cut, however the page is zoomed", async () => {
   const page = await open(browser, file, faults, { viewport: { width: 390, height: 800 } });
   let seen = 0;
@@ -321,7 +319,6 @@ test("a histogram has quantiles", async () => {
   await page.getByText("Histograms").click();
   const cells = await page.locator("#tables details[open] tbody td").allTextContents();
   assert.deepStrictEqual(cells, ["wait_us", "100", "50 µs", "≤ 64 µs", "≤ 64 µs", "122 µs", "≤ 128 µs"]);
-  // Before the fix, the lane above had the averages over time of the quantiles of each moment.
   await settled(page);
   assert.deepStrictEqual(await laneOf(page, "wait_us").locator(".value b").allTextContents(), cells.slice(3, 6));
   assert.strictEqual(await page.locator("#charts .chart").count(), 0, "its buckets are no lines");

@@ -113,7 +113,6 @@ test("no page complained, and none asked another address", () => {
   assert.deepStrictEqual(faults, []);
 });
 
-// Before the fix, kymod gave the reader the nonce of its page, and served what the reader returned.
 test("the answer of a reader that was taken over runs nothing, even if it knows the nonce", async () => {
   const made = spawnSync(process.env.HOSTILE_PAGE_PROGRAM, ["secret"], { encoding: "utf8" });
   assert.strictEqual(made.status, 0, made.stderr);

@@ -41,7 +41,6 @@ Outcome outcome(const Values& before, const Values& after, const AllowedChange& 
   return check_change(diff, allowed).outcome();
 }
 
-// Before the fix, this was "no change", exit code 0.
 TEST(ChangeCheck, ARegressionBehindOneSlowRunIsNotPassed) {
   const Values before{400, 405, 410, 520};
   const Values after{500, 505, 510, 515};

@@ -27,7 +27,6 @@ TEST(EnvelopeTest, ASpanHasItsLastValueAndWhatLiesBetween) {
   EXPECT_EQ(envelope.take(true)["time"], nlohmann::json::array());
 }
 
-// Before the fix, a row that was late, and so next to the one after it, made a million per second of a thousand.
 TEST(EnvelopeTest, ARateIsOverTheTimeOfASpanAndNotOverTheTimeThatALateRowIsFromTheNext) {
   constexpr std::uint64_t kMs = 1'000'000;
   std::vector<std::uint64_t> words;

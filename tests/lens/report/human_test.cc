@@ -48,8 +48,6 @@ TEST(Human, BytesThatAreNoUtf8AreNotLeft) {
   EXPECT_EQ(printable("caf\xe9"), "caf?") << "Latin-1";
 }
 
-// Before the fix, "\xc2" at the end of one piece and "\x9b" at the start of the next reached the
-// terminal as one control character.
 TEST(Human, AFilterOfAStreamKnowsWhatCameBefore) {
   const std::string text =
       "a\xc2\x9b[31m\n\tb\r\nc\r\u20ac\U0001f600\xf0\x9f\x98 \xe2\x82\x82\x9b\xc2";

@@ -28,8 +28,6 @@ std::size_t count(const std::string& text, const std::string& wanted) {
   return found;
 }
 
-// Before the fix, kymod gave the reader the nonce of its page and served what the reader returned.
-// An attacker who controlled the reader could run any script in kymod's origin, with kymod's token.
 TEST(PageDataTest, WhateverAReaderReturnsIsNeitherAScriptNorAnElement) {
   NEEDS_PAGES();
   const std::string plain = report_page("", "secret").value();

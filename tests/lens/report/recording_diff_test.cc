@@ -147,7 +147,6 @@ TEST_F(RecordingDiffReport, TooFewRunsToTellIsNoPassAndSaysHowManyRunsItTakes) {
   EXPECT_EQ(one.outcome(), ChangeCheck::Outcome::changed);
 }
 
-// Before the fix, an improvement made a build in CI fail.
 TEST_F(RecordingDiffReport, AnImprovementIsNoIncrease) {
   std::vector<std::string> little;
   std::vector<std::string> much;
@@ -170,7 +169,6 @@ TEST_F(RecordingDiffReport, AnImprovementIsNoIncrease) {
   EXPECT_EQ(json_of(better, 0.9999)["fail_on_change"]["outcome"], "no change");
 }
 
-// Before the fix, recordings of a full disk and of a gauge that always throws counted as better: exit code 0.
 TEST_F(RecordingDiffReport, ABrokenRecordingIsNeverBetter) {
   struct Case {
     const char* reason;
@@ -225,7 +223,6 @@ TEST_F(RecordingDiffReport, ABrokenRecordingIsNeverBetter) {
   EXPECT_EQ(check_change(other, 0.5).outcome(), ChangeCheck::Outcome::no_change);
 }
 
-// Before the fix, the text said that a rate had fallen by up to 1,200 %.
 TEST_F(RecordingDiffReport, NoDecreaseIsMoreThanAHundredPercent) {
   std::vector<std::string> before;
   std::vector<std::string> after;
@@ -258,7 +255,6 @@ TEST_F(RecordingDiffReport, WhatTellsNothingIsOnlyCounted) {
             std::string::npos);
 }
 
-// Before the fix, the text said of all untested metrics that they move too seldom.
 TEST_F(RecordingDiffReport, ALargeDifferenceThatCannotBeTestedIsShownWithItsReason) {
   analysis::RecordingDiff made = diff({record({.name = "old"})}, {record({.name = "new"})});
   analysis::MetricDiff slower;
@@ -288,7 +284,6 @@ TEST_F(RecordingDiffReport, ALargeDifferenceThatCannotBeTestedIsShownWithItsReas
       << text;
 }
 
-// Before the fix, such a quantile passed as "the same".
 TEST_F(RecordingDiffReport, AQuantileThatItsBucketsHideIsNoPassUnlessTheMeanTells) {
   analysis::RecordingDiff made = diff({record({.name = "old"})}, {record({.name = "new"})});
   made.metrics.clear();

@@ -126,7 +126,6 @@ TEST_F(MinuteWriterTest, AMinuteIsWrittenAndSaid) {
   EXPECT_EQ(extent().minutes, 2U);
 }
 
-// Before the fix, a clock that was wrong removed all of them, and nobody said so.
 TEST_F(MinuteWriterTest, MinutesWereRemovedSilently) {
   std::filesystem::create_directory(order_.directory);
   order_.limits.minutes = 2;

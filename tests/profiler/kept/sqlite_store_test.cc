@@ -285,7 +285,6 @@ TEST_F(SqliteStoreTest, NeverMoreThanItsShareIsRemovedAtOnce) {
   EXPECT_EQ(extent().oldest, 309);
 }
 
-// Before the fix, the age of a minute was the distance of its time from the clock of the machine.
 TEST_F(SqliteStoreTest, AClockAYearAheadDeletedEveryMinute) {
   constexpr std::int64_t kYear = 365 * 24 * 60;
   add_minutes(0, 100);
@@ -303,7 +302,6 @@ TEST_F(SqliteStoreTest, AClockAYearAheadDeletedEveryMinute) {
   EXPECT_EQ(keep({200, 0}), (Removed{2, 0, 99, kYear}));
 }
 
-// Before the fix, the minutes with the earliest times were removed first.
 TEST_F(SqliteStoreTest, MinutesOfAWrongClockOutlivedTheOthersUnderALimitOfBytes) {
   constexpr std::int64_t kFar = 50'000'000;
   constexpr std::uint64_t kLimit = 256 * 1024;

@@ -50,7 +50,6 @@ TEST_F(TruthTest, ThreeFunctionsHaveTheirShares) {
   EXPECT_LT(part(hottest_.unknown_frames, hottest_.frames), 0.01);
 }
 
-// Before the fix, what kymo itself did in the process before the program began was in the profile.
 TEST_F(TruthTest, NothingOfTheProfilerIsInTheProfileOfACommand) {
   const std::string own = std::filesystem::read_symlink("/proc/self/exe").filename();
   for (int run = 0; run < 20; ++run) {

@@ -53,7 +53,6 @@ TEST(Gauge, IsWhatWasSetLastAndCannotDangle) {
   last.set(9);  // nothing is there any more
 }
 
-// Before the fix, the exception ended the program through std::terminate().
 TEST(Callback, OneThatThrowsIsCountedAndItsColumnKeepsItsLastValue) {
   Registry registry;
   bool fails = true;
@@ -129,7 +128,6 @@ TEST(Callback, AFamilyThatThrowsHalfwayKeepsAllItsValues) {
   EXPECT_EQ(registry.callback_errors().at(0).what, "not a std::exception");
 }
 
-// Before the fix, a scrape ran the callbacks on its own thread while the collector ran them, too.
 TEST(Callback, NeverRunsTwiceAtOnce) {
   Registry registry;
   std::atomic<int> inside = 0;
@@ -195,7 +193,6 @@ TEST(Callback, AForkedChildDoesNotWaitForAThreadThatItDoesNotHave) {
   EXPECT_EQ(status, 0);
 }
 
-// Before the fix, the child was aborted or waited for ever.
 TEST(Callback, AForkedChildReadsASamplerOfItsParentWhileAnotherThreadWasInACallback) {
   Registry registry;
   std::atomic<bool> waits = true;
@@ -222,7 +219,6 @@ TEST(Callback, AForkedChildReadsASamplerOfItsParentWhileAnotherThreadWasInACallb
   EXPECT_EQ(sample(*sampler), Row{5});
 }
 
-// Before the fix, the child waited for ever for a mutex that the parent's writer thread had held.
 TEST(Callback, AForkedChildUsesARegistryThatAThreadAsksForErrors) {
   Registry registry;
   ASSERT_TRUE(registry.callback(gauge("queued"), [] { return 5U; }));
@@ -246,8 +242,6 @@ TEST(Callback, AForkedChildUsesARegistryThatAThreadAsksForErrors) {
   EXPECT_EQ(failed, 0);
 }
 
-// Before the fix, the registry gave its cells back when it was destroyed. The sampler then read
-// 1,000,005 from another registry instead of 5.
 TEST(Registry, ASamplerThatOutlivesItShowedTheCountersOfAnotherRegistry) {
   auto registry = std::make_unique<Registry>();
   const Metric metric{"steps", "help", Kind::counter, Unit::count, {}};

@@ -128,7 +128,6 @@ TEST(Registry, RefusesBadFields) {
             std::string::npos);
 }
 
-// Before the fix, they were served to Prometheus, which then refuses all metrics of the program.
 TEST(Registry, RefusesAHelpThatIsNoText) {
   Registry registry;
   for (const std::string& help : {std::string("half of \xc3"), std::string("a\0b", 3)}) {

@@ -131,7 +131,7 @@ TEST_F(MappedCountersTest, ReadsAProgramThatIsStopped) {
   EXPECT_TRUE(test::eventually([&] { return read(*counters) != stopped; }));
 }
 
-// A program in a container writes the pid that it has there. Before the fix, it was said to be gone.
+// A program in a container writes the pid that it has there.
 TEST_F(MappedCountersTest, ReadsAProgramThatHasAnotherPidInItsOwnNamespace) {
   ASSERT_TRUE(start()) << said_;
   const std::uint32_t inside = 1;
@@ -248,7 +248,6 @@ TEST_F(DamagedCountersTest, ForeignTruncatedAndOfAnotherVersion) {
   EXPECT_NE(refusal().find("No such file"), std::string::npos);
 }
 
-// Before the fix, such a file was called damaged.
 TEST_F(DamagedCountersTest, NamesThatAnEarlierLibraryAcceptedAreRead) {
   std::string_view directory(memory_ + header()->directory_offset, header()->directory_bytes);
   for (const auto& [now, earlier] : {std::pair{"ticks", "t__ms"}, {"steps", "st_us"}}) {

@@ -74,7 +74,6 @@ TEST_F(RecordTest, TheLastRowHasAllThatTheCommandDidAndEachRowTheAgeOfItsFigures
   EXPECT_GE(columns.at("tree_processes").front(), 1U);
 }
 
-// Before the fix, a command that was started after the recorder got its priority inherited it.
 TEST_F(RecordTest, TheCommandInheritsNoPriority) {
   for (const bool realtime : {true, false}) {
     // Fields 19 and 41 of the shell's own stat file are the nice value and the policy (proc(5)).

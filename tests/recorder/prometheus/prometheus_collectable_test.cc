@@ -20,7 +20,6 @@ TEST(PrometheusName, UsesBaseUnitsAndTotal) {
             "image_bytes_total");
 }
 
-// Before the fix, the name was kymo_requests_total_total.
 TEST(PrometheusName, SomebodysCounterNamedTotalGotAPrefixAndASecondTotal) {
   const Metric requests{"requests_total", "", Kind::counter, Unit::count, {}};
   EXPECT_EQ(prometheus_name(requests), "requests_total");
@@ -55,7 +54,6 @@ TEST(PrometheusCollectable, SerializesCountersGaugesAndLabels) {
   EXPECT_NE(text.find("kymo_phase 4\n"), std::string::npos) << text;
 }
 
-// Before the fix, the second line of the help was a line of its own, which broke the whole scrape.
 TEST(PrometheusCollectable, AHelpIsOneLine) {
   Registry registry;
   ASSERT_TRUE(registry.counter({"steps", "Steps\nmade in C:\\", Kind::counter, Unit::count, {}}));
@@ -97,7 +95,6 @@ TEST(PrometheusCollectable, TwoRegistriesWithTheSameNameAreRefusedAtOnce) {
   EXPECT_EQ(of_late->Collect().size(), 2U) << "the name is free";
 }
 
-// Before the fix, this was a segmentation fault.
 TEST(PrometheusCollectable, OutlivesItsRegistry) {
   auto registry = std::make_unique<Registry>();
   registry->counter({"steps", "", Kind::counter, Unit::count, {}}).value().add(5);
@@ -109,7 +106,6 @@ TEST(PrometheusCollectable, OutlivesItsRegistry) {
   EXPECT_NE(text.find("steps_total 5\n"), std::string::npos) << text;
 }
 
-// Before the fix, the exception ended the program through std::terminate().
 TEST(PrometheusCollectable, ACallbackThatThrowsKeepsItsLastValueAndIsCounted) {
   Registry registry;
   bool fails = false;
@@ -126,7 +122,6 @@ TEST(PrometheusCollectable, ACallbackThatThrowsKeepsItsLastValueAndIsCounted) {
   EXPECT_EQ(registry.callback_errors()[0].count, 1U);
 }
 
-// Before the fix, it was 0, and nothing on the scrape said that its callback fails.
 TEST(PrometheusCollectable, AGaugeThatNeverHadAValueIsAbsentAndErrorsAreACounter) {
   Registry registry;
   bool fails = true;

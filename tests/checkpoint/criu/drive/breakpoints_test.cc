@@ -27,8 +27,6 @@ TEST(Breakpoints, AreFoundToWorkWhereCriuFindsThatToo) {
   EXPECT_EQ(hardware_breakpoints_work(), criu_says_they_work());
 }
 
-// Before the fix, a stopped process was left if kymod was killed in its trial of breakpoints.
-// KillsTest found this.
 TEST(Breakpoints, AKillDuringTheTrialLeavesNoStoppedProcess) {
   ASSERT_EQ(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
   for (int us = 0; us < 3000; us += 30) {

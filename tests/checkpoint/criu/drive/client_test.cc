@@ -53,7 +53,6 @@ TEST_F(ClientTest, TellsTheVersionAndChecks) {
   EXPECT_TRUE(features.ok()) << features.error().message;
 }
 
-// Before the fix, a CRIU that waits for its disk was called "its tracer" unless its name began with "criu" or "ld-linux".
 TEST_F(ClientTest, ACriuOfAnyNameIsKnownByItsNameOnceItHasAnswered) {
   KYMO_NEEDS_CRIU();
   EXPECT_FALSE(is_name_of_criu("my-dumper"));
@@ -143,8 +142,6 @@ TEST_F(ClientTest, KillsAHungBinaryWithAllThatItStarted) {
   EXPECT_EQ(waitpid(-1, nullptr, WNOHANG), -1) << "a child was not reaped";
 }
 
-// Before the fix, the processes that CRIU had started stayed for ever if another program killed
-// CRIU.
 TEST_F(ClientTest, WhatAKilledBinaryHasStartedIsKilled) {
   const std::string pid_file = folder_.path() + "/pid";
   const Result<Version> version =

@@ -177,8 +177,6 @@ TEST_P(ImageStreamerTest, WhatIsCapturedIsServed) {
   EXPECT_TRUE(served.ok()) << served.error().message;
 }
 
-// Before the fix, CRIU got all of an image that lacked only the end of its frame, with the checksum: damaged
-// memory was then restored.
 TEST_P(ImageStreamerTest, CriuDoesNotGetTheEndOfAnImageThatIsCutShort) {
   if (GetParam() == Compression::none) return;  // its length is checked before a restore
   const std::string pages = content(3'000'000, 'p');
@@ -222,7 +220,6 @@ TEST_P(ImageStreamerTest, SettledIsInTheFileThoughTheImageHasNotEnded) {
   EXPECT_EQ(unended.error().code, Code::data_loss);
 }
 
-// Before the fix, the streamer went on behind the hole, and the file had the right size.
 TEST_P(ImageStreamerTest, AnImageThatIsCutOffInBetweenIsNotSettled) {
   const std::shared_ptr<HeldImages> held = HeldImages::hold(folder_.path()).value();
   auto streamer = ImageStreamer::capture(

@@ -26,7 +26,6 @@ TEST(LogTest, KeepsTheLastErrorsAndLeavesOutWhatEveryLogHas) {
             "Error (criu/a.c:2): second; Error (criu/a.c:3): third; Error (criu/a.c:4): fourth");
 }
 
-// Before the fix, a full disk gave the same sentence three times.
 TEST(LogTest, AnErrorThatIsRepeatedIsToldOnce) {
   const test::TemporaryDirectory folder;
   const std::string log = folder.file(
@@ -46,7 +45,7 @@ TEST(LogTest, ALogThatIsMissingOrCleanSaysNothing) {
   EXPECT_EQ(last_errors(folder.file("clean", "(00.1) all is well\n")), "");
 }
 
-// Docker failed after CRIU had succeeded. Before the fix, kymod named CRIU as the cause.
+// Docker failed after CRIU had succeeded.
 TEST(LogTest, ALogOfASuccessHasNoCause) {
   const test::TemporaryDirectory folder;
   EXPECT_EQ(cause_in(folder.file("dump.log",
@@ -72,8 +71,7 @@ TEST(LogTest, ReadsTheEndOfALongLog) {
   EXPECT_EQ(last_errors(folder.file("long", text)), "Error (late): kept");
 }
 
-// The full disk also cut CRIU's own message in the log. Before the fix, the error then did not say
-// what to do.
+// The full disk also cut CRIU's own message in the log.
 TEST(LogTest, AFullDiskThatCutTheLogIsNamed) {
   const test::TemporaryDirectory folder;
   const std::string disk = folder.folder("disk");

@@ -63,7 +63,6 @@ TEST_F(ContentsTest, CompressedImagesAreComparedWithTheirChecksums) {
   EXPECT_FALSE(seen.archive_compared.has_value());
 }
 
-// Before the fix, no image of pages was decompressed, so none of this was found.
 TEST_F(ContentsTest, AChangedByteAndACutAreFound) {
   for (const Compression compression : {Compression::zstd, Compression::lz4}) {
     const std::string name = "pages-1.img" + std::string(suffix_of(compression));

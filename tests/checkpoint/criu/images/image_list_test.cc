@@ -165,7 +165,6 @@ TEST_F(ImageListTest, ADamagedLineOfTheOldFileIsAFault) {
   }
 }
 
-// Before the fix, a list that had only line ends took gigabytes of memory.
 TEST_F(ImageListTest, AListOfFaultsIsBounded) {
   folder_.file(kOldFile, std::string(1'000'000, '\n'));
   Faults damaged;

@@ -139,7 +139,6 @@ TEST_F(ReadPages, EachPageGoesToItsMappingTheLargestFirst) {
   EXPECT_EQ(process.mappings[3].name, "[unmapped]");
 }
 
-// Before the fix, an image of 60 MiB took 2 GB of memory.
 TEST(MappingsTest, MoreThanAProcessCanHaveAreRefusedUnparsed) {
   const auto with = [](std::size_t mappings) {
     std::vector<std::byte> image = ImageBytes()

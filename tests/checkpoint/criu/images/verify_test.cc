@@ -117,7 +117,6 @@ TEST_F(VerifyTest, AFileOfPagesMustHaveAsManyAsThePagemapLists) {
   EXPECT_EQ(faults(), Faults());
 }
 
-// Before the fix, a restore waited for ever.
 TEST_F(VerifyTest, APipeInPlaceOfAnImageIsAFault) {
   ASSERT_EQ(mkfifo((folder_.path() + "/sk-queues.img").c_str(), 0600), 0);
   EXPECT_EQ(faults(), Faults{"sk-queues.img: it is a pipe or a device, and no file"});

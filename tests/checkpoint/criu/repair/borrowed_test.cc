@@ -84,8 +84,6 @@ TEST(BorrowedTest, AProcessInItsOwnCodeIsNotBorrowed) {
   EXPECT_FALSE(borrows());
 }
 
-// Before the fix, a container was lost: on a busy machine, the process had not yet run the code
-// that CRIU had injected when CRIU was killed.
 TEST(BorrowedTest, AProcessThatRunsMayBeBorrowed) {
   const Traced child([] {
     for (;;) {

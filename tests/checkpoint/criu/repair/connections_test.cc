@@ -38,7 +38,7 @@ TEST(Connections, AreFoundByTheirEnds) {
   EXPECT_TRUE(connections_of(-1).empty());
 }
 
-// CRIU was killed while the sockets were in repair mode. Before the fix, every later send failed with EPERM.
+// CRIU was killed while the sockets were in repair mode.
 TEST(Connections, ThatACriuHasLeftInRepairModeSendAgain) {
   const Ends ends;
   const int on = 1;

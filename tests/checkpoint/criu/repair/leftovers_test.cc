@@ -46,8 +46,7 @@ bool is_killed(pid_t child) {
   });
 }
 
-// containerd's shim reads the log of a CRIU that failed. Before the fix, kymod killed the shim, and
-// containerd ended the container.
+// containerd's shim reads the log of a CRIU that failed.
 TEST(LeftoversTest, WhoReadsTheLogIsNotTakenForCriu) {
   const test::TemporaryDirectory folder;
   const std::string log = folder.file("dump.log", "(00.000000) Version: 4.2.1\n");
@@ -64,8 +63,7 @@ TEST(LeftoversTest, WhoReadsTheLogIsNotTakenForCriu) {
   }
 }
 
-// A checkpoint may have a link in place of the log. Before the fix, a process that wrote to the link's
-// target was killed.
+// A checkpoint may have a link in place of the log.
 TEST(LeftoversTest, ALinkInPlaceOfTheLogIsNotFollowed) {
   const test::TemporaryDirectory folder;
   const std::string other = folder.folder("others") + "/restore.log";
@@ -81,8 +79,6 @@ TEST(LeftoversTest, ALinkInPlaceOfTheLogIsNotFollowed) {
   waitpid(writer, nullptr, 0);
 }
 
-// Before the fix, the owner of the folder could get any process killed that wrote to a file named
-// dump.log: it was enough to link that file into the folder.
 TEST(LeftoversTest, AFileThatSomebodyElseCouldHavePutThereShowsNoCriu) {
   const test::TemporaryDirectory folder;
   const std::string other = folder.file("other.log", "(00.000000) Version: 4.2.1\n");

@@ -43,8 +43,6 @@ namespace {
   ::_exit(1);
 }
 
-// Before the fix, kymod said "the process runs on, but of its 41 processes 41 ended", the first one included: it had
-// looked at the process before this one reached the trap at the end of CRIU's code.
 TEST(AftermathTest, AProcessThatEndsInCriusTrapIsNotSaidToRunOn) {
   const pid_t child = ::fork();
   if (child == 0) run_into_a_trap();
@@ -115,8 +113,6 @@ TEST_F(FailedDump, OfAProcessThatHasEndedItIsSaidWhatMayBeLeft) {
   EXPECT_EQ(outcome_.failure->left.size(), 1U);
 }
 
-// Before the fix, kymod said "the process runs on" while a tracer held it in a sleep, which is not the state
-// "stopped".
 TEST_F(FailedDump, AProcessThatIsStillTracedIsNotSaidToRunOn) {
   ASSERT_EQ(::ptrace(PTRACE_SEIZE, child_, nullptr, nullptr), 0);
   EXPECT_TRUE(conclude().ok());
@@ -172,7 +168,6 @@ class TracedByAnother : public FailedDump {
   pid_t tracer_ = 0;
 };
 
-// Before the fix, the second of two kymods undid what the first one's CRIU had just changed.
 TEST_F(TracedByAnother, NothingIsRepairedIfOurCriuNeverAttached) {
   log("(00.001) Error: SEIZE 12 ptrace attach failed: Operation not permitted\n");
   const Result<void> left = conclude();

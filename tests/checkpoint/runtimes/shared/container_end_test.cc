@@ -12,8 +12,7 @@
 namespace kymo::runtime {
 namespace {
 
-// A CRIU that has not started its work is killed at once. Before the fix, a link to any text in
-// place of its log made kymod believe that CRIU had started, and kymod waited for its end.
+// A CRIU that has not started its work is killed at once.
 TEST(ContainerEndTest, ALinkInPlaceOfTheLogIsNoSignOfACriuThatHasBegun) {
   const test::TemporaryDirectory folder;
   const std::string log = folder.path() + "/dump.log";

@@ -66,7 +66,6 @@ TEST_F(FakeCgroup, WhereBothVersionsHaveAFreezerVersionOneFreezes) {
   EXPECT_TRUE(freezer()->set(false).ok());
 }
 
-// Before the fix, a process that was frozen with a cgroup above its own one seemed to run.
 TEST_F(FakeCgroup, TheFrozenOneMayBeAboveThatOfTheProcess) {
   group("6:freezer:/all/web\n");
   folder_.folder("sys/freezer/all/web");

@@ -143,7 +143,6 @@ TEST_F(LaunchTest, TheReaperTellsHowAChildEndedAndLeavesOthersAlone) {
   EXPECT_EQ(WEXITSTATUS(others), 3);
 }
 
-// Before the fix, a link in a checkpoint from another machine determined to which file root wrote.
 TEST_F(LaunchTest, AnOutputThatIsALinkIsNotFollowed) {
   const std::string precious = folder_.file("precious", "precious");
   RunSpec what = spec({"echo", "more"});
@@ -156,7 +155,6 @@ TEST_F(LaunchTest, AnOutputThatIsALinkIsNotFollowed) {
   EXPECT_EQ(run(what), 0);
 }
 
-// Before the fix, kymod waited for ever for a reader of the FIFO.
 TEST_F(LaunchTest, AnOutputThatIsAFifoIsRefused) {
   RunSpec what = spec({"true"});
   ASSERT_EQ(::mkfifo(what.stdout_path.c_str(), 0600), 0);

@@ -82,8 +82,6 @@ TEST_F(MemoryImagesTest, ReplaceWhatIsThere) {
   EXPECT_FALSE(fs::exists(disk_ + "/pages-9.img"));
 }
 
-// Before the fix, the images were removed from memory as soon as they were in the page cache of
-// their disk.
 TEST_F(MemoryImagesTest, StayInMemoryUntilTheirDiskHasReallyWrittenThem) {
   const test::MoodyDisk disk(folder_);
   ASSERT_TRUE(disk.mounted()) << "FUSE does not work here";

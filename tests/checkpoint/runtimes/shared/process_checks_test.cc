@@ -194,7 +194,6 @@ TEST_F(DumpChecks, RefusesASessionThatBeganOutsideOfThePidNamespace) {
   EXPECT_NE(text.find("kymo run"), std::string::npos) << text;
 }
 
-// Before the fix, a dump with `ulimit -n 64` succeeded, but could not be restored.
 TEST_F(DumpChecks, RefusesWhatCriuCouldNotRestoreWithSoFewDescriptors) {
   const Sleeper sleeper;
   const std::string said = folder_.path() + "/said";

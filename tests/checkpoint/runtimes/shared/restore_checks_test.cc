@@ -238,7 +238,6 @@ TEST(RestoreChecks, ABundleWithoutASourceOfAMountIsRefused) {
             std::string::npos);
 }
 
-// Before the fix, only the restore said it.
 TEST(RestoreChecks, ALinkInPlaceOfAMountsSourceIsRefused) {
   const test::TemporaryDirectory folder;
   folder.folder("volume");

@@ -54,7 +54,6 @@ TEST_F(ScratchTest, ADumpWritesThereAndItsTextsNameTheWorkDirectory) {
   EXPECT_FALSE(fs::exists(spec_.scratch_dir));
 }
 
-// Before the fix, the socket of a killed image streamer stayed, and with it the directory.
 TEST_F(ScratchTest, WhatAKilledKymodHasLeftIsMoved) {
   fs::create_directories(spec_.scratch_dir);
   write_log(spec_.scratch_dir);

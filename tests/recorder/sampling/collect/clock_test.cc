@@ -170,7 +170,7 @@ TEST_P(ClockTest, GoesBackTwiceAndRowsAndCountersDoNot) {
 }
 
 // As if the process was frozen within a sample, and then restored where the clock is behind. The
-// time of a row is the middle of its sample. Before the fix, the next row was earlier.
+// time of a row is the middle of its sample.
 TEST_P(ClockTest, GoesAheadWithinASampleAndThenBackAndRowsDoNot) {
   std::atomic<bool> steps{false};
   Registry registry;

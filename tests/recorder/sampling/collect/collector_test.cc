@@ -12,8 +12,7 @@
 namespace kymo {
 namespace {
 
-// After start() has returned, the collector's thread may get no CPU for some time. Before the fix,
-// the ticks of this time were neither due nor missed.
+// After start() has returned, the collector's thread may get no CPU for some time.
 TEST(Collector, TicksBeforeItsThreadRanWereLostInSilence) {
   constexpr std::uint64_t kInterval = 1'000'000;
   Registry registry;

@@ -76,7 +76,6 @@ TEST_F(LateCausesTest, LongSamplesStolenTimeAndPageFaultsAreSaidInThisOrder) {
   EXPECT_EQ(stats().late_page_fault, 5U);
 }
 
-// Before the fix, such a look used values that begin() had not stored yet.
 TEST_F(LateCausesTest, ALookBeforeTheBeginExplainsNothing) {
   kernel_stolen_ns += 100 * kOneMillisecondNs;
   counts_.collected.missed_late.add(5);

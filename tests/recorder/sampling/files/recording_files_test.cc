@@ -105,7 +105,6 @@ TEST_F(RecordingFilesTest, CompressesWhereTheNameAsksForIt) {
   EXPECT_EQ(text(in_folder("run.tsv.zst")), expected);
 }
 
-// Before the fix, it stayed "running" for as long as its process lived.
 TEST_F(RecordingFilesTest, ARecordingThatCannotBeFinishedIsMarkedInPlace) {
   RecordingInfo described = info();
   described.start_monotonic_ns = 7;

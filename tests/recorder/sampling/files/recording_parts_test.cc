@@ -99,9 +99,7 @@ TEST_F(RecordingPartsTest, APartThatIsLargeEnoughIsFollowedByTheNext) {
   EXPECT_EQ(due, rows + 2) << "the gap must be counted in only one part";
 }
 
-// The recorder counts a tick up to a slot before its row is written. Before the fix, a part had the
-// figures that the recorder had counted while the part was written. So a part could have more rows on
-// time than rows, and more causes of late ticks than late ticks.
+// The recorder counts a tick up to a slot before its row is written.
 TEST_F(RecordingPartsTest, APartHasNoFiguresOfTheTicksOfOtherParts) {
   RecordingParts parts =
       RecordingParts::create(path_, {.rotate_after = std::chrono::nanoseconds(50)}, info_).value();
@@ -249,7 +247,6 @@ TEST_F(RecordingPartsTest, GoesOnWhereTheNextPartCannotBeBegun) {
   EXPECT_EQ(numbers("run.1.tsv"), range(7, 8));
 }
 
-// Before the fix, the metadata of such a part said "running" for ever, and named no next part.
 TEST_F(RecordingPartsTest, APartWhoseRowsAreGoneEndsAndNamesTheNext) {
   for (const char* how : {"removed", "cut"}) {
     SCOPED_TRACE(how);
@@ -308,7 +305,6 @@ TEST_F(RecordingPartsTest, AFileThatIsRemovedBeforeItsFirstRowIsSaid) {
   EXPECT_EQ(numbers("run.1.tsv"), range(0, 2));
 }
 
-// Before the fix, nothing said it: only the end of the newest part was reported.
 TEST_F(RecordingPartsTest, GapsThatWereLostInAnEarlierPartAreSaidAtTheEnd) {
   const std::shared_ptr<Sink> sink = make_tsv_sink(path_, {.rotate_bytes = 120});
   ASSERT_TRUE(sink->open(info_));
@@ -369,8 +365,6 @@ TEST_F(RecordingPartsTest, RowsOfAnotherHandAreLeftAloneAndANewPartBegins) {
   EXPECT_EQ(metadata("run.1")["part"]["previous"], "run.tsv");
 }
 
-// Before the fix, nothing said that the recording goes on in another file, and the report of the first
-// one said that its recorder was killed.
 TEST_F(RecordingPartsTest, AStrayLineEndsThePartAndNamesTheNext) {
   RecordingParts parts = RecordingParts::create(path_, {}, info_).value();
   ASSERT_TRUE(write(parts, 2));

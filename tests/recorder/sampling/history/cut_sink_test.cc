@@ -67,8 +67,6 @@ TEST_F(CutSinkTest, CutsRowsFromBeforeAndAfterTheRequest) {
   EXPECT_EQ(meta["stats"]["ticks_due"], 200);
 }
 
-// Before the fix, a cut said "0 ns late on average, 988 us at most": the sum since its begin, and
-// the maximum since the start of the stream. The longest sample was that of the stream, too.
 TEST_F(CutSinkTest, HasNoTimingThatIsNotItsOwn) {
   feed(0, 100);
   ProfilerStats stats;
@@ -256,7 +254,6 @@ TEST_F(CutSinkTest, RowsThatAStalledDiskMissedAreAGapAndNotLostInSilence) {
   ASSERT_EQ(gaps.size(), 2U);
   EXPECT_EQ(gaps[1], "0\t" + std::to_string((4910 - rows) * kMillisecondNs) + "\t" +
                          std::to_string(4910 - rows) + "\tsink_error");
-  // Before the fix, it blamed the disk, also where only the CPUs were too busy.
   ASSERT_TRUE(cuts_.loss_of(cut));
   EXPECT_EQ(cuts_.loss_of(cut)->message,
             in_folder("dump.tsv") + " lacks " + std::to_string(4910 - rows) +

@@ -128,8 +128,6 @@ TEST_F(FlightRecorderTest, ARuleThatIsTrueInTheFirstRowTakesASnapshotFromThereOn
   EXPECT_EQ(paths_.size(), 2U) << "it was true again after it was false";
 }
 
-// Before the fix, the exception gave up the snapshot, or ended the program if it was no
-// std::exception.
 TEST_F(FlightRecorderTest, ACallbackThatThrowsCostsNoSnapshotAndIsSaidAtTheEnd) {
   options_.rules = {"steps > 0"};
   options_.fired = [told = options_.fired](const std::string& rule,
@@ -168,7 +166,6 @@ TEST_F(FlightRecorderTest, TheOldestSnapshotsMakeRoom) {
   EXPECT_TRUE(std::filesystem::exists(options_.directory + "/notes.tsv"));
 }
 
-// Before the fix, they outlived all others, because their names sort as the newest.
 TEST_F(FlightRecorderTest, SnapshotsOfAClockThatWasAheadAreTheFirstToMakeRoom) {
   options_.rules = {"steps > 0"};
   options_.max_snapshots = 3;
@@ -186,8 +183,6 @@ TEST_F(FlightRecorderTest, SnapshotsOfAClockThatWasAheadAreTheFirstToMakeRoom) {
   for (const std::string& path : paths_) EXPECT_TRUE(std::filesystem::exists(path));
 }
 
-// Before the fix, the newest snapshots removed the files of those that were being written: these
-// failed, and left metadata and gaps without rows.
 TEST_F(FlightRecorderTest, OfAStormTheFirstSnapshotsAreKeptAndNoneIsRemovedWhileItIsWritten) {
   options_.rules = {"steps > 0"};
   options_.max_snapshots = 4;
@@ -284,7 +279,6 @@ TEST_F(FlightRecorderTest, ASnapshotThatCannotBeWrittenIsToldAndCostsNothingElse
   EXPECT_NE(paths_[0].find("cannot make the snapshots' folder"), std::string::npos) << paths_[0];
 }
 
-// Before the fix, nobody was told unless `fired` was set.
 TEST_F(FlightRecorderTest, ARulesSnapshotWithoutAFolderIsToldAlsoIfNobodyListens) {
   options_.rules = {"steps > 0"};
   options_.fired = {};
@@ -306,7 +300,6 @@ TEST_F(FlightRecorderTest, ARulesSnapshotWithoutAFolderIsToldAlsoIfNobodyListens
   EXPECT_TRUE(recorder.close({})) << "the next recording has lost nothing";
 }
 
-// Before the fix, `fired` got the path, and the recorder closed without an error.
 TEST_F(FlightRecorderTest, ARulesSnapshotThatTheDiskDoesNotTakeIsTold) {
   options_.rules = {"steps > 0"};
   options_.before = std::chrono::seconds(1);
@@ -325,7 +318,6 @@ TEST_F(FlightRecorderTest, ARulesSnapshotThatTheDiskDoesNotTakeIsTold) {
   EXPECT_NE(paths_[1].find("File too large"), std::string::npos) << paths_[1];
 }
 
-// Before the fix, snapshot() returned the path of a file without rows, and nothing told of it.
 TEST_F(FlightRecorderTest, ASnapshotThatTheDiskDoesNotTakeIsAnErrorEverywhere) {
   Registry registry;
   ASSERT_TRUE(registry.counter({"steps", "help", Kind::counter, Unit::count, {}}));
@@ -376,8 +368,6 @@ TEST_F(FlightRecorderTest, ASnapshotThatTheDiskDoesNotTakeIsAnErrorEverywhere) {
   }
 }
 
-// Before the fix, what grew while the program was stopped counted as growth from one row to the next, and a rate
-// over the stop was too low.
 TEST_F(FlightRecorderTest, AStopOfTheProgramFiresNoRule) {
   info_.columns = columns_of({"steps", "", Kind::counter, Unit::count, {}});
   for (const char* rule :
@@ -419,7 +409,6 @@ TEST_F(FlightRecorderTest, RefusesARuleBeforeItRecords) {
             std::string::npos);
 }
 
-// Before the fix, these were accepted, and no rule ever took a snapshot.
 TEST_F(FlightRecorderTest, RefusesDurationsThatNoSnapshotCanHave) {
   using std::chrono::hours;
   using std::chrono::seconds;
@@ -466,7 +455,6 @@ TEST_F(FlightRecorderTest, KeepsLessWhereTheMemoryDoesNotReach) {
   EXPECT_EQ(recorder.kept(), std::chrono::milliseconds((64U << 20U) / 16));
 }
 
-// Before the fix, nothing said it.
 TEST_F(FlightRecorderTest, SnapshotsThatReachBackLessFarThanAskedForAreSaidAtTheStart) {
   Registry registry;
   ASSERT_TRUE(registry.counter({"steps", "help", Kind::counter, Unit::count, {}}));

@@ -137,7 +137,6 @@ bool has(std::uint64_t signals, int signal) {
   return ((signals >> (signal - 1)) & 1U) != 0;
 }
 
-// Before the fix, no signal was blocked.
 TEST_F(HostProgramTest, ThreadsOfTheLibraryTakeOnlyTheSignalsOfTheirOwnFaults) {
   const auto recorder =
       std::make_shared<FlightRecorder>(FlightRecorderOptions{.directory = in_folder("new")});
@@ -165,7 +164,6 @@ TEST_F(HostProgramTest, ThreadsOfTheLibraryTakeOnlyTheSignalsOfTheirOwnFaults) {
   EXPECT_TRUE(profiler.stop());
 }
 
-// Before the fix, SIGTERM ended the process: the kernel gave it to the collector.
 TEST_F(HostProgramTest, ASignalThatTheProgramBlocksAfterTheStartStaysPending) {
   options_.sink = make_tsv_sink(in_folder("run.tsv"));
   Profiler profiler(registry_, options_);
@@ -181,7 +179,6 @@ TEST_F(HostProgramTest, ASignalThatTheProgramBlocksAfterTheStartStaysPending) {
   EXPECT_TRUE(profiler.stop());
 }
 
-// Before the fix, SIGXFSZ ended the process. It came to the writer, and in stop() to its caller.
 TEST_F(HostProgramTest, ALimitOnTheSizeOfFilesIsTold) {
   const std::string message = stopped_with_small_files(100);  // less than the metadata take
   // The list of gaps is written first. It has room for that of the refused rows, and for no other,
@@ -198,7 +195,6 @@ TEST_F(HostProgramTest, ALimitOnTheSizeOfFilesIsTold) {
   EXPECT_EQ(sigismember(&pending, SIGXFSZ), 0);
 }
 
-// Before the fix, the message only asked whether the disk was full.
 TEST_F(HostProgramTest, GapsThatAreBeyondTheLimitOnTheSizeOfFilesAreTold) {
   const std::string message = stopped_with_small_files(1);
   EXPECT_NE(message.find(" of its gaps could not be written to " + in_folder("run.gaps.tsv") +
@@ -207,7 +203,6 @@ TEST_F(HostProgramTest, GapsThatAreBeyondTheLimitOnTheSizeOfFilesAreTold) {
       << message;
 }
 
-// Before the fix, SIGPIPE ended the process.
 TEST_F(HostProgramTest, AStreamWithoutAReaderIsTold) {
   int ends[2] = {-1, -1};
   ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
@@ -224,7 +219,6 @@ TEST_F(HostProgramTest, AStreamWithoutAReaderIsTold) {
   EXPECT_EQ(sigismember(&pending, SIGPIPE), 0);
 }
 
-// Before the fix, the metadata and the next parts went to the new folder, and the ring stayed.
 TEST_F(HostProgramTest, ARelativePathIsThatOfTheStart) {
   fs::current_path(in_folder("old"));
   options_.sink = make_tsv_sink("run.tsv", {.rotate_bytes = 1000});
@@ -244,7 +238,6 @@ TEST_F(HostProgramTest, ARelativePathIsThatOfTheStart) {
   EXPECT_EQ(nlohmann::json::parse(content(in_folder("old/run.meta.json")))["state"], "ended");
 }
 
-// Before the fix, it was that of the moment at which the snapshot was written.
 TEST_F(HostProgramTest, TheFolderOfSnapshotsIsThatOfTheStart) {
   for (const std::string folder : {"snapshots", ""}) {
     fs::current_path(in_folder("old"));
@@ -264,8 +257,6 @@ TEST_F(HostProgramTest, TheFolderOfSnapshotsIsThatOfTheStart) {
   }
 }
 
-// Before the fix, gaps were written into the program's file, a part was begun, and the program's
-// descriptors were closed.
 TEST_F(HostProgramTest, DescriptorsThatTheProgramHasTakenAreNotUsed) {
   options_.sink = make_tsv_sink(in_folder("run.tsv"));
   options_.ring_file = in_folder("run.ring");
@@ -296,7 +287,6 @@ TEST_F(HostProgramTest, DescriptorsThatTheProgramHasTakenAreNotUsed) {
   }
 }
 
-// Before the fix, stop() said that the list of gaps was cut off, and closed the program's descriptor.
 TEST_F(HostProgramTest, GapsThatReachNoFileAreTold) {
   options_.sink = make_tsv_sink(in_folder("run.tsv"));
   Profiler profiler(registry_, options_);
@@ -329,8 +319,6 @@ TEST_F(HostProgramTest, GapsThatReachNoFileAreTold) {
   EXPECT_EQ(::close(gaps), 0);
 }
 
-// Before the fix, stop() removed the ring, although the recording could not be finished, and advised
-// to free space on the disk.
 TEST_F(HostProgramTest, WithoutDescriptorsStopKeepsTheRingWithWhichTheRecordingCanBeFinished) {
   const std::string path = in_folder("run.tsv");
   options_.sink = make_tsv_sink(path);

@@ -51,7 +51,6 @@ class LossesTest : public TemporaryFolderTest {
   ProfilerOptions options_;
 };
 
-// Before the fix, stop() returned ok.
 TEST_F(LossesTest, StopSaysHowManyRowsTheSinkRefused) {
   auto sink = std::make_shared<KeepingSink>();
   std::atomic<bool> full = true;
@@ -134,7 +133,6 @@ class SinkThatThrows : public KeepingSink {
   std::atomic<bool> progressed = false;
 };
 
-// Before the fix, each of these exceptions ended the program through std::terminate().
 TEST_F(LossesTest, WhatTheSinkThrowsInWriteIsARefusalOfItsRows) {
   const auto sink = std::make_shared<SinkThatThrows>();
   sink->in_write = true;
@@ -184,8 +182,6 @@ TEST_F(LossesTest, WhatTheSinkThrowsElsewhereIsTheResultOfStop) {
   ASSERT_TRUE(destroyed.start());  // the destructor stops it
 }
 
-// Before the fix, the recorder went on writing to a file that had no name any more. All rows were
-// lost, and stop() returned ok.
 TEST_F(LossesTest, ATsvThatWasRemovedIsSaidAndTheRecordingGoesOnInTheNextPart) {
   options_.sink = make_tsv_sink(in_folder("run.tsv"));
   Profiler profiler(registry_, options_);
@@ -355,7 +351,6 @@ TEST_F(LossesTest, AListOfGapsThatWasRemovedIsSaid) {
   const Result<void> stopped = profiler.stop();
   ASSERT_FALSE(stopped);
   EXPECT_EQ(stopped.error().code, Code::data_loss);
-  // Before the fix, it said that the recording was not finished.
   EXPECT_EQ(
       stopped.error().message,
       in_folder("run.gaps.tsv") +

@@ -148,7 +148,6 @@ TEST_F(ProfilerOptionsTest, RefusesATsvInAMissingFolderOrOverAnother) {
   EXPECT_NE(refusal(to_file).find("create its folder first"), std::string::npos);
   to_file.sink = make_tsv_sink(in_folder("run.csv"));
   EXPECT_NE(refusal(to_file).find("ends in .tsv"), std::string::npos);
-  // Before the fix, such a recording could be made and not be read.
   to_file.sink = make_tsv_sink(in_folder("run.gaps.tsv"));
   EXPECT_NE(refusal(to_file).find("are for the gaps of a recording"), std::string::npos);
   to_file.sink = make_tsv_sink(in_folder("run.tsv"));

@@ -60,7 +60,6 @@ TEST_F(ProfilerTest, StopWithoutAStartIsHarmless) {
   EXPECT_EQ(profiler.now_ns(), 0U);
 }
 
-// Before the fix, stop() waited as long as the callback did.
 TEST_F(ProfilerTest, ACallbackThatBlocksIsNotWaitedForForEver) {
   std::atomic<bool> blocks = false;
   std::promise<void> release;
@@ -207,7 +206,6 @@ class StandingSink : public KeepingSink {
   std::promise<void> may_go_on;
 };
 
-// Before the fix, this call waited for a mutex that stop() held while the sink was closed.
 TEST_F(ProfilerTest, NewestRowsDidNotReturnWhileTheSinkWasClosed) {
   auto sink = std::make_shared<StandingSink>();
   ProfilerOptions standing = options();
@@ -419,7 +417,7 @@ TEST_F(ProfilerTest, WritesATsvThatDescribesItself) {
   const std::vector<std::string> tsv = lines(in_folder("run.tsv"));
   EXPECT_EQ(tsv.front().substr(0, 29), "Time (ns)\tsteps\tprofiler_rows");
   EXPECT_EQ(tsv.size() - 1, profiler.stats().rows_written);
-  // Each row counts those before it. Before the fix, all rows were counted at once when the sink got them.
+  // Each row counts those before it.
   std::istringstream last(tsv.back());
   std::uint64_t time = 0;
   std::uint64_t steps = 0;
@@ -449,7 +447,6 @@ TEST_F(ProfilerTest, StopDidNotSayHowManyRowsAFullDiskCost) {
   const Result<void> stopped = profiler.stop();
   ASSERT_FALSE(stopped);
   const ProfilerStats stats = profiler.stats();
-  // Before the fix, it was resource_exhausted, as if only the metadata were missing.
   EXPECT_EQ(stopped.error().code, Code::data_loss);
   EXPECT_EQ(stopped.error().message,
             "the recording was not finished: cannot write " + disk +
@@ -497,8 +494,7 @@ TEST_F(ProfilerTest, SpinningWithoutASleepBeforeWasNotCounted) {
   EXPECT_EQ(spun("sleeps", Pace::thrifty, 0, 1000, 0), 0U);
 }
 
-// Below 200 us, the collector spun more than the option permitted. Before the fix, no warning said
-// so.
+// Below 200 us, the collector spun more than the option permitted.
 TEST_F(ProfilerTest, AMaxSpinShareThatCannotHoldIsAWarning) {
   const auto warned = [&](Pace pace, double share, int interval_us) {
     ProfilerOptions options;

@@ -131,7 +131,6 @@ TEST_F(RecordedScopesTest, ASnapshotHasTheTreesOfItsTime) {
   EXPECT_FALSE(meta.contains("scope_trees_left_out"));
 }
 
-// Before the fix, such scopes were missing without a word in the recording, the report and the exports.
 TEST_F(RecordedScopesTest, TheRecordingSaysHowManyScopesHadNoRoomInTheirTree) {
   options_.sink = make_tsv_sink(in_folder("run.tsv"), {.rotate_bytes = 500});
   Profiler profiler(registry_, options_);

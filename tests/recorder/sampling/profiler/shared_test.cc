@@ -48,7 +48,6 @@ constexpr const char* kRefused =
     "cannot start the profiler: this sink is in use by another profiler; make a sink for each "
     "profiler";
 
-// Before the fix, the profiler recorded 1,000,005 from another registry instead of 5.
 TEST(Profiler, ShowedTheCountersOfAnotherRegistryWhenItsOwnWentFirst) {
   auto registry = std::make_unique<Registry>();
   registry->counter(steps()).value().add(5);

@@ -137,7 +137,6 @@ TEST_F(OnTroubleTest, TheProgramCanTakeItOrWantNone) {
   EXPECT_TRUE(refused);
 }
 
-// Before the fix, only stop() said it.
 TEST_F(TroubleTest, EachCallbackThatThrowsIsSaidOnceWhileItIsRecorded) {
   std::atomic<bool> fails = false;
   ASSERT_TRUE(registry_.callback(gauge("queued"), [&]() -> std::uint64_t {
@@ -167,7 +166,6 @@ TEST_F(TroubleTest, EachCallbackThatThrowsIsSaidOnceWhileItIsRecorded) {
   EXPECT_TRUE(watch_->look().empty());
 }
 
-// Before the fix, rows were missing and nothing said why, until the callback returned.
 TEST_F(TroubleTest, ACallbackThatDoesNotReturnIsNamedAndSoIsItsEnd) {
   ASSERT_TRUE(registry_.callback(gauge("steady"), [] { return 3U; }));
   ASSERT_TRUE(registry_.callback(gauge("stuck"), [this] { return gate_.pass(); }));
@@ -213,7 +211,6 @@ TEST_F(TroubleTest, ACallbackThatDoesNotReturnToAScrapeIsNamed) {
   EXPECT_TRUE(profiler_->stop());
 }
 
-// Before the fix, it waited without an end.
 TEST_F(TroubleTest, StartNamesTheCallbackThatItWaitsFor) {
   ASSERT_TRUE(registry_.callback(gauge("stuck"), [this] { return gate_.pass(); }));
   gate_.closed = true;
@@ -229,7 +226,6 @@ TEST_F(TroubleTest, StartNamesTheCallbackThatItWaitsFor) {
   EXPECT_TRUE(profiler_->stop());
 }
 
-// Before the fix, it said only that some callback had not returned.
 TEST_F(TroubleTest, StopNamesTheCallbackThatItWaitsFor) {
   ASSERT_TRUE(registry_.callback(gauge("stuck"), [this] { return gate_.pass(); }));
   make();
@@ -246,7 +242,6 @@ TEST_F(TroubleTest, StopNamesTheCallbackThatItWaitsFor) {
   EXPECT_TRUE(profiler_->stop());
 }
 
-// Before the fix, nothing said it.
 TEST_F(TroubleTest, MetricsThatWereRegisteredAfterTheStartAreNamedOnce) {
   ASSERT_TRUE(registry_.counter({"early", "help", Kind::counter, Unit::count, {}}));
   ASSERT_TRUE(registry_.histogram({"sizes_bytes", "help", Kind::counter, Unit::bytes, {}}));

@@ -212,7 +212,6 @@ std::uint64_t word_at(const std::string& bytes, std::size_t offset) {
   return word;
 }
 
-// Before the fix, a damaged position of the output cut the recording to it, and the ring was removed.
 TEST_F(DamagedRingTest, ADamagedWordOfAHeaderCostGoodRows) {
   record("run.tsv", 0);
   const std::string ring = left_.at(ring_path_);
@@ -302,7 +301,6 @@ TEST_F(DamagedRingTest, ARecoveryOfACompressedRecordingThatIsKilledAtAnyStepLose
   kill_after_each_change();
 }
 
-// Before the fix, they were cut off.
 TEST_F(DamagedRingTest, RowsThatAnotherProgramHasAppendedAreNotCut) {
   record("run.tsv", 0);
   Files changed = left_;

@@ -274,7 +274,6 @@ TEST_F(RecoverTest, MissedTicksWereCountedButNotListed) {
             (std::vector<std::string>{header, "20\t50\t3\tlate"}));
 }
 
-// Before the fix, such ticks counted as late, and the report advised a lower rate.
 TEST_F(RecoverTest, RowsThatAFullDiskRefusedUntilTheKillAreSinkErrors) {
   for (const bool until_the_kill : {true, false}) {
     number_ = 0;
@@ -354,8 +353,6 @@ TEST_F(RecoverTest, RefusesARecordingThatWasChanged) {
   EXPECT_TRUE(std::filesystem::exists(ring_path_));
 }
 
-// Before the fix, a ring in a shared folder could name any file, and root overwrote it in the
-// recovery.
 TEST_F(RecoverTest, RefusesARingARecordingAndALinkOfAnothers) {
   if (::geteuid() != 0) {
     GTEST_SKIP() << "needs root to make files of another user";
@@ -382,7 +379,6 @@ TEST_F(RecoverTest, RefusesARingARecordingAndALinkOfAnothers) {
   EXPECT_EQ(refusal(), "recovered");
 }
 
-// Before the fix, a pipe with the name of the recording blocked the recovery for ever.
 TEST_F(RecoverTest, NeverWaitsForAPipe) {
   { fill(*start(tsv_), 3); }
   std::filesystem::rename(tsv_, in_folder("kept"));
@@ -399,7 +395,6 @@ TEST_F(RecoverTest, NeverWaitsForAPipe) {
   EXPECT_TRUE(std::filesystem::is_fifo(in_folder("run.1.tsv")));
 }
 
-// Before the fix, another user's ring kept kymod from starting.
 TEST_F(RecoverTest, AnotherUsersRingIsSetAside) {
   start(tsv_).reset();
   if (::geteuid() == 0) {
@@ -413,8 +408,6 @@ TEST_F(RecoverTest, AnotherUsersRingIsSetAside) {
   EXPECT_TRUE(std::filesystem::exists(*aside));
 }
 
-// Before the fix, a user could end kymod at its start with SIGBUS, through a ring in a sticky
-// folder.
 TEST_F(RecoverTest, SurvivesTheTruncationOfAnotherUsersRing) {
   start(tsv_).reset();
   const std::string whole = content(ring_path_);
@@ -444,7 +437,6 @@ TEST_F(RecoverTest, SurvivesTheTruncationOfAnotherUsersRing) {
   owner.join();
 }
 
-// Before the fix, a program that had been killed did not start again until somebody ran a command.
 TEST_F(RecoverTest, AProgramThatWasKilledStartsAgain) {
   {
     auto ring = start(tsv_);
@@ -468,7 +460,6 @@ TEST_F(RecoverTest, AProgramThatWasKilledStartsAgain) {
   EXPECT_EQ(lines(tsv_), numbered(4));
 }
 
-// Before the fix, the ring was at ring.left-1 after a start that failed, and nothing said so.
 TEST_F(RecoverTest, AStartThatFailsLeavesTheRingWhereItWas) {
   {
     auto ring = start(tsv_);
@@ -511,8 +502,6 @@ TEST_F(RecoverTest, RefusesAFileThatIsNotTheRingsRecording) {
   EXPECT_EQ(content(tsv_), other);
 }
 
-// Before the fix, the recorder used another user's file with this name, and the user could truncate
-// it later.
 TEST_F(RecoverTest, AFileInTheWayOfANewRingIsNotUsed) {
   std::ofstream(in_folder("precious")) << "precious";
   std::filesystem::create_symlink(in_folder("precious"), ring_path_ + ".new");
