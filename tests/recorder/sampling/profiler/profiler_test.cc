@@ -494,7 +494,7 @@ TEST_F(ProfilerTest, SpinningWithoutASleepBeforeWasNotCounted) {
   EXPECT_EQ(spun("sleeps", Pace::thrifty, 0, 1000, 0), 0U);
 }
 
-// Below 200 us, the collector spun more than the option permitted.
+// Below 200 us, the collector spins more than such an option permits.
 TEST_F(ProfilerTest, AMaxSpinShareThatCannotHoldIsAWarning) {
   const auto warned = [&](Pace pace, double share, int interval_us) {
     ProfilerOptions options;
