@@ -269,6 +269,7 @@ TEST(Verdict, TheSharesHaveWhatKymodDidForAStream) {
   EXPECT_DOUBLE_EQ(share(verdict, "kymod_disk_wait"), 0.68);
   EXPECT_DOUBLE_EQ(share(verdict, "kymod_cpu_wait"), 0.38);
   EXPECT_DOUBLE_EQ(share(verdict, "target_cpu_wait"), 0.12);
+  EXPECT_DOUBLE_EQ(share(verdict, "no_cpu"), 0.52);
   EXPECT_DOUBLE_EQ(share(verdict, "compression"), 0);
   facts.streaming->compressed = true;
   EXPECT_DOUBLE_EQ(share(explain(facts), "compression"), 0.25);
