@@ -320,12 +320,12 @@ std::string compression_advice(const Facts& facts) {
   if (!facts.zstd_share) {
     return "If the memory compresses well, " + zstd_option(facts) + " writes less, too.";
   }
-  const std::uint64_t without_ns =
-      facts.plain_still_ns != 0 ? facts.plain_still_ns : stood_still_ns(facts.dump, facts.phases);
-  if (facts.zstd_still_ns != 0 && facts.zstd_still_ns >= without_ns) {
+  // Of other dumps without compression nobody knows whether they waited for the disk.
+  const std::uint64_t still_ns = stood_still_ns(facts.dump, facts.phases);
+  if (facts.zstd_still_ns != 0 && facts.zstd_still_ns >= still_ns) {
     return "--compression zstd would not help: with it, earlier dumps stood still for " +
-           human::duration(facts.zstd_still_ns) + ", and without it for " +
-           human::duration(without_ns) + ".";
+           human::duration(facts.zstd_still_ns) + ", and this one for " +
+           human::duration(still_ns) + ".";
   }
   if (*facts.zstd_share < kIncompressible) {
     return "Or write less: with " + zstd_option(facts) + ", the images of an earlier dump took " +
