@@ -84,6 +84,7 @@ refused() {
   refused 2 "range 0 to 3600 (see" "$kymo" snapshot --before 2h
   refused 2 "weeks is not a unit of time: give 30s, 500ms, 5m or 1h" "$kymo" record -p 1 --duration 2weeks
   refused 2 "not in range 0.001" "$kymo" record -p 1 --duration 0s
+  refused 2 "not in range 1 to 19" "$kymo" dump process 1 --compression-level 0
   refused 2 "--from" "$kymo" report x.tsv --from soon
   refused 2 "500ms is not a whole number of seconds: give 30s, 5m or 1h" "$kymod" --criu-timeout 500ms
   refused 2 "range 2 to 3600" "$kymod" --profiles-pull-every 2h

@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
 
+#include "base/proc/cgroup.h"
 #include "moving.h"
 #include "programs.h"
 #include "support/containerd.h"
@@ -48,6 +50,60 @@ void expect_columns_that_move(const Kymod& kymod, const std::string& kind, const
   EXPECT_GT(columns.at("cgroup_memory_bytes").back(), 0U);
   EXPECT_EQ(after["about"]["inside"]["missing"].dump().find("not found"), std::string::npos)
       << after["about"]["inside"];
+}
+
+constexpr char kNoCpuCgroup[] = "no CPU cgroup of version 1";
+
+// "Other programs used the CPUs", of a restore that the limit of the container had held up: its new cgroup was not looked
+// at.
+void expect_its_quota_to_be_named(const Kymod& kymod, const std::string& kind,
+                                  const std::string& name) {
+  const std::string dir = kymod.path("one");
+  static_cast<void>(kymod.kymo_json({"dump", kind, name, "--dir", dir}));
+  const nlohmann::json reply = kymod.kymo_json({"restore", dir});
+  const auto group = probe::cgroup_path(reply["pid"].get<pid_t>(), "cpu");
+  ASSERT_TRUE(group) << reply;
+  const std::string folder = "/sys/fs/cgroup/cpu" + *group;
+  const std::string stat = read_file(folder + "/cpu.stat");
+  const std::string key = "throttled_time ";
+  const std::uint64_t held_up_ns = std::stoull(stat.substr(stat.find(key) + key.size()));
+  const std::string restore = reply["recording"];
+  const nlohmann::json about = ended_metadata(restore)["about"];
+  const std::uint64_t seen_ns = read_recording(restore).at("target_quota_wait_ns").back();
+  EXPECT_GT(seen_ns, held_up_ns / 2);
+  EXPECT_LE(seen_ns, held_up_ns);
+  EXPECT_NE(about["verdict"].dump().find(folder + " may use 0.2 CPUs"), std::string::npos)
+      << about["verdict"].dump(1);
+}
+
+std::vector<std::string> idle_command() {
+  return {"/bin/busybox", "sleep", "1000"};
+}
+
+TEST(ContainerViewTest, TheQuotaOfRunc) {
+  KYMO_NEEDS_RUNC();
+  if (!probe::cgroup_path(::getpid(), "cpu")) GTEST_SKIP() << kNoCpuCgroup;
+  const RuncFolder runc;
+  Kymod kymod({"--runc-root", runc.path()});
+  kymod.start();
+  const std::string bundle = make_bundle(runc.folder(), "bundle", idle_command());
+  nlohmann::json spec = nlohmann::json::parse(read_file(bundle + "/config.json"));
+  spec["linux"]["resources"]["cpu"] = {{"quota", 20'000}, {"period", 100'000}};
+  std::ofstream(bundle + "/config.json") << spec.dump();
+  static_cast<void>(kymod.kymo_json({"run", "runc", "--bundle", bundle, "--id", "kymo-web"}));
+  expect_its_quota_to_be_named(kymod, "runc", "kymo-web");
+}
+
+TEST(ContainerViewTest, TheQuotaOfPodman) {
+  KYMO_NEEDS_PODMAN();
+  if (!probe::cgroup_path(::getpid(), "cpu")) GTEST_SKIP() << kNoCpuCgroup;
+  PodmanContainers podman;
+  Kymod kymod({"--podman-flags=" + PodmanContainers::flags()});
+  kymod.start();
+  std::vector<std::string> run{"run", "podman", "--name", "kymo-e2e", "--", "--cpus", "0.2"};
+  for (const std::string& word : podman.arguments("kymo-e2e", idle_command())) run.push_back(word);
+  static_cast<void>(kymod.kymo_json(run));
+  expect_its_quota_to_be_named(kymod, "podman", "kymo-e2e");
 }
 
 std::string root_of(const nlohmann::json& job) {

@@ -101,6 +101,7 @@ LIBC.syscall(325, at, 1 << 20, ONFAULT)  # mlock2(2)
 LIBC.syscall(251, 1, 0, BEST_EFFORT_7)  # ioprio_set(2)
 os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
 LIBC.prctl(29, 777777)  # PR_SET_TIMERSLACK
+LIBC.unshare(0x20000000)  # CLONE_NEWPID
 
 
 def state():
@@ -112,6 +113,7 @@ def state():
         "its timer slack": text("/proc/self/timerslack_ns"),
         "its NUMA policy": text("/proc/self/numa_maps").split()[1:2],
         "MLOCK_ONFAULT of its memory": any(" lf" in line for line in flags),
+        "the pid namespace of its children (unshare(2))": os.path.exists("/proc/self/ns/pid_for_children"),
         "its CPU affinity": sorted(os.sched_getaffinity(0)),
         "its I/O priority": LIBC.syscall(252, 1, 0),
         "EFD_SEMAPHORE": "semaphore: 1" in text(f"/proc/self/fdinfo/{semaphore}"),

@@ -159,13 +159,14 @@ void print_verdict(const std::vector<std::string>& lines, const std::vector<v1::
   std::cout << report::text_of(explanation);
 }
 
-std::string duration_text(std::uint64_t duration_ns, const std::vector<v1::Phase>& phases) {
+std::string duration_text(std::uint64_t duration_ns, const v1::Phase* last, bool verbose) {
   constexpr std::uint64_t kWorthTellingNs = 1'000'000;
-  std::string text = report::duration(duration_ns);
-  if (phases.empty() || phases.back().name() != diagnosis::kSavePhase) return text;
-  const std::uint64_t saving_ns = phases.back().end_ns() - phases.back().begin_ns();
-  if (saving_ns >= kWorthTellingNs) {
-    text += " (" + report::duration(saving_ns) + " of it to save the record)";
+  if (last == nullptr || last->name() != diagnosis::kSavePhase)
+    return report::duration(duration_ns);
+  std::string text = report::duration(last->begin_ns());
+  const std::uint64_t saving_ns = last->end_ns() - last->begin_ns();
+  if (verbose && saving_ns >= kWorthTellingNs) {
+    text += " (then " + report::duration(saving_ns) + " to save the record)";
   }
   return text;
 }

@@ -47,14 +47,14 @@ void print_verdict(const Response& response, bool verbose) {
   print_verdict({lines.begin() + from, lines.end()}, {});
 }
 
-// "92.4 ms", and if `verbose` "92.4 ms (6.25 ms of it to save the record)": the lines of the verdict,
-// and what kymo explain tells later, end before that.
-std::string duration_text(std::uint64_t duration_ns, const std::vector<v1::Phase>& phases);
+// "92.4 ms", and if `verbose` "92.4 ms (then 6.25 ms to save the record)": the time that the verdict, the record
+// and the history tell. `last`: the last phase; null: none is known.
+std::string duration_text(std::uint64_t duration_ns, const v1::Phase* last, bool verbose);
 template <class Response>
 std::string duration_text(const Response& response, bool verbose) {
-  std::vector<v1::Phase> phases;
-  if (verbose) phases.assign(response.phases().begin(), response.phases().end());
-  return duration_text(response.duration_ns(), phases);
+  const int phases = response.phases_size();
+  return duration_text(response.duration_ns(), phases == 0 ? nullptr : &response.phases(phases - 1),
+                       verbose);
 }
 
 // CRIU's statistics, a row with name and value for each.

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string_view>
+#include <utility>
 
 namespace kymo::probe {
 namespace {
@@ -160,7 +161,9 @@ std::optional<CgroupLimit> least_room(pid_t pid, const std::string& controller,
 }
 
 CpuQuotas::CpuQuotas(pid_t pid, const std::string& proc, const std::string& sys) {
-  for_each_group(pid, "cpu", proc, sys, [this](const std::string& folder, bool v2) {
+  std::string below;
+  for_each_group(pid, "cpu", proc, sys, [&](const std::string& folder, bool v2) {
+    const bool own = !std::exchange(below, folder).starts_with(folder);
     // v1: two files, and -1 is no limit. v2: "max 100000" or "5000 100000".
     const auto quota = number_in(folder + (v2 ? "/cpu.max" : "/cpu.cfs_quota_us"));
     const auto period =
@@ -173,14 +176,15 @@ CpuQuotas::CpuQuotas(pid_t pid, const std::string& proc, const std::string& sys)
       folder_ = folder;
       cpus_ = cpus;
     }
-    limited_.push_back(
-        {std::move(file), v2 ? "\nthrottled_usec " : "\nthrottled_time ", v2 ? kNanosPerMicro : 1});
+    limited_.push_back({std::move(file), v2 ? "\nthrottled_usec " : "\nthrottled_time ",
+                        v2 ? kNanosPerMicro : 1, own});
   });
 }
 
-std::uint64_t CpuQuotas::waited_ns() const {
+std::uint64_t CpuQuotas::longest(bool with_own) const {
   std::uint64_t longest = 0;
   for (const Statistics& one : limited_) {
+    if (one.own && !with_own) continue;
     const std::optional<std::uint64_t> waited = read_number(one.file, one.key);
     if (waited) longest = std::max(longest, *waited * one.unit_ns);
   }

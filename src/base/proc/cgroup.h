@@ -70,14 +70,18 @@ class CpuQuotas {
   [[nodiscard]] double cpus() const { return cpus_; }
   // How long, in nanoseconds, programs of the cgroup that is held up most could run and were kept from it, since it was
   // made. With v1 and with v2, the times of all CPUs add up.
-  [[nodiscard]] std::uint64_t waited_ns() const;
+  [[nodiscard]] std::uint64_t waited_ns() const { return longest(true); }
+  // The same of the cgroups above its own.
+  [[nodiscard]] std::uint64_t waited_above_ns() const { return longest(false); }
 
  private:
   struct Statistics {
     FileDescriptor file;
     std::string_view key;
     std::uint64_t unit_ns = 1;
+    bool own = false;  // of the cgroup of the process itself
   };
+  [[nodiscard]] std::uint64_t longest(bool with_own) const;
 
   std::string folder_;
   double cpus_ = 0;

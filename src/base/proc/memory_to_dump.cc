@@ -31,9 +31,9 @@ std::uint64_t available_memory() {
   return text ? bytes_of(*text, "\nMemAvailable:") : 0;
 }
 
-std::uint64_t memory_to_dump(std::span<const std::string_view> statuses) {
+std::uint64_t memory_to_dump(std::span<const std::string_view> statuses, std::uint64_t objects) {
   std::uint64_t own = 0;
-  std::uint64_t shared = 0;
+  std::uint64_t shared = objects;
   for (const std::string_view status : statuses) {
     own += bytes_of(status, "\nRssAnon:") + bytes_of(status, "\nVmSwap:");
     shared = std::max(shared, bytes_of(status, "\nRssShmem:"));

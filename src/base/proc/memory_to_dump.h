@@ -19,8 +19,9 @@ namespace kymo::probe {
 // Cost: reads one small file of /proc for each process; page tables are not walked.
 std::uint64_t memory_to_dump(pid_t pid, const std::string& root = "/proc");
 
-// The same from the texts of /proc/PID/status of all processes of the tree.
-std::uint64_t memory_to_dump(std::span<const std::string_view> statuses);
+// The same from the texts of /proc/PID/status of all processes of the tree. `objects`: the bytes of all
+// shared memory that they have, also of pages that none of them has touched yet.
+std::uint64_t memory_to_dump(std::span<const std::string_view> statuses, std::uint64_t objects = 0);
 
 // The memory in bytes that programs can still get without swap (MemAvailable). 0: not known.
 std::uint64_t available_memory();

@@ -54,6 +54,7 @@ struct State {
 constexpr std::array kStates = {
     State{"cpu", "CRIU used a CPU", "CRIU: used a CPU"},
     State{"cpu_wait", "CRIU waited for a CPU", "CRIU: waited for a CPU"},
+    State{"no_cpu", "No CPU was free for CRIU, the target or kymod", "no CPU was free"},
     State{"disk_wait", "CRIU waited for the disk", "CRIU: waited for the disk"},
     State{"kymod_disk_wait", "kymod waited for the disk", "kymod: waited for the disk"},
     State{"target_cpu_wait", "The target waited for a CPU", "target: waited for a CPU"},
@@ -78,36 +79,9 @@ std::optional<Part> part_of(std::string_view share, const DumpFacts& a, const Du
               *in_b * static_cast<double>(b.frozen_ns)};
 }
 
-// The time in which no CPU was free, as the rule `cpu-wait` counts it: for CRIU, or for the target or kymod while
-// CRIU waited for them. Nothing if it was CRIU alone, or if it is not known.
-std::optional<Part> starved_part(const DumpFacts& a, const DumpFacts& b) {
-  constexpr double kWorthTelling = 0.01;
-  std::optional<Part> all = part_of("cpu_wait", a, b);
-  if (!all) return {};
-  std::vector<std::string> others;
-  for (const auto& [share, name] :
-       {std::pair("target_cpu_wait", "the target"), std::pair("kymod_cpu_wait", "kymod")}) {
-    const std::optional<Part> part = part_of(share, a, b);
-    if (!part || (part->a_ns < kWorthTelling * static_cast<double>(a.frozen_ns) &&
-                  part->b_ns < kWorthTelling * static_cast<double>(b.frozen_ns))) {
-      continue;
-    }
-    all->a_ns += part->a_ns;
-    all->b_ns += part->b_ns;
-    others.emplace_back(name);
-  }
-  if (others.empty()) return {};
-  all->a_ns = std::min(all->a_ns, static_cast<double>(a.frozen_ns));
-  all->b_ns = std::min(all->b_ns, static_cast<double>(b.frozen_ns));
-  all->name = "No CPU was free for CRIU" + (others.size() > 1 ? ", " + others.front() : "") +
-              " or " + others.back();
-  return all;
-}
-
 // Only what was looked at in both dumps.
 std::vector<Part> wait_parts(const DumpFacts& a, const DumpFacts& b) {
   std::vector<Part> parts;
-  if (std::optional<Part> part = starved_part(a, b)) parts.push_back(*std::move(part));
   for (const State& state : kStates) {
     if (state.name == kOnCpu) continue;
     std::optional<Part> part = part_of(state.name, a, b);

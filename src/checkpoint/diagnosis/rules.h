@@ -58,6 +58,9 @@ struct Known {
 // kymod, which takes the stream. CRIU itself is then not ready to run.
 double share_of_starved_target(const Known& known);
 double share_of_starved_kymod(const Known& known);
+// The share in which CRIU, the target or kymod had no CPU. They may wait at the same time: it is at most what other
+// programs had of the CPUs.
+double share_of_starved(const Known& known);
 
 // The time that is left if the advice saves between these shares of it. Nothing if that is nothing.
 std::optional<Range> left_after(const Known& known, double least, double most);

@@ -107,6 +107,7 @@ std::vector<std::pair<std::string, double>> shares_of(const Known& known) {
   };
   add("cpu", signals.cpu_ns, 1);
   add("cpu_wait", signals.cpu_wait_ns, 1);
+  if (signals.cpu_wait_ns) shares.emplace_back("no_cpu", share_of_starved(known));
   add("disk_wait", signals.disk_wait_ns, 1);
   if (!known.facts.restore) add_of_dump(known, shares);
   add("steal", signals.steal_ns, std::max(1U, known.facts.cpus));

@@ -181,7 +181,7 @@ struct Verdict {
   // As Cause::estimate_ns, if all is done that the lines advise. Causes may overlap: at worst, the best of these
   // advices helps alone. Nothing: none has an estimate.
   std::optional<Range> estimate_ns{};
-  // What CRIU did in the time that is explained, as a name and a share: cpu, cpu_wait, disk_wait, steal; of a dump
+  // What CRIU did in the time that is explained, as a name and a share: cpu, cpu_wait, no_cpu, disk_wait, steal; of a dump
   // also target_wait, target_cpu_wait, and what kymod did that takes its stream: kymod_cpu_wait, kymod_disk_wait,
   // compression. What was not looked at is missing.
   std::vector<std::pair<std::string, double>> shares;

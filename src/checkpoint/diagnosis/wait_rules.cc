@@ -237,7 +237,7 @@ std::optional<Cause> waits_for_cpu(const Known& known) {
   const double waited = known.share(known.facts.signals.cpu_wait_ns);
   const double target = restore ? 0 : share_of_starved_target(known);
   const double kymod = restore ? 0 : share_of_starved_kymod(known);
-  const double share = std::min(waited + target + kymod, share_of_others(known));
+  const double share = share_of_starved(known);
   if (share < kMinShare) return {};
   if (const auto quota = held_up_by_quota(known); quota && quota->share > share / 2) return {};
   const std::string who = restore ? "CRIU or the processes that it restored"
@@ -320,12 +320,12 @@ std::string compression_advice(const Facts& facts) {
   if (!facts.zstd_share) {
     return "If the memory compresses well, " + zstd_option(facts) + " writes less, too.";
   }
-  const std::uint64_t without_ns =
-      facts.plain_still_ns != 0 ? facts.plain_still_ns : stood_still_ns(facts.dump, facts.phases);
-  if (facts.zstd_still_ns != 0 && facts.zstd_still_ns >= without_ns) {
+  // Of other dumps without compression nobody knows whether they waited for the disk.
+  const std::uint64_t still_ns = stood_still_ns(facts.dump, facts.phases);
+  if (facts.zstd_still_ns != 0 && facts.zstd_still_ns >= still_ns) {
     return "--compression zstd would not help: with it, earlier dumps stood still for " +
-           human::duration(facts.zstd_still_ns) + ", and without it for " +
-           human::duration(without_ns) + ".";
+           human::duration(facts.zstd_still_ns) + ", and this one for " +
+           human::duration(still_ns) + ".";
   }
   if (*facts.zstd_share < kIncompressible) {
     return "Or write less: with " + zstd_option(facts) + ", the images of an earlier dump took " +
@@ -540,6 +540,12 @@ constexpr std::array<Rule, 13> kWaitRules = {held_up_by_quota,
                                              stopped};
 
 }  // namespace
+
+double share_of_starved(const Known& known) {
+  double share = known.share(known.facts.signals.cpu_wait_ns);
+  if (!known.facts.restore) share += share_of_starved_target(known) + share_of_starved_kymod(known);
+  return std::min(share, share_of_others(known));
+}
 
 double share_of_starved_target(const Known& known) {
   const Signals& signals = known.facts.signals;

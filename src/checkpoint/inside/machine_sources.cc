@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <initializer_list>
 #include <optional>
 #include <utility>
 
@@ -175,6 +176,17 @@ class DiskSource : public Source {
   std::array<std::uint64_t, 4> last_{};
 };
 
+// Whether the process is in another cgroup than kymod in the first of these hierarchies that it has: a
+// process that is restored begins in the cgroup of CRIU, and CRIU possibly in that of kymod.
+bool has_left(pid_t pid, std::initializer_list<const char*> hierarchies) {
+  for (const char* hierarchy : hierarchies) {
+    if (const auto its = pid == 0 ? std::nullopt : probe::cgroup_path(pid, hierarchy)) {
+      return its != probe::cgroup_path(::getpid(), hierarchy);
+    }
+  }
+  return false;
+}
+
 class CgroupSource : public Source {
  public:
   CgroupSource(pid_t pid, std::shared_ptr<Subjects> subjects)
@@ -211,17 +223,10 @@ class CgroupSource : public Source {
   }
 
  private:
-  // A restored process begins in the cgroup of CRIU, and CRIU possibly in that of kymod.
   void find() {
     const pid_t pid = subjects_->target();
-    if (pid == 0) return;
-    for (const char* hierarchy : {"memory", "cpuacct", ""}) {
-      const auto its = probe::cgroup_path(pid, hierarchy);
-      if (!its || its == probe::cgroup_path(::getpid(), hierarchy)) continue;
-      cgroup_ = probe::Cgroup(pid);
-      known_ = true;
-      return;
-    }
+    known_ = has_left(pid, {"memory", "cpuacct", ""});
+    if (known_) cgroup_ = probe::Cgroup(pid);
   }
 
   const std::shared_ptr<Subjects> subjects_;
@@ -238,7 +243,9 @@ class CgroupSource : public Source {
 class HeldUp {
  public:
   HeldUp() = default;  // by nothing
-  explicit HeldUp(pid_t pid) : limits_(pid), waited_ns_(limits_.waited_ns()) {}
+  // From now on. `is_new`: all that its own cgroup has waited counts, which was made for it.
+  explicit HeldUp(pid_t pid, bool is_new = false)
+      : limits_(pid), waited_ns_(is_new ? limits_.waited_above_ns() : limits_.waited_ns()) {}
 
   // Since the last call.
   [[nodiscard]] std::uint64_t more_ns() {
@@ -253,13 +260,12 @@ class HeldUp {
 
 class QuotaSource : public Source {
  public:
-  QuotaSource(pid_t target, std::shared_ptr<Subjects> subjects)
+  QuotaSource(const Observed& target, std::shared_ptr<Subjects> subjects)
       : subjects_(std::move(subjects)),
         kymod_(::getpid()),
-        target_pid_(target),
-        target_group_(group_of(target)) {
-    if (target_group_) target_ = HeldUp(target);
-  }
+        target_pid_(target.pid),
+        target_known_(!target.restores),
+        target_(target_known_ ? HeldUp(target.pid) : HeldUp()) {}
 
   [[nodiscard]] const std::vector<Metric>& columns() const override { return columns_; }
 
@@ -275,25 +281,18 @@ class QuotaSource : public Source {
   }
 
  private:
-  // CRIU that another program starts is in a cgroup of that program, or of the container that it restores.
+  // CRIU that another program starts is in a cgroup of that program, or in the new one of the container
+  // that it restores.
   void find() {
-    if (!target_group_) find_restored();
+    const pid_t restored = target_pid_ != 0 ? target_pid_ : subjects_->target();
+    if (!target_known_ && has_left(restored, {"cpu", ""})) {
+      target_ = HeldUp(restored, target_pid_ == 0);
+      target_known_ = true;
+    }
     const pid_t criu = found_ ? 0 : subjects_->criu();
     if (criu == 0) return;
     criu_ = HeldUp(criu);
     found_ = true;
-  }
-  // A process that is restored begins in the cgroup of CRIU, and moves into its own.
-  void find_restored() {
-    std::optional<std::string> group = group_of(target_pid_);
-    if (!group || group == group_of(::getpid())) return;
-    target_ = HeldUp(target_pid_);
-    target_group_ = std::move(group);
-  }
-  static std::optional<std::string> group_of(pid_t pid) {
-    if (pid == 0) return std::nullopt;
-    std::optional<std::string> group = probe::cgroup_path(pid, "cpu");
-    return group ? group : probe::cgroup_path(pid, "");
   }
 
   const std::vector<Metric> columns_ = {
@@ -305,7 +304,7 @@ class QuotaSource : public Source {
   HeldUp kymod_;
   HeldUp criu_;
   const pid_t target_pid_;
-  std::optional<std::string> target_group_;  // nothing: it does not exist yet, or is not known
+  bool target_known_;
   HeldUp target_;
   bool found_ = false;
   unsigned reads_ = 0;
@@ -350,7 +349,8 @@ std::unique_ptr<Source> make_cgroup_source(pid_t pid, std::shared_ptr<Subjects> 
   return std::make_unique<CgroupSource>(pid, std::move(subjects));
 }
 
-std::unique_ptr<Source> make_quota_source(pid_t target, std::shared_ptr<Subjects> subjects) {
+std::unique_ptr<Source> make_quota_source(const Observed& target,
+                                          std::shared_ptr<Subjects> subjects) {
   return std::make_unique<QuotaSource>(target, std::move(subjects));
 }
 
@@ -361,7 +361,7 @@ std::vector<std::unique_ptr<Source>> make_sources(const Observed& target,
   const bool known = target.pid != 0 || !target.restored_container.empty();
   if (known) sources.push_back(make_target_source(target.pid, subjects));
   if (known && target.container) sources.push_back(make_cgroup_source(target.pid, subjects));
-  sources.push_back(make_quota_source(target.pid, subjects));
+  sources.push_back(make_quota_source(target, subjects));
   sources.push_back(make_machine_source());
   sources.push_back(make_kymod_source());
   sources.push_back(make_disk_source(target.images_dir));

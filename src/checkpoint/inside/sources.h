@@ -44,9 +44,11 @@ std::unique_ptr<Source> make_disk_source(const std::string& folder,
 std::unique_ptr<Source> make_cgroup_source(pid_t pid, std::shared_ptr<Subjects> subjects = nullptr);
 
 // Columns criu_quota_wait_ns and target_quota_wait_ns: how long the limits of CPU time of kymod's cgroup and of that of the
-// CRIU that `subjects` found, and those of the target (0: it is not known), have held up their programs since then, every
-// tenth time. 0 while there is no limit. A target that is restored counts once it has left the cgroup of kymod.
-std::unique_ptr<Source> make_quota_source(pid_t target, std::shared_ptr<Subjects> subjects);
+// CRIU that `subjects` found, and those of the target, have held up their programs since then,
+// every tenth time. 0 while there is no limit. A target that is restored counts once it has left the cgroup of kymod, and
+// then all that the new cgroup of a container was held up, with the CRIU that its runtime runs there.
+std::unique_ptr<Source> make_quota_source(const Observed& target,
+                                          std::shared_ptr<Subjects> subjects);
 
 // Column kymod_cpu_ns: the CPU time of this program, every tenth time.
 std::unique_ptr<Source> make_kymod_source();

@@ -50,6 +50,8 @@ Place place_of(const Member& member, const Mapping& mapping);
 
 // How many bytes the deleted files take that the tree still uses. CRIU copies each of them once.
 std::uint64_t deleted_bytes_of(const Tree& tree);
+// The same of the shared memory that has no name in a file system: memfds, System V, MAP_SHARED | MAP_ANONYMOUS.
+std::uint64_t shared_objects_bytes_of(const Tree& tree);
 
 // How many more huge pages of this size a program can get.
 std::uint64_t free_huge_pages(std::uint64_t bytes);

@@ -26,15 +26,20 @@ bool is_ghost(const OpenFile& file) {
   return S_ISREG(file.mode) && file.links == 0 && file.deleted() && !is_memory(file.link);
 }
 
-// Calls look(place, file) for each deleted file that the tree still uses.
+// Memory that processes may share: CRIU saves all of it, whoever has touched it.
+bool is_shared_object(const OpenFile& file) {
+  return S_ISREG(file.mode) && file.deleted() && is_memory(file.link);
+}
+
+// Calls look(place, file) for each such file that the tree uses.
 template <class Look>
-void for_each_ghost(const Tree& tree, Look look) {
+void for_each_file(const Tree& tree, bool (*is_such)(const OpenFile&), Look look) {
   for (const Member& member : tree.members) {
     for (const OpenFile& file : member.files) {
-      if (is_ghost(file)) look(place_of(member, file), file);
+      if (is_such(file)) look(place_of(member, file), file);
     }
     for (const DeletedMapping& deleted : member.deleted) {
-      if (is_ghost(deleted.file)) look(place_of(member, deleted.mapping), deleted.file);
+      if (is_such(deleted.file)) look(place_of(member, deleted.mapping), deleted.file);
     }
   }
 }
@@ -44,7 +49,7 @@ void for_each_ghost(const Tree& tree, Look look) {
 void look_at_big_deleted_files(const Tree& tree, const Options& options, Findings& found) {
   std::vector<Place> places;
   std::uint64_t largest = 0;
-  for_each_ghost(tree, [&](Place place, const OpenFile& file) {
+  for_each_file(tree, is_ghost, [&](Place place, const OpenFile& file) {
     if (file.disk_bytes <= options.ghost_limit_bytes) return;
     place.object += ", " + kibibytes(file.disk_bytes);
     places.push_back(std::move(place));
@@ -148,15 +153,23 @@ constexpr std::array kFileChecks{Check{"big deleted files", look_at_big_deleted_
                                  Check{"devices", look_at_devices},
                                  Check{"growing files", look_at_growing_files}};
 
-}  // namespace
-
-std::uint64_t deleted_bytes_of(const Tree& tree) {
+std::uint64_t bytes_of(const Tree& tree, bool (*is_such)(const OpenFile&)) {
   std::set<std::array<std::uint64_t, 3>> seen;
   std::uint64_t bytes = 0;
-  for_each_ghost(tree, [&](const Place&, const OpenFile& file) {
+  for_each_file(tree, is_such, [&](const Place&, const OpenFile& file) {
     if (seen.insert(file.id).second) bytes += file.disk_bytes;
   });
   return bytes;
+}
+
+}  // namespace
+
+std::uint64_t deleted_bytes_of(const Tree& tree) {
+  return bytes_of(tree, is_ghost);
+}
+
+std::uint64_t shared_objects_bytes_of(const Tree& tree) {
+  return bytes_of(tree, is_shared_object);
 }
 
 std::span<const Check> file_checks() {

@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <string>
 
 #include "base/file.h"
@@ -87,6 +88,18 @@ std::string high_limits_of(const Owner& owner) {
   return {};
 }
 
+// The namespace that its next child gets is not its own. The kernel shows none before that has a first process, and none of
+// a process that is ending, which shows no other namespace, either.
+std::string other_pid_namespace_of(const Owner& owner) {
+  const auto link = [&](const char* kind) {
+    std::error_code error;
+    return std::filesystem::read_symlink(owner.folder + "/ns/" + kind, error).string();
+  };
+  if (link("pid_for_children") == link("pid")) return {};
+  const std::string lives = link("uts");
+  return lives.empty() ? lives : "another";
+}
+
 struct OfProcess {
   std::string_view name;
   std::string (*value)(const Owner& owner);  // empty: none, or not seen
@@ -98,6 +111,7 @@ constexpr std::array kOfProcess{
     OfProcess{"its timer slack", timer_slack_of},
     OfProcess{"its NUMA policy", numa_policy_of},
     OfProcess{"MLOCK_ONFAULT of its memory", lock_on_fault_of},
+    OfProcess{"the pid namespace of its children (unshare(2))", other_pid_namespace_of},
     OfProcess{"its limits (they are higher than those of kymod)", high_limits_of, false}};
 
 std::string affinity_of(const Thread& thread) {

@@ -82,7 +82,7 @@ Result<Report> look_at(pid_t pid, const Options& options, const Limits& limits,
   report.processes = tree->members.size();
   std::vector<std::string_view> statuses;
   for (const Member& member : tree->members) statuses.emplace_back(member.status);
-  report.memory_bytes = probe::memory_to_dump(statuses);
+  report.memory_bytes = probe::memory_to_dump(statuses, shared_objects_bytes_of(*tree));
   report.deleted_bytes = deleted_bytes_of(*tree);
   report.findings = found.take();
   report.ended = std::move(tree->ended);

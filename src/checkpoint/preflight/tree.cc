@@ -198,7 +198,8 @@ void read_deleted_mappings(Tree& tree, const Budget& budget, Member& member) {
   std::string last;
   for (const Mapping& mapping : member.mappings) {
     if (budget.over()) return;
-    if (!mapping.name.ends_with(" (deleted)") || mapping.name == last) continue;
+    if (!mapping.name.ends_with(" (deleted)")) continue;
+    if (mapping.name == last && !is_memory(last)) continue;  // shared memory has no name of its own
     last = mapping.name;
     DeletedMapping deleted{mapping, {}};
     deleted.file.link = mapping.name;

@@ -73,7 +73,7 @@ struct Member {
   std::vector<Thread> threads;
   std::vector<OpenFile> files;
   std::vector<Mapping> mappings;
-  std::vector<DeletedMapping> deleted;  // one for each adjacent run of a file's mappings
+  std::vector<DeletedMapping> deleted;  // of a file one for each adjacent run
   Namespaces namespaces;
   std::string time_of_children{};  // the namespace that its next child gets, "time:[4026532178]"
 };

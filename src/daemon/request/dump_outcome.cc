@@ -112,8 +112,10 @@ diagnosis::Facts facts_of(const DumpContext& c, const Result<void>& result) {
     constexpr std::size_t kEarlier = 50;
     if (auto runs = c.parts.store.runs(c.owner, store::RunKind::dump, kEarlier)) {
       const std::vector<store::Run> earlier = alike(*std::move(runs), c.disk, written_bytes(c));
-      facts.plain_still_ns = standstill_of(earlier, "");
-      if (is_compressed(c.stream)) return facts;
+      if (is_compressed(c.stream)) {
+        facts.plain_still_ns = standstill_of(earlier, "");
+        return facts;
+      }
       const double share = least_share_of(earlier, "zstd");
       if (share > 0) facts.zstd_share = share;
       facts.zstd_still_ns = standstill_of(earlier, "zstd");

@@ -114,6 +114,7 @@ TEST_F(LeastRoomTest, TheTightestLimitOfCpuTimeIsNamedAndTheLongestWaitCounts) {
   EXPECT_EQ(quotas().folder(), root_.path() + "/sys/pod");
   EXPECT_DOUBLE_EQ(quotas().cpus(), 0.5);
   EXPECT_EQ(quotas().waited_ns(), 7000U);
+  EXPECT_EQ(quotas().waited_above_ns(), 7000U);
   root_.file("42/cgroup", "4:cpu,cpuacct:/x\n0::/\n");
   group("cpu/x", {{"cpu.cfs_quota_us", "-1\n"}, {"cpu.cfs_period_us", "100000\n"}});
   EXPECT_EQ(quotas().folder(), "");
@@ -121,6 +122,7 @@ TEST_F(LeastRoomTest, TheTightestLimitOfCpuTimeIsNamedAndTheLongestWaitCounts) {
                   {"cpu.stat", "nr_periods 1\nnr_throttled 1\nthrottled_time 123\n"}});
   EXPECT_DOUBLE_EQ(quotas().cpus(), 0.05);
   EXPECT_EQ(quotas().waited_ns(), 123U);
+  EXPECT_EQ(quotas().waited_above_ns(), 0U);
 }
 
 TEST(OutOfMemoryKills, AreThoseOfTheWholeMachine) {

@@ -137,12 +137,13 @@ TEST(Verdict, DoesNotAdviseZstdThatWasNoFaster) {
   facts.signals.disk_wait_ns = 810 * kOneMs;
   facts.zstd_share = 0.48;
   facts.zstd_still_ns = 900 * kOneMs;
-  facts.plain_still_ns = 800 * kOneMs;
+  facts.dump->freezing_time_us = 0;
+  facts.dump->frozen_time_us = 800'000;
   EXPECT_EQ(explain(facts).findings[0].also,
             "--compression zstd would not help: with it, earlier dumps stood still for 900 ms, and "
-            "without it for "
-            "800 ms.");
-  facts.plain_still_ns = 950 * kOneMs;
+            "this one for 800 ms.");
+  facts.dump->frozen_time_us = 950'000;
+  facts.plain_still_ns = 800 * kOneMs;  // of dumps whose images the page cache took, for example
   EXPECT_TRUE(
       explain(facts).findings[0].also.starts_with("Or write less: with --compression zstd"));
 }
@@ -269,6 +270,7 @@ TEST(Verdict, TheSharesHaveWhatKymodDidForAStream) {
   EXPECT_DOUBLE_EQ(share(verdict, "kymod_disk_wait"), 0.68);
   EXPECT_DOUBLE_EQ(share(verdict, "kymod_cpu_wait"), 0.38);
   EXPECT_DOUBLE_EQ(share(verdict, "target_cpu_wait"), 0.12);
+  EXPECT_DOUBLE_EQ(share(verdict, "no_cpu"), 0.52);
   EXPECT_DOUBLE_EQ(share(verdict, "compression"), 0);
   facts.streaming->compressed = true;
   EXPECT_DOUBLE_EQ(share(explain(facts), "compression"), 0.25);

@@ -305,6 +305,16 @@ TEST_F(LookAtTest, OfAnotherUsersProcessItSaysWhatItCannotSee) {
   EXPECT_EQ(status, 0);
 }
 
+// "To write 96 KiB", of 200 MiB: after a restore, shared memory is in nobody's page tables until it is touched.
+TEST_F(LookAtTest, SharedMemoryThatNobodyHasTouchedIsWritten) {
+  const Target target = start("shared-memory");
+  ASSERT_TRUE(target.is_ready()) << target.printed();
+  constexpr std::uint64_t kShared = 32U << 20U;
+  const std::uint64_t bytes = look(target.pid()).memory_bytes;
+  EXPECT_GE(bytes, kShared);
+  EXPECT_LT(bytes, 2 * kShared) << "each object counts once";
+}
+
 // CRIU gives back what it may, and says nothing of the rest.
 TEST_F(LookAtTest, ALimitAboveOursIsNotRestoredWithoutTheRightToRaiseIt) {
   if (prctl(PR_CAPBSET_READ, CAP_SYS_RESOURCE) == 1) GTEST_SKIP() << "has CAP_SYS_RESOURCE";

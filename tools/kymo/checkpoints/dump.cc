@@ -121,10 +121,10 @@ std::shared_ptr<StreamArguments> add_stream_options(CLI::App& verb) {
       ->excludes(no_stream)
       ->capture_default_str();
   verb.add_option("--compression-level", arguments->level,
-                  "Compression level, 1 (fastest) to 19 (zstd) or 12 (lz4); 0 means 1")
-      ->check(CLI::Range(0, 19))
+                  "Compression level, 1 (fastest) to 19 (zstd) or 12 (lz4)")
+      ->check(CLI::Range(1, 19))
       ->excludes(no_stream)
-      ->capture_default_str();
+      ->default_str("1");
   verb.add_option_function<std::string>(
           "--deadline",
           [arguments](const std::string& text) {
