@@ -113,9 +113,10 @@ class Recording:
         return [name for name in self.rows.columns if self.rows[name].nunique() > 1]
 
     def elapsed(self, name):
-        """By how much a column changed from the first row to the last."""
+        """By how much a column changed from the first row to the last: of a counter the sum of all steps up, without those back."""
         values = self.rows[name].to_numpy()
-        return int(values[-1]) - int(values[0]) if len(values) else 0
+        fell = numpy.flatnonzero(values[1:] < values[:-1]) if self.kind(name) == "counter" else []
+        return int(values[-1]) - int(values[0]) + sum(int(values[i]) - int(values[i + 1]) for i in fell) if len(values) else 0
 
     def rates(self, window="10ms"):
         """Counters as rates, in their unit per second, over windows of at least this length. A rate has the time at which its

@@ -174,6 +174,7 @@ class ColumnBuilder {
     const Slide& slide = *cut.slide;
     if (sum_.values == 0) window_value_ = values.front();
     if (!summary_.info.described || summary_.info.kind == Kind::gauge) weigh(values, cut.seconds);
+    grow(values, sum);
     sum_.add(sum);
     for (const Window& window : windows) {
       close(window, values[window.end_row]);
@@ -210,9 +211,7 @@ class ColumnBuilder {
     if (sum_.values != 0) {
       summary_.mean = seconds_ > 0 ? area_ / seconds_ : static_cast<double>(sum_.first);
     }
-    if (summary_.last > summary_.first) {
-      summary_.delta = summary_.last - summary_.first;
-    }
+    summary_.delta = grown_;
     summary_.rate = rate_per_second(static_cast<double>(summary_.delta), duration_ns);
     // A recording that is shorter than one window has only its mean rate.
     if (!slid_) summary_.highest_rate = summary_.rate;
@@ -222,6 +221,16 @@ class ColumnBuilder {
   }
 
  private:
+  // A step back is no growth. If there are none, the growth is the difference of two values.
+  void grow(std::span<const std::uint64_t> values, const ColumnSum& sum) {
+    std::uint64_t before = sum_.values == 0 ? values.front() : sum_.last;
+    const bool rises = sum.falls == 0 && values.front() >= before;
+    for (const std::uint64_t value : rises ? values.last(1) : values) {
+      if (value > before) grown_ += value - before;
+      before = value;
+    }
+  }
+
   // A gauge has its value for the time until the next row. Rows may be missing just when it is high.
   void weigh(std::span<const std::uint64_t> values, const std::vector<double>& seconds) {
     double before = static_cast<double>(sum_.values == 0 ? values.front() : sum_.last);
@@ -289,6 +298,7 @@ class ColumnBuilder {
 
   ColumnSummary summary_;
   ColumnSum sum_;
+  std::uint64_t grown_ = 0;
   std::uint64_t window_value_ = 0;
   std::optional<Window> open_;  // the last window, which the profile does not have yet
   std::uint64_t open_growth_ = 0;
@@ -304,7 +314,7 @@ class ColumnBuilder {
 std::string falls_text(const ColumnSummary& column) {
   if (!column.info.described || column.info.kind != Kind::counter || column.falls == 0) return "";
   return "the counter " + in_quotes(column.info.name, 64) + " goes back " +
-         std::to_string(column.falls) + " times";
+         (column.falls == 1 ? "once" : std::to_string(column.falls) + " times");
 }
 
 namespace {

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "lens/analysis/block_values.h"
 #include "lens/analysis/quality.h"
 #include "temp_folder.h"
 
@@ -281,7 +282,30 @@ TEST(Summary, ACounterThatGoesBackIsNoted) {
   static_cast<void>(folder.file("a.meta.json", metadata("")));
   const Summary summary = summarize_ok(path);
   EXPECT_EQ(summary.columns[0].falls, 1U);
-  EXPECT_TRUE(has_note(summary, "\"n_bytes\" goes back 1 times"));
+  EXPECT_TRUE(has_note(summary, "\"n_bytes\" goes back once"));
+}
+
+// The report had the last value without the first, kymo diff the sum of the steps up, and Python a number below zero.
+TEST(Summary, TheTotalOfACounterThatGoesBackIsTheSumOfItsStepsUp) {
+  const tests::TempFolder folder;
+  static_cast<void>(folder.file("a.meta.json", metadata("")));
+  std::string rows = "Time (ns)\tn_bytes\tlevel\n";
+  std::uint64_t total = 0;
+  std::uint64_t value = 100;
+  for (std::uint64_t row = 0; row < 50'000; ++row) {  // fills several blocks
+    if (row != 0 && row % 10'000 == 0) {
+      value = 3;
+    } else if (row != 0) {
+      total += row % 7;
+      value += row % 7;
+    }
+    rows += std::to_string(row * 1'000'000) + "\t" + std::to_string(value) + "\t0\n";
+  }
+  const Summary summary = summarize_ok(folder.file("a.tsv", rows));
+  EXPECT_EQ(summary.columns[0].delta, total);
+  const auto blocks = read_blocks(summary, {0, summary.last_ns}, summary.last_ns);
+  ASSERT_TRUE(blocks.ok());
+  EXPECT_EQ((*blocks)[0].growth, static_cast<double>(total));
 }
 
 TEST(Summary, MissedTicksAreCountedByCauseAndJudged) {
