@@ -386,7 +386,7 @@ class SummaryBuilder {
   Summary finish(const TsvReader& reader) {
     if (const Metadata* embedded = reader.embedded_metadata(); embedded != nullptr) {
       summary_.recording.metadata = *embedded;  // now with the statistics from the end of the file
-      summary_.recording.finish = finish_of(*embedded);
+      summary_.recording.finish = finish_of(*embedded, summary_.recording.path);
       for (std::string& note : reader.embedded_notes()) {
         summary_.recording.notes.push_back(std::move(note));
       }
