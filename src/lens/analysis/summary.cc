@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/rate.h"
 #include "lens/analysis/joined_parts.h"
-#include "lens/analysis/reading_age.h"
+#include "lens/analysis/reading_clocks.h"
 #include "lens/analysis/row_pieces.h"
 
 namespace kymo::analysis {
@@ -139,7 +139,7 @@ class RowCutter {
  public:
   explicit RowCutter(std::uint64_t length) : cutter_(length), slider_(length) {}
 
-  const Cut& cut(std::span<const std::uint64_t> times) {
+  void cut(std::span<const std::uint64_t> times) {
     if (!begun_) last_ns_ = times.front();
     begun_ = true;
     cut_.seconds.clear();
@@ -149,8 +149,8 @@ class RowCutter {
     }
     cut_.windows = &cutter_.cut(times);
     cut_.slide = &slider_.slide(times);
-    return cut_;
   }
+  [[nodiscard]] const Cut& cut() const { return cut_; }
   // The time of the newest row.
   [[nodiscard]] std::uint64_t last_ns() const { return last_ns_; }
   // WindowSlider::last() of that row.
@@ -357,31 +357,27 @@ Error rewritten(const std::string& path) {
 // Sums up a recording, piece by piece in the order of its rows.
 class SummaryBuilder {
  public:
-  explicit SummaryBuilder(Recording recording) {
+  explicit SummaryBuilder(Recording recording) : clocks_(recording.columns) {
     summary_.recording = std::move(recording);
     const auto& metadata = summary_.recording.metadata;
     summary_.rate_window_ns = std::max(kRateWindowNs, metadata ? metadata->interval_ns : 0);
-    by_row_ = RowCutter(summary_.rate_window_ns);
-    by_value_ = by_row_;
+    cutters_.assign(clocks_.count(), RowCutter(summary_.rate_window_ns));
     for (const ColumnInfo& info : summary_.recording.columns) columns_.emplace_back(info);
-    age_ = column_of_age(summary_.recording.columns);
   }
 
   void add(const RowPiece& piece) {
     const RowBlock& rows = piece.rows;
     if (summary_.rows == 0) summary_.first_ns = rows.times().front();
     summary_.rows += rows.rows();
-    const Cut& by_row = by_row_.cut(rows.times());
-    const Cut& by_value =
-        age_ ? by_value_.cut(clock_.times(rows.times(), rows.column(*age_ + 1))) : by_row;
+    clocks_.read(rows.times(), [&](std::size_t column) { return rows.column(column + 1); });
+    for (std::size_t i = 0; i < cutters_.size(); ++i) cutters_[i].cut(clocks_.times(i));
     for (std::size_t i = 0; i < columns_.size(); ++i) {
-      const bool aged = age_ && is_read_before(summary_.recording.columns[i].name);
-      columns_[i].add(rows.column(i + 1), piece.sums[i + 1], aged ? by_value : by_row);
+      columns_[i].add(rows.column(i + 1), piece.sums[i + 1], cutters_[clocks_.of(i)].cut());
     }
   }
 
   // The time of the newest row.
-  [[nodiscard]] std::uint64_t last_ns() const { return by_row_.last_ns(); }
+  [[nodiscard]] std::uint64_t last_ns() const { return cutters_.front().last_ns(); }
 
   Summary finish(const TsvReader& reader) {
     if (const Metadata* embedded = reader.embedded_metadata(); embedded != nullptr) {
@@ -395,14 +391,11 @@ class SummaryBuilder {
   }
 
   Summary finish(LeftOut left_out) {
-    summary_.last_ns = by_row_.last_ns();
-    const auto last = by_row_.last();
-    const auto last_value = by_value_.last();
+    summary_.last_ns = last_ns();
     for (std::size_t i = 0; i < columns_.size(); ++i) {
-      const bool aged = age_ && is_read_before(summary_.recording.columns[i].name);
-      summary_.columns.push_back(columns_[i].finish(summary_.duration_ns(),
-                                                    (aged ? by_value_ : by_row_).last_ns(),
-                                                    aged ? last_value : last));
+      RowCutter& cutter = cutters_[clocks_.of(i)];
+      summary_.columns.push_back(
+          columns_[i].finish(summary_.duration_ns(), cutter.last_ns(), cutter.last()));
     }
     summary_.left_out = std::move(left_out);
     compare_with_metadata(summary_);
@@ -411,10 +404,8 @@ class SummaryBuilder {
 
  private:
   Summary summary_;
-  RowCutter by_row_{kRateWindowNs};
-  RowCutter by_value_{kRateWindowNs};
-  std::optional<std::size_t> age_;  // the column with the age of the values of some others
-  ReadingClock clock_;
+  ReadingClocks clocks_;
+  std::vector<RowCutter> cutters_;  // of each clock
   std::vector<ColumnBuilder> columns_;
 };
 
