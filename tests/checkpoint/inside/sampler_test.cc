@@ -40,7 +40,8 @@ class Counting : public Source {
 TEST(Sampler, ACounterOfTheKernelThatGoesBackStaysWhereItWas) {
   const test::TemporaryDirectory proc;
   const auto idle = [&](int ticks) {
-    std::ofstream(proc.path() + "/stat") << ("cpu 100 20 300 " + std::to_string(ticks) + " 50 6 7 80 9 10\n");
+    std::ofstream(proc.path() + "/stat")
+        << ("cpu 100 20 300 " + std::to_string(ticks) + " 50 6 7 80 9 10\n");
   };
   idle(4000);
   std::vector<std::unique_ptr<Source>> sources;
