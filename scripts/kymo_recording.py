@@ -27,7 +27,6 @@ import pandas
 FORMAT_VERSION = 1
 TIME_COLUMN = "Time (ns)"
 COMPANIONS = (".gaps.tsv", ".meta.json")  # files next to a recording
-READING_AGE = "profiler_tree_age_ns"  # how long before their row the figures of the process tree were read
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _BUCKET = re.compile(r"(?P<metric>[^\[\]]+)\[(?P<low>\d+)-(?P<high>\d+|inf)\]")
 
@@ -113,9 +112,10 @@ class Recording:
         return [name for name in self.rows.columns if self.rows[name].nunique() > 1]
 
     def elapsed(self, name):
-        """By how much a column changed from the first row to the last."""
+        """By how much a column changed from the first row to the last: of a counter the sum of all steps up, without those back."""
         values = self.rows[name].to_numpy()
-        return int(values[-1]) - int(values[0]) if len(values) else 0
+        fell = numpy.flatnonzero(values[1:] < values[:-1]) if self.kind(name) == "counter" else []
+        return int(values[-1]) - int(values[0]) + sum(int(values[i]) - int(values[i + 1]) for i in fell) if len(values) else 0
 
     def rates(self, window="10ms"):
         """Counters as rates, in their unit per second, over windows of at least this length. A rate has the time at which its
@@ -159,11 +159,10 @@ class Recording:
         return float(numpy.average((values[1:] + values[:-1]) / 2, weights=numpy.diff(times)))
 
     def _times_of(self, name):
-        """The time in ns of each row's value. That of a process tree was read before its row, by the age that the row has."""
+        """The time in ns of each row's value. Of NAME_... it is before the row by profiler_NAME_age_ns, if there is such a column."""
         times = self.rows.index.to_numpy().astype("int64")
-        if READING_AGE not in self.rows.columns or not name.startswith(("tree_", "cgroup_")):
-            return times
-        return numpy.maximum.accumulate(times - self.rows[READING_AGE].to_numpy().astype("int64"))
+        age = f"profiler_{name.partition('_')[0]}_age_ns"
+        return numpy.maximum.accumulate(times - self.rows[age].to_numpy().astype("int64")) if age in self.rows.columns else times
 
     def phases(self):
         """The phases, from each mark to the next, as a DataFrame of name, begin_ns, end_ns."""

@@ -201,9 +201,9 @@ struct TsvOptions {
   std::uint64_t rotate_bytes = 0;
   // When the rows of a part span this time, the next part follows. At least kMinRotateAfter.
   std::chrono::nanoseconds rotate_after{0};
-  // The most that all parts may take together. The oldest parts are removed first, but never the
-  // part that is being written. It must be at least twice rotate_bytes. If rotate_bytes is 0, an
-  // eighth of keep_bytes is used for it.
+  // The most that all parts may take together, with the files beside them. The oldest parts are
+  // removed first, but never the part that is being written. It must be at least twice
+  // rotate_bytes. If rotate_bytes is 0, an eighth of keep_bytes is used for it.
   std::uint64_t keep_bytes = 0;
 };
 

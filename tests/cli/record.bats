@@ -41,7 +41,7 @@ setup() {
   /usr/bin/python3 - "$dir/run.tsv" <<'END'
 import sys
 rows = [line.rstrip("\n").split("\t") for line in open(sys.argv[1])]
-gauges = {"profiler_tree_age_ns", "tree_resident_bytes", "tree_processes", "tree_threads", "tree_stopped", "cgroup_memory_bytes"}
+gauges = {"profiler_tree_age_ns", "profiler_cgroup_age_ns", "tree_resident_bytes", "tree_processes", "tree_threads", "tree_stopped", "cgroup_memory_bytes"}
 columns = {name: [int(row[i]) for row in rows[1:]] for i, name in enumerate(rows[0])}
 for name, values in columns.items():
     assert name in gauges or values == sorted(values), name

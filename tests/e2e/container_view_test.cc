@@ -69,7 +69,7 @@ void expect_its_quota_to_be_named(const Kymod& kymod, const std::string& kind,
   const std::uint64_t held_up_ns = std::stoull(stat.substr(stat.find(key) + key.size()));
   const std::string restore = reply["recording"];
   const nlohmann::json about = ended_metadata(restore)["about"];
-  const std::uint64_t seen_ns = read_recording(restore).at("target_quota_wait_ns").back();
+  const std::uint64_t seen_ns = read_recording(restore).at("quota_target_wait_ns").back();
   EXPECT_GT(seen_ns, held_up_ns / 2);
   EXPECT_LE(seen_ns, held_up_ns);
   EXPECT_NE(about["verdict"].dump().find(folder + " may use 0.2 CPUs"), std::string::npos)

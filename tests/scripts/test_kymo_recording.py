@@ -71,11 +71,20 @@ class RealRecording(unittest.TestCase):
         read, rows = 0, []
         for ms in range(1000):
             read = ms if ms % 100 < 50 or ms % 100 == 99 else read
-            rows.append(f"{ms * 1000000}\t{read * 1000000}\t{(ms - read) * 1000000}\n")
-        path.write_text("Time (ns)\ttree_cpu_ns\tprofiler_tree_age_ns\n" + "".join(rows))
+            rows.append(f"{ms * 1000000}\t{read * 1000000}\t{(ms - read) * 1000000}\t{ms // 12 * 12000000}\t{ms % 12 * 1000000}\n")
+        path.write_text("Time (ns)\ttree_cpu_ns\tprofiler_tree_age_ns\tmachine_cpu_ns\tprofiler_machine_age_ns\n" + "".join(rows))
         run = kymo_recording.load(path)
-        self.assertAlmostEqual(run.highest_rates().loc["tree_cpu_ns"]["rate"], 1e9, delta=1e6)
-        self.assertAlmostEqual(run.rates()["tree_cpu_ns"].max(), 1e9, delta=1e6)
+        for name in ("tree_cpu_ns", "machine_cpu_ns"):
+            self.assertAlmostEqual(run.highest_rates().loc[name]["rate"], 1e9, delta=1e6)
+            self.assertAlmostEqual(run.rates()[name].max(), 1e9, delta=1e6)
+
+    def test_the_total_of_a_counter_that_goes_back_is_the_sum_of_its_steps_up(self):
+        path = self.path.with_name("fell.tsv")
+        path.write_text("Time (ns)\tc\tlevel\n" + "".join(f"{ms * 1000000}\t{c}\t{c}\n" for ms, c in enumerate([100, 110, 3, 8, 8])))
+        columns = [{"name": name, "metric": name, "kind": kind, "unit": "count"} for name, kind in (("c", "counter"), ("level", "gauge"))]
+        path.with_name("fell.meta.json").write_text(json.dumps({"format_version": 1, "columns": columns}))
+        run = kymo_recording.load(path)
+        self.assertEqual((run.elapsed("c"), run.elapsed("level")), (15, -92))
 
     def test_the_mean_of_a_gauge_is_over_the_time(self):
         path = self.path.with_name("gauge.tsv")

@@ -1,7 +1,9 @@
 #include "checkpoint/inside/latest.h"
 
+#include <algorithm>
 #include <utility>
 
+#include "base/clock.h"
 #include "checkpoint/inside/sources.h"
 
 namespace kymo::inside {
@@ -17,7 +19,12 @@ Latest::Latest(std::vector<std::unique_ptr<Source>> sources, std::chrono::nanose
 
 std::vector<std::uint64_t> Latest::values() const {
   const std::lock_guard lock(mutex_);
-  return values_;
+  std::vector<std::uint64_t> values = values_;
+  const std::uint64_t now_ns = monotonic_ns();
+  for (std::size_t i = sampler_.ages(); i < values.size(); ++i) {
+    values[i] = now_ns - std::min(now_ns, values[i]);
+  }
+  return values;
 }
 
 // The callbacks run in the order of registration.

@@ -46,21 +46,17 @@ class MachineSource : public Source {
 
   [[nodiscard]] const std::vector<Metric>& columns() const override { return columns_; }
 
+  // Each file costs 3 to 10 µs, and its values change only every 4 ms or more.
+  [[nodiscard]] unsigned every() const override { return 10; }
+
   void read(std::uint64_t, std::span<std::uint64_t> values) override {
-    // The files are not read at every reading: each costs 3 to 10 µs, and the values of the first
-    // two change only every 4 ms or more.
-    constexpr unsigned kEvery = 10;
-    constexpr unsigned kPressureEvery = 20;
     constexpr std::size_t kPressure = 6;
-    if (reads_ % kEvery == 0) {
-      read_cpu();
-      read_memory();
-    }
+    read_cpu();
+    read_memory();
     if (values.size() > kPressure) {
-      if (reads_ % kPressureEvery == 0) read_pressure();
+      read_pressure();
       values[kPressure] = memory_wait_ns_;
     }
-    ++reads_;
     values[0] = busy_ns_;
     values[1] = steal_ns_;
     values[2] = idle_ns_;
@@ -111,7 +107,6 @@ class MachineSource : public Source {
   const ProcFile meminfo_;
   const ProcFile pressure_;
   ProcFile::Buffer buffer_{};
-  unsigned reads_ = 0;
   std::uint64_t busy_ns_ = 0;
   std::uint64_t steal_ns_ = 0;
   std::uint64_t idle_ns_ = 0;
@@ -145,21 +140,22 @@ class DiskSource : public Source {
 
   [[nodiscard]] const std::vector<Metric>& columns() const override { return columns_; }
 
+  [[nodiscard]] unsigned every() const override { return 5; }
+
   void read(std::uint64_t, std::span<std::uint64_t> values) override {
-    constexpr unsigned kEvery = 5;
     if (columns_.empty()) return;
-    std::string_view text = reads_++ % kEvery == 0 ? stat_.read(buffer_) : std::string_view();
-    if (!text.empty()) {
-      std::array<std::uint64_t, 10> fields{};
-      for (std::uint64_t& one : fields) one = probe::take_number(text);
-      constexpr std::size_t kSectorsRead = 2;
-      constexpr std::size_t kSectorsWritten = 6;
-      constexpr std::size_t kInFlight = 8;
-      constexpr std::size_t kBusyMs = 9;
-      last_ = {fields[kSectorsRead] * kSectorBytes, fields[kSectorsWritten] * kSectorBytes,
-               fields[kBusyMs] * kNsPerMs, fields[kInFlight]};
-    }
-    for (std::size_t i = 0; i < last_.size(); ++i) values[i] = last_[i];
+    std::string_view text = stat_.read(buffer_);
+    if (text.empty()) return;
+    std::array<std::uint64_t, 10> fields{};
+    for (std::uint64_t& one : fields) one = probe::take_number(text);
+    constexpr std::size_t kSectorsRead = 2;
+    constexpr std::size_t kSectorsWritten = 6;
+    constexpr std::size_t kInFlight = 8;
+    constexpr std::size_t kBusyMs = 9;
+    values[0] = fields[kSectorsRead] * kSectorBytes;
+    values[1] = fields[kSectorsWritten] * kSectorBytes;
+    values[2] = fields[kBusyMs] * kNsPerMs;
+    values[3] = fields[kInFlight];
   }
 
   [[nodiscard]] std::string missing() const override {
@@ -172,8 +168,6 @@ class DiskSource : public Source {
   const ProcFile stat_;
   std::vector<Metric> columns_;
   ProcFile::Buffer buffer_{};
-  unsigned reads_ = 0;
-  std::array<std::uint64_t, 4> last_{};
 };
 
 // Whether the process is in another cgroup than kymod in the first of these hierarchies that it has: a
@@ -202,19 +196,15 @@ class CgroupSource : public Source {
 
   [[nodiscard]] const std::vector<Metric>& columns() const override { return columns_; }
 
+  [[nodiscard]] unsigned every() const override { return 4; }
+
   void read(std::uint64_t, std::span<std::uint64_t> values) override {
-    constexpr unsigned kEvery = 4;
-    const bool turn = reads_++ % kEvery == 0;
-    if (turn && !known_) find();
-    const bool look = turn && known_;
-    std::size_t at = 0;
+    if (!known_) find();
+    if (!known_) return;
     if (columns_.size() > (has_memory_ ? 1U : 0U)) {
-      if (look) cpu_ns_ = cgroup_.cpu_ns().value_or(cpu_ns_);
-      values[at++] = cpu_ns_;
+      values.front() = cgroup_.cpu_ns().value_or(values.front());
     }
-    if (!has_memory_) return;
-    if (look) memory_ = cgroup_.memory_bytes().value_or(memory_);
-    values[at] = memory_;
+    if (has_memory_) values.back() = cgroup_.memory_bytes().value_or(values.back());
   }
 
   [[nodiscard]] std::string missing() const override {
@@ -234,9 +224,6 @@ class CgroupSource : public Source {
   bool known_;
   std::vector<Metric> columns_;
   bool has_memory_ = false;
-  unsigned reads_ = 0;
-  std::uint64_t cpu_ns_ = 0;
-  std::uint64_t memory_ = 0;
 };
 
 // How long the limits of a cgroup have held up its programs.
@@ -269,15 +256,13 @@ class QuotaSource : public Source {
 
   [[nodiscard]] const std::vector<Metric>& columns() const override { return columns_; }
 
+  [[nodiscard]] unsigned every() const override { return 10; }
+
   void read(std::uint64_t, std::span<std::uint64_t> values) override {
-    constexpr unsigned kEvery = 10;
-    if (reads_++ % kEvery == 0) {
-      find();
-      // Often both are in one cgroup.
-      waited_[0] += std::max(kymod_.more_ns(), criu_.more_ns());
-      waited_[1] += target_.more_ns();
-    }
-    std::copy(waited_.begin(), waited_.end(), values.begin());
+    find();
+    // Often both are in one cgroup.
+    values[0] += std::max(kymod_.more_ns(), criu_.more_ns());
+    values[1] += target_.more_ns();
   }
 
  private:
@@ -296,9 +281,9 @@ class QuotaSource : public Source {
   }
 
   const std::vector<Metric> columns_ = {
-      counter("criu_quota_wait_ns", Unit::nanoseconds,
+      counter("quota_criu_wait_ns", Unit::nanoseconds,
               "Time that a limit of CPU time held up programs of CRIU's cgroup or of kymod's"),
-      counter("target_quota_wait_ns", Unit::nanoseconds,
+      counter("quota_target_wait_ns", Unit::nanoseconds,
               "Time that a limit of CPU time held up programs of the target's cgroup")};
   const std::shared_ptr<Subjects> subjects_;
   HeldUp kymod_;
@@ -307,28 +292,22 @@ class QuotaSource : public Source {
   bool target_known_;
   HeldUp target_;
   bool found_ = false;
-  unsigned reads_ = 0;
-  std::array<std::uint64_t, 2> waited_{};
 };
 
 class KymodSource : public Source {
  public:
   [[nodiscard]] const std::vector<Metric>& columns() const override { return columns_; }
 
+  [[nodiscard]] unsigned every() const override { return 10; }
+
   void read(std::uint64_t, std::span<std::uint64_t> values) override {
-    constexpr unsigned kEvery = 10;
     timespec used{};
-    if (reads_++ % kEvery == 0 && ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used) == 0) {
-      cpu_ns_ = to_nanos(used);
-    }
-    values[0] = cpu_ns_;
+    if (::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used) == 0) values[0] = to_nanos(used);
   }
 
  private:
   const std::vector<Metric> columns_ = {
       counter("kymod_cpu_ns", Unit::nanoseconds, "CPU time of kymod itself")};
-  unsigned reads_ = 0;
-  std::uint64_t cpu_ns_ = 0;
 };
 
 }  // namespace

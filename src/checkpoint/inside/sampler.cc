@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/human.h"
 #include "base/look_pace.h"
+#include "base/reading_age.h"
 
 namespace kymo::inside {
 namespace {
@@ -22,6 +23,8 @@ Sampler::Sampler(std::vector<std::unique_ptr<Source>> sources) : sources_(std::m
   for (const auto& source : sources_) {
     columns_.insert(columns_.end(), source->columns().begin(), source->columns().end());
   }
+  add_ages();
+  read_at_.resize(sources_.size());
   read_.resize(columns_.size());
   values_.resize(columns_.size());
   begun_.resize(columns_.size());
@@ -31,6 +34,24 @@ Sampler::Sampler(std::vector<std::unique_ptr<Source>> sources) : sources_(std::m
     if (columns_[i].kind != Kind::counter) continue;
     begun_[i] = values_[i];
     shown_[i] = 0;
+  }
+}
+
+void Sampler::add_ages() {
+  for (std::size_t source = 0; source < sources_.size(); ++source) {
+    for (const Metric& column : sources_[source]->columns()) {
+      std::string age = age_column_of(column.name);
+      const auto known = std::find_if(columns_.begin(), columns_.end(),
+                                      [&](const Metric& metric) { return metric.name == age; });
+      if (known != columns_.end()) continue;
+      columns_.push_back({std::move(age),
+                          "Time since the values of this source were read; 0 while it is not read",
+                          Kind::gauge,
+                          Unit::nanoseconds,
+                          {},
+                          {}});
+      ages_.push_back(source);
+    }
   }
 }
 
@@ -79,6 +100,9 @@ void Sampler::stop() {
   stop_.signal();
   thread_.join();
   put_all();
+  // Nothing is read from now on. The values have no age any more.
+  std::fill(shown_.begin() + static_cast<std::ptrdiff_t>(ages()), shown_.end(), UINT64_MAX);
+  put_(shown_);
   put_ = nullptr;
 }
 
@@ -96,13 +120,17 @@ void Sampler::run() {
 }
 
 void Sampler::read_all() {
-  const std::uint64_t now_ns = monotonic_ns();
   std::size_t at = 0;
-  for (const auto& source : sources_) {
-    const std::size_t count = source->columns().size();
-    source->read(now_ns, std::span(read_).subspan(at, count));
+  for (std::size_t i = 0; i < sources_.size(); ++i) {
+    Source& source = *sources_[i];
+    const std::size_t count = source.columns().size();
+    if (readings_ % source.every() == 0) {
+      read_at_[i] = monotonic_ns();
+      source.read(read_at_[i], std::span(read_).subspan(at, count));
+    }
     at += count;
   }
+  for (const std::size_t source : ages_) read_[at++] = read_at_[source];
   for (std::size_t i = 0; i < values_.size(); ++i) {
     // The kernel takes back some of what it has counted, such as the idle time of /proc/stat.
     const bool fell = columns_[i].kind == Kind::counter && read_[i] < values_[i];

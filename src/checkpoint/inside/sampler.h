@@ -23,7 +23,7 @@ namespace kymo::inside {
 // Errors:    if no thread can be started, nothing is read.
 class Sampler {
  public:
-  // Gets the values of all columns, in their order.
+  // Gets the values of all columns, in their order. Those from ages() on are times (CLOCK_MONOTONIC) instead of ages.
   using Put = std::function<void(std::span<const std::uint64_t> values)>;
 
   // Reads once. Counters count from this reading on.
@@ -32,8 +32,10 @@ class Sampler {
   Sampler(const Sampler&) = delete;
   Sampler& operator=(const Sampler&) = delete;
 
-  // The columns of all sources.
+  // The columns of all sources, then those that say how old their values are (base/reading_age.h).
   [[nodiscard]] const std::vector<Metric>& columns() const { return columns_; }
+  // The first of the latter.
+  [[nodiscard]] std::size_t ages() const { return columns_.size() - ages_.size(); }
   // The newest values. To be called before start() or after stop().
   [[nodiscard]] const std::vector<std::uint64_t>& values() const { return shown_; }
   // What is missing, one line each. To be called before start() or after stop().
@@ -52,16 +54,19 @@ class Sampler {
   [[nodiscard]] std::uint64_t readings() const { return readings_; }
 
  private:
+  void add_ages();
   void run();
   void read_all();
   void put_all();
 
   std::vector<std::unique_ptr<Source>> sources_;
+  std::vector<std::size_t> ages_;  // of each column of an age: its source
   std::vector<Metric> columns_;
-  std::vector<std::uint64_t> read_;    // as the sources gave them
-  std::vector<std::uint64_t> values_;  // the same, but a counter never goes back
-  std::vector<std::uint64_t> begun_;   // the first values of counters; 0 for gauges
-  std::vector<std::uint64_t> shown_;   // values_ - begun_
+  std::vector<std::uint64_t> read_;     // as the sources gave them
+  std::vector<std::uint64_t> read_at_;  // each source
+  std::vector<std::uint64_t> values_;   // the same, but a counter never goes back
+  std::vector<std::uint64_t> begun_;    // the first values of counters; 0 for gauges
+  std::vector<std::uint64_t> shown_;    // values_ - begun_
   std::uint64_t interval_ns_ = 0;
   Put put_;
   Event stop_;

@@ -30,8 +30,10 @@ class Source {
 
   // The same from the constructor to the destructor. What cannot be read here has no column.
   [[nodiscard]] virtual const std::vector<Metric>& columns() const = 0;
-  // Reads the values of all columns, in their order. A counter never decreases. If a value cannot
-  // be read any more, for example because its process has ended, it stays as it was.
+  // Each how many-th time it is read: its files are dear, or change seldom.
+  [[nodiscard]] virtual unsigned every() const { return 1; }
+  // Reads the values of all columns, in their order, over those of the last reading. A counter never decreases. If a value
+  // cannot be read any more, for example because its process has ended, it stays as it was.
   virtual void read(std::uint64_t now_monotonic_ns, std::span<std::uint64_t> values) = 0;
   // Why a part of it cannot be seen, and what to do about that, in one line. Empty: nothing is
   // missing.

@@ -33,24 +33,22 @@ std::unique_ptr<Source> make_criu_source(const Observed& target, std::shared_ptr
 // that of `subjects`.
 std::unique_ptr<Source> make_target_source(pid_t pid, std::shared_ptr<Subjects> subjects = nullptr,
                                            const std::string& proc = "/proc");
-// Columns machine_...: CPU time and memory of the whole machine, every tenth time.
+// Columns machine_...: CPU time and memory of the whole machine.
 std::unique_ptr<Source> make_machine_source(const std::string& proc = "/proc");
-// Columns disk_...: the block device below the folder, every fifth time. It has no columns if there
-// is none.
+// Columns disk_...: the block device below the folder. It has no columns if there is none.
 std::unique_ptr<Source> make_disk_source(const std::string& folder,
                                          const std::string& sys = "/sys");
-// Columns cgroup_...: the cgroup of a process, every fourth time. 0: the cgroup of the target of
-// `subjects`, once it has left that of kymod.
+// Columns cgroup_...: the cgroup of a process. 0: the cgroup of the target of `subjects`, once it has left that of kymod.
 std::unique_ptr<Source> make_cgroup_source(pid_t pid, std::shared_ptr<Subjects> subjects = nullptr);
 
-// Columns criu_quota_wait_ns and target_quota_wait_ns: how long the limits of CPU time of kymod's cgroup and of that of the
-// CRIU that `subjects` found, and those of the target, have held up their programs since then,
-// every tenth time. 0 while there is no limit. A target that is restored counts once it has left the cgroup of kymod, and
-// then all that the new cgroup of a container was held up, with the CRIU that its runtime runs there.
+// Columns quota_criu_wait_ns and quota_target_wait_ns: how long the limits of CPU time of kymod's cgroup and of that of the
+// CRIU that `subjects` found, and those of the target, have held up their programs since then. 0 while there is no limit. A
+// target that is restored counts once it has left the cgroup of kymod, and then all that the new cgroup of a container was
+// held up, with the CRIU that its runtime runs there.
 std::unique_ptr<Source> make_quota_source(const Observed& target,
                                           std::shared_ptr<Subjects> subjects);
 
-// Column kymod_cpu_ns: the CPU time of this program, every tenth time.
+// Column kymod_cpu_ns: the CPU time of this program.
 std::unique_ptr<Source> make_kymod_source();
 
 // All sources that have columns for this target.

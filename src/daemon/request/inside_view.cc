@@ -29,7 +29,7 @@ void InsideView::add_columns(const inside::Observed& target, const KernelView::C
     no_bpf_ = view.error().message;
   }
   sampler_.emplace(std::move(sources));
-  first_ = columns_->extend(sampler_->columns(), sampler_->values());
+  first_ = columns_->extend(sampler_->columns(), sampler_->values(), sampler_->ages());
 }
 
 void InsideView::start(std::chrono::nanoseconds interval) {
@@ -94,8 +94,8 @@ void InsideView::add_signals(std::uint64_t began_ns, diagnosis::Facts& facts) co
   }
   signals.throttled_ns = seen("criu_throttled_ns");
   signals.stopped_ns = seen("criu_stopped_ns");
-  signals.criu_quota_ns = seen("criu_quota_wait_ns");
-  signals.target_quota_ns = seen("target_quota_wait_ns");
+  signals.criu_quota_ns = seen("quota_criu_wait_ns");
+  signals.target_quota_ns = seen("quota_target_wait_ns");
   signals.machine_ns = seen("machine_cpu_ns");
   signals.kymod_gaps_ns = timeline_->gaps_ns(began_ns + window.begin_ns, began_ns + window.end_ns);
   // Before and after CRIU, what kymod does is no hindrance.

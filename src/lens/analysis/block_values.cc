@@ -4,6 +4,7 @@
 #include <span>
 
 #include "base/rate.h"
+#include "lens/analysis/reading_clocks.h"
 #include "lens/analysis/row_pieces.h"
 
 namespace kymo::analysis {
@@ -114,13 +115,15 @@ Result<std::vector<ColumnBlocks>> read_blocks(const Summary& summary, const Time
                                               std::uint64_t block_ns) {
   std::vector<BlockColumn> columns;
   for (const ColumnSummary& column : summary.columns) columns.emplace_back(column.info.kind);
+  ReadingClocks clocks(summary.recording.columns);
   const std::uint64_t length = std::max<std::uint64_t>(block_ns, 1);
   const std::uint64_t whole_blocks = window.length_ns() / length;
   const auto add = [&](const RowPiece& piece) {
     const std::vector<Run> runs = runs_of(piece.rows.times(), window, length);
+    clocks.read(piece.rows.times(), [&](std::size_t i) { return piece.rows.column(i + 1); });
     for (std::size_t i = 0; i < columns.size(); ++i) {
       for (const Run& run : runs) {
-        columns[i].add(piece.rows.times(), piece.rows.column(i + 1), run, whole_blocks);
+        columns[i].add(clocks.times(clocks.of(i)), piece.rows.column(i + 1), run, whole_blocks);
       }
     }
   };

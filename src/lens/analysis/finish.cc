@@ -7,8 +7,10 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <system_error>
 #include <thread>
 
 #include "base/file.h"
@@ -89,6 +91,29 @@ Finish finish_in_other_namespace(const Metadata& metadata, std::uint64_t own_nam
   return all_are_visible ? Finish::cut_short : Finish::unfinished;
 }
 
+// Whether it is certain that a process of this pid namespace does not have this file open.
+bool has_let_go(pid_t pid, const std::string& path, const std::string& proc) {
+  const std::string folder = proc + "/" + std::to_string(pid);
+  struct stat file {};
+  struct stat here {};
+  struct stat there {};
+  // In another mount namespace the same file may have another number.
+  if (::stat(path.c_str(), &file) != 0 || ::stat((proc + "/self/ns/mnt").c_str(), &here) != 0 ||
+      ::stat((folder + "/ns/mnt").c_str(), &there) != 0 || here.st_ino != there.st_ino) {
+    return false;
+  }
+  std::error_code error;
+  std::filesystem::directory_iterator descriptor(folder + "/fd", error);
+  for (; !error && descriptor != std::filesystem::directory_iterator();
+       descriptor.increment(error)) {
+    struct stat open {};
+    const bool is_it = ::stat(descriptor->path().c_str(), &open) == 0 &&
+                       open.st_dev == file.st_dev && open.st_ino == file.st_ino;
+    if (is_it) return false;
+  }
+  return !error;
+}
+
 // "process 1", and where it has this pid.
 std::string recorder_of(const Metadata& metadata) {
   const std::uint64_t here = own_pid_namespace();
@@ -100,12 +125,12 @@ std::string recorder_of(const Metadata& metadata) {
 bool is_about_to_end(const std::string& path) {
   const Result<Metadata> metadata = read_metadata(recording_stem(path) + ".meta.json");
   return metadata && metadata->about->contains("request") &&
-         finish_of(*metadata) == Finish::writing;
+         finish_of(*metadata, path) == Finish::writing;
 }
 
 }  // namespace
 
-Finish finish_of(const Metadata& metadata, const std::string& proc) {
+Finish finish_of(const Metadata& metadata, const std::string& path, const std::string& proc) {
   if (metadata.state != "running") return Finish::ended;
   if (metadata.pid == 0) return Finish::unfinished;
   const ProcessIdentity& recorder = metadata.process;
@@ -124,7 +149,8 @@ Finish finish_of(const Metadata& metadata, const std::string& proc) {
   }
   const auto process = probe::read_process(static_cast<pid_t>(metadata.pid), proc);
   if (!process && process.error().code != Code::not_found) return Finish::unfinished;
-  return is_recorder(process, recorder) ? Finish::writing : Finish::cut_short;
+  const bool writes = is_recorder(process, recorder) && !has_let_go(process->pid, path, proc);
+  return writes ? Finish::writing : Finish::cut_short;
 }
 
 const char* to_string(Finish finish) {
@@ -151,8 +177,9 @@ std::string sentence_of(Finish finish, const Metadata& metadata) {
              " still writes it; rows that it adds from now on are not in it";
     case Finish::cut_short:
       return "cut short: its recorder (" + process +
-             ") stopped without finishing it (killed, or its disk was full); its last rows and "
-             "totals may be missing" +
+             ") stopped without finishing it (killed, replaced by execve(2), or its disk was "
+             "full), "
+             "or this is a copy; its last rows and totals may be missing" +
              (metadata.ring_file.empty()
                   ? ""
                   : "; to get them from its ring, use 'kymo recover " + metadata.ring_file + "'");

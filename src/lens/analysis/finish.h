@@ -24,8 +24,11 @@ enum class Finish : std::uint8_t {
 // A recorder in another pid namespace is looked for among all processes that are visible here. From
 // within a container not all are: what is not found there may still run. Tests give another
 // directory as `proc`.
+// `path`: the recording; empty: not known. A process that may be looked into and does not have it open has called execve(2):
+// the program after it has the same pid and start time.
 // Cost: some files of /proc; for a recorder in another pid namespace, one for each process.
-Finish finish_of(const Metadata& metadata, const std::string& proc = "/proc");
+Finish finish_of(const Metadata& metadata, const std::string& path = {},
+                 const std::string& proc = "/proc");
 
 // "ended", "writing", "cut short", "unfinished".
 const char* to_string(Finish finish);

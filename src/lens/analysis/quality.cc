@@ -262,6 +262,14 @@ std::optional<Capture> capture_of(const Summary& summary) {
     return std::nullopt;
   }
   capture.ticks_due = capture.rows + missed;
+  // It may have ended before it listed a gap.
+  const std::uint64_t interval_ns = metadata && summary.rows != 0 ? metadata->interval_ns : 0;
+  const std::uint64_t passed =
+      interval_ns == 0 ? 0 : summary.last_ns / interval_ns - summary.first_ns / interval_ns + 1;
+  if (passed > capture.ticks_due) {
+    capture.missed.at(static_cast<std::size_t>(MissCause::late)) += passed - capture.ticks_due;
+    capture.ticks_due = passed;
+  }
   return capture;
 }
 

@@ -74,7 +74,7 @@ Result<void> join_metadata(const std::string& path, Recording& recording) {
   auto metadata = read_metadata(path);
   if (metadata) {
     recording.metadata = std::move(metadata).value();
-    recording.finish = finish_of(*recording.metadata);
+    recording.finish = finish_of(*recording.metadata, recording.path);
     if (std::string sentence = part_sentence(*recording.metadata, 0, path); !sentence.empty()) {
       recording.notes.push_back(
           std::move(sentence) +

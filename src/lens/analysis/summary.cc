@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/rate.h"
 #include "lens/analysis/joined_parts.h"
-#include "lens/analysis/reading_age.h"
+#include "lens/analysis/reading_clocks.h"
 #include "lens/analysis/row_pieces.h"
 
 namespace kymo::analysis {
@@ -139,7 +139,7 @@ class RowCutter {
  public:
   explicit RowCutter(std::uint64_t length) : cutter_(length), slider_(length) {}
 
-  const Cut& cut(std::span<const std::uint64_t> times) {
+  void cut(std::span<const std::uint64_t> times) {
     if (!begun_) last_ns_ = times.front();
     begun_ = true;
     cut_.seconds.clear();
@@ -149,8 +149,8 @@ class RowCutter {
     }
     cut_.windows = &cutter_.cut(times);
     cut_.slide = &slider_.slide(times);
-    return cut_;
   }
+  [[nodiscard]] const Cut& cut() const { return cut_; }
   // The time of the newest row.
   [[nodiscard]] std::uint64_t last_ns() const { return last_ns_; }
   // WindowSlider::last() of that row.
@@ -174,6 +174,7 @@ class ColumnBuilder {
     const Slide& slide = *cut.slide;
     if (sum_.values == 0) window_value_ = values.front();
     if (!summary_.info.described || summary_.info.kind == Kind::gauge) weigh(values, cut.seconds);
+    grow(values, sum);
     sum_.add(sum);
     for (const Window& window : windows) {
       close(window, values[window.end_row]);
@@ -210,9 +211,7 @@ class ColumnBuilder {
     if (sum_.values != 0) {
       summary_.mean = seconds_ > 0 ? area_ / seconds_ : static_cast<double>(sum_.first);
     }
-    if (summary_.last > summary_.first) {
-      summary_.delta = summary_.last - summary_.first;
-    }
+    summary_.delta = grown_;
     summary_.rate = rate_per_second(static_cast<double>(summary_.delta), duration_ns);
     // A recording that is shorter than one window has only its mean rate.
     if (!slid_) summary_.highest_rate = summary_.rate;
@@ -222,6 +221,16 @@ class ColumnBuilder {
   }
 
  private:
+  // A step back is no growth. If there are none, the growth is the difference of two values.
+  void grow(std::span<const std::uint64_t> values, const ColumnSum& sum) {
+    std::uint64_t before = sum_.values == 0 ? values.front() : sum_.last;
+    const bool rises = sum.falls == 0 && values.front() >= before;
+    for (const std::uint64_t value : rises ? values.last(1) : values) {
+      if (value > before) grown_ += value - before;
+      before = value;
+    }
+  }
+
   // A gauge has its value for the time until the next row. Rows may be missing just when it is high.
   void weigh(std::span<const std::uint64_t> values, const std::vector<double>& seconds) {
     double before = static_cast<double>(sum_.values == 0 ? values.front() : sum_.last);
@@ -289,6 +298,7 @@ class ColumnBuilder {
 
   ColumnSummary summary_;
   ColumnSum sum_;
+  std::uint64_t grown_ = 0;
   std::uint64_t window_value_ = 0;
   std::optional<Window> open_;  // the last window, which the profile does not have yet
   std::uint64_t open_growth_ = 0;
@@ -304,7 +314,7 @@ class ColumnBuilder {
 std::string falls_text(const ColumnSummary& column) {
   if (!column.info.described || column.info.kind != Kind::counter || column.falls == 0) return "";
   return "the counter " + in_quotes(column.info.name, 64) + " goes back " +
-         std::to_string(column.falls) + " times";
+         (column.falls == 1 ? "once" : std::to_string(column.falls) + " times");
 }
 
 namespace {
@@ -347,36 +357,32 @@ Error rewritten(const std::string& path) {
 // Sums up a recording, piece by piece in the order of its rows.
 class SummaryBuilder {
  public:
-  explicit SummaryBuilder(Recording recording) {
+  explicit SummaryBuilder(Recording recording) : clocks_(recording.columns) {
     summary_.recording = std::move(recording);
     const auto& metadata = summary_.recording.metadata;
     summary_.rate_window_ns = std::max(kRateWindowNs, metadata ? metadata->interval_ns : 0);
-    by_row_ = RowCutter(summary_.rate_window_ns);
-    by_value_ = by_row_;
+    cutters_.assign(clocks_.count(), RowCutter(summary_.rate_window_ns));
     for (const ColumnInfo& info : summary_.recording.columns) columns_.emplace_back(info);
-    age_ = column_of_age(summary_.recording.columns);
   }
 
   void add(const RowPiece& piece) {
     const RowBlock& rows = piece.rows;
     if (summary_.rows == 0) summary_.first_ns = rows.times().front();
     summary_.rows += rows.rows();
-    const Cut& by_row = by_row_.cut(rows.times());
-    const Cut& by_value =
-        age_ ? by_value_.cut(clock_.times(rows.times(), rows.column(*age_ + 1))) : by_row;
+    clocks_.read(rows.times(), [&](std::size_t column) { return rows.column(column + 1); });
+    for (std::size_t i = 0; i < cutters_.size(); ++i) cutters_[i].cut(clocks_.times(i));
     for (std::size_t i = 0; i < columns_.size(); ++i) {
-      const bool aged = age_ && is_read_before(summary_.recording.columns[i].name);
-      columns_[i].add(rows.column(i + 1), piece.sums[i + 1], aged ? by_value : by_row);
+      columns_[i].add(rows.column(i + 1), piece.sums[i + 1], cutters_[clocks_.of(i)].cut());
     }
   }
 
   // The time of the newest row.
-  [[nodiscard]] std::uint64_t last_ns() const { return by_row_.last_ns(); }
+  [[nodiscard]] std::uint64_t last_ns() const { return cutters_.front().last_ns(); }
 
   Summary finish(const TsvReader& reader) {
     if (const Metadata* embedded = reader.embedded_metadata(); embedded != nullptr) {
       summary_.recording.metadata = *embedded;  // now with the statistics from the end of the file
-      summary_.recording.finish = finish_of(*embedded);
+      summary_.recording.finish = finish_of(*embedded, summary_.recording.path);
       for (std::string& note : reader.embedded_notes()) {
         summary_.recording.notes.push_back(std::move(note));
       }
@@ -385,14 +391,11 @@ class SummaryBuilder {
   }
 
   Summary finish(LeftOut left_out) {
-    summary_.last_ns = by_row_.last_ns();
-    const auto last = by_row_.last();
-    const auto last_value = by_value_.last();
+    summary_.last_ns = last_ns();
     for (std::size_t i = 0; i < columns_.size(); ++i) {
-      const bool aged = age_ && is_read_before(summary_.recording.columns[i].name);
-      summary_.columns.push_back(columns_[i].finish(summary_.duration_ns(),
-                                                    (aged ? by_value_ : by_row_).last_ns(),
-                                                    aged ? last_value : last));
+      RowCutter& cutter = cutters_[clocks_.of(i)];
+      summary_.columns.push_back(
+          columns_[i].finish(summary_.duration_ns(), cutter.last_ns(), cutter.last()));
     }
     summary_.left_out = std::move(left_out);
     compare_with_metadata(summary_);
@@ -401,10 +404,8 @@ class SummaryBuilder {
 
  private:
   Summary summary_;
-  RowCutter by_row_{kRateWindowNs};
-  RowCutter by_value_{kRateWindowNs};
-  std::optional<std::size_t> age_;  // the column with the age of the values of some others
-  ReadingClock clock_;
+  ReadingClocks clocks_;
+  std::vector<RowCutter> cutters_;  // of each clock
   std::vector<ColumnBuilder> columns_;
 };
 

@@ -19,7 +19,7 @@ struct ColumnSummary {
   std::uint64_t max = 0;
   double mean = 0;  // over the time, of a gauge
   // The members from here to `busiest` are for counters. `rate` is the mean over the recording.
-  std::uint64_t delta = 0;
+  std::uint64_t delta = 0;  // the sum of all steps up
   double rate = 0;
   // Of the windows from each row to the first one that is far enough after it, and of those that end at
   // each row: they slide, so a short peak is in one of them.
@@ -33,7 +33,7 @@ struct ColumnSummary {
   [[nodiscard]] bool idle() const { return min == max; }
 };
 
-// "the counter NAME goes back N times", of a column that is a counter by the metadata. Empty: it never falls.
+// "the counter NAME goes back once", or "N times", of a column that is a counter by the metadata. Empty: it never falls.
 std::string falls_text(const ColumnSummary& column);
 
 // The summary of a recording.

@@ -11,6 +11,9 @@ export const ratePerSecond = (growth, passedNs) => (growth * 1e9) / passedNs;
  */
 export const shortestWindow = (interval) => (interval ?? 0) / 2;
 
+/** @type {(name: string) => string} the column that says how long before their rows a column's values were read (src/base/reading_age.h) */
+export const ageColumnOf = (name) => `profiler_${name.split("_", 1)[0]}_age_ns`;
+
 // The lines of a chart on one time axis. Each piece of the axis has its lowest and highest value,
 // so that no spike is lost, or single samples if there is room. The lines break at `gaps`, which
 // are sorted by time.

@@ -1,7 +1,7 @@
 // The rows of a recording, thinned for lanes: the values at the first row of each piece of time. The rate of a counter
 // between two of these rows is exact, because counters are sums. (Charts draw the extremes of each piece instead, lines.js. The
 // shares in a lane must add up, so they are averages over the same time.)
-import { ratePerSecond, shortestWindow } from "./lines.js";
+import { ageColumnOf, ratePerSecond, shortestWindow } from "./lines.js";
 
 /** @import { Recording } from "./recording.js" */
 /** @import { Gap } from "./types.d.ts" */
@@ -31,7 +31,7 @@ export class Points {
   }
 
   /**
-   * How much a counter grew per second from the row before. Null if this is unknown.
+   * How much a counter grew per second from the row before, by the times at which it was read. Null if this is unknown.
    * @param {string} name
    * @param {number} i
    * @param {number} [window] at least so long before, for a column that is not read for every row
@@ -39,16 +39,19 @@ export class Points {
   rate(name, i, window = this.window) {
     const values = this.columns.get(name);
     if (values === undefined || i === 0) return null;
-    const { times } = this;
+    const ages = this.columns.get(ageColumnOf(name));
+    /** @type {(row: number) => number} */
+    const read = (row) => this.times[row] - (ages?.[row] ?? 0);
+    const ended = read(i);
     let from = i - 1;
-    while (from > 0 && times[i] - times[from] < window) --from;
-    let [began, before] = [times[from], values[from]];
-    if (times[i] - began > window && from + 1 < i) {
+    while (from > 0 && ended - read(from) < window) --from;
+    let [began, before] = [read(from), values[from]];
+    if (ended - began > window && from + 1 < i) {
       // The window begins between two rows.
-      began = times[i] - window;
-      before += ((values[from + 1] - before) * (began - times[from])) / (times[from + 1] - times[from]);
+      before += ((values[from + 1] - before) * (ended - window - began)) / (read(from + 1) - began);
+      began = ended - window;
     }
-    return Math.max(0, ratePerSecond(values[i] - before, times[i] - began));
+    return ended > began ? Math.max(0, ratePerSecond(values[i] - before, ended - began)) : null;
   }
 
   /** @param {number} t the last row at or before this time, or the first one */
@@ -73,7 +76,8 @@ export class Points {
  * @param {number} bucket the least time between two rows, in nanoseconds
  */
 export function pointsOf(data, names, from, to, bucket) {
-  const present = names.map((name) => [name, data.shown.findIndex((column) => column.name === name) + 1]).filter(([, index]) => index !== 0);
+  const wanted = [...new Set([...names, ...names.map(ageColumnOf)])];
+  const present = wanted.map((name) => [name, data.shown.findIndex((column) => column.name === name) + 1]).filter(([, index]) => index !== 0);
   const points = new Points(present.map(([name]) => String(name)), data.described.interval_ns);
   if (data.columns.length === 0) return points;
   const columns = present.map(([, index]) => data.columns[Number(index)]);

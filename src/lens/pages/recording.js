@@ -1,7 +1,7 @@
 // A recording in a page: unpacks the data that the C++ code packed (docs/web.md), or requests
 // it from `kymo view`, and gives the lines of charts.
 import { byId } from "./dom.js";
-import { Lines, ratePerSecond, shortestWindow } from "./lines.js";
+import { ageColumnOf, Lines, ratePerSecond, shortestWindow } from "./lines.js";
 import { messageOf } from "./format.js";
 
 /** @import { Described } from "./types.d.ts" */
@@ -9,7 +9,6 @@ import { messageOf } from "./format.js";
 
 const LEFT_OUT = 255;
 const BASE64_PIECE = 4 << 20; // must be a multiple of four
-const READING_AGE = "profiler_tree_age_ns";
 const MOST_ASKED = 256; // the largest number of blocks in a request
 
 /**
@@ -285,16 +284,17 @@ export class Recording {
   }
 
   /**
-   * The times at which the values of a column were read, in a block and at the last row before it. The figures of a process
-   * tree were read before their row, which says how long before (src/lens/analysis/reading_age.h).
+   * The times at which the values of a column were read, in a block and at the last row before it.
    * @param {number} index
    * @param {number} block
    * @param {Float64Array} times of the rows
    */
   clockOf(index, block, times) {
-    const age = this.columns[this.shown.findIndex((column) => column.name === READING_AGE) + 1];
-    const ages = age !== this.time && /^(tree|cgroup)_/.test(this.shown[index - 1].name) ? age.values(block) : null;
-    const before = block > 0 ? this.time.last[block - 1] - (ages ? age.last[block - 1] : 0) : NaN;
+    const name = ageColumnOf(this.shown[index - 1].name);
+    const found = this.shown.findIndex((column) => column.name === name);
+    const age = found < 0 ? null : this.columns[found + 1];
+    const ages = age && age.values(block);
+    const before = block > 0 ? this.time.last[block - 1] - (age ? age.last[block - 1] : 0) : NaN;
     let latest = block > 0 ? before : -Infinity;
     return { read: ages ? times.map((t, row) => (latest = Math.max(latest, t - ages[row]))) : times, before };
   }

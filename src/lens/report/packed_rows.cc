@@ -11,7 +11,7 @@
 #include <span>
 
 #include "base/file.h"
-#include "lens/analysis/reading_age.h"
+#include "lens/analysis/reading_clocks.h"
 #include "lens/analysis/tsv_reader.h"
 #include "lens/report/thinning.h"
 
@@ -210,13 +210,9 @@ class RowPacker {
       : columns_(std::move(columns)),
         keep_(request.keep),
         spool_(request.spool),
-        age_(analysis::column_of_age(infos)),
-        read_before_(1),
+        clocks_(infos),
         gathered_(columns_.size()) {
     for (std::size_t i = 0; i < columns_.size(); ++i) packers_.emplace_back(interval_ns);
-    for (const analysis::ColumnInfo& info : infos) {
-      read_before_.push_back(age_ && analysis::is_read_before(info.name));
-    }
   }
 
   void add(const analysis::RowBlock& rows) {
@@ -258,11 +254,10 @@ class RowPacker {
           return range.first <= times.back() && range.second >= times.front();
         });
     left_out_ = left_out_ || !keep;
-    const std::span<const std::uint64_t> read =
-        age_ ? clock_.times(times, gathered_[*age_ + 1]) : std::span(times);
+    clocks_.read(times, [&](std::size_t column) { return std::span(gathered_[column + 1]); });
     std::string block;
     for (std::size_t i = 0; i < packers_.size(); ++i) {
-      packers_[i].add(times, read_before_[i] ? read : times, gathered_[i], keep,
+      packers_[i].add(times, clocks_.times(i == 0 ? 0 : clocks_.of(i - 1)), gathered_[i], keep,
                       spool_ >= 0 ? &block : nullptr);
     }
     if (spool_ >= 0) spool(block);
@@ -282,9 +277,7 @@ class RowPacker {
   int spool_error_ = 0;
   std::uint64_t spooled_ = 0;
   std::vector<std::uint64_t> offsets_;
-  std::optional<std::size_t> age_;  // without the time
-  std::vector<bool> read_before_;   // of each of `columns_`
-  analysis::ReadingClock clock_;
+  analysis::ReadingClocks clocks_;
   std::vector<std::vector<std::uint64_t>> gathered_;
   std::deque<ColumnPacker> packers_;
   bool left_out_ = false;

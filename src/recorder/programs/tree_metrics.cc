@@ -8,6 +8,7 @@
 #include "base/proc/cgroup.h"
 #include "base/proc/poller.h"
 #include "base/proc/process_tree.h"
+#include "base/reading_age.h"
 
 namespace kymo::record {
 namespace {
@@ -78,6 +79,7 @@ struct TreeMetrics::State {
   void read(std::uint64_t* words);
   Result<void> add(Registry& registry, const char* name, const char* help, Kind kind, Unit unit,
                    std::size_t word);
+  Result<void> add_age(Registry& registry, std::string_view column);
   Result<void> add_figures(Registry& registry);
   Result<void> add_cgroup(Registry& registry);
 };
@@ -98,6 +100,18 @@ Result<void> TreeMetrics::State::add(Registry& registry, const char* name, const
                            [this, word] { return reading.words[word]; });
 }
 
+Result<void> TreeMetrics::State::add_age(Registry& registry, std::string_view column) {
+  return registry.callback({age_column_of(column),
+                            "Time since the figures of the tree and its cgroup were read",
+                            Kind::gauge,
+                            Unit::nanoseconds,
+                            {}},
+                           [this] {
+                             const std::uint64_t now_ns = monotonic_ns();
+                             return now_ns - std::min(now_ns, reading.at_ns);
+                           });
+}
+
 // All figures of a row come from one reading. The callbacks run in the order of registration, and
 // the first one takes the reading.
 Result<void> TreeMetrics::State::add_figures(Registry& registry) {
@@ -110,18 +124,7 @@ Result<void> TreeMetrics::State::add_figures(Registry& registry) {
     const Figure& figure = kFigures.at(i);
     added = add(registry, figure.name, figure.help, figure.kind, figure.unit, i);
   }
-  if (!added) {
-    return added;
-  }
-  return registry.callback({"profiler_tree_age_ns",
-                            "Time since the figures of the tree and its cgroup were read",
-                            Kind::gauge,
-                            Unit::nanoseconds,
-                            {}},
-                           [this] {
-                             const std::uint64_t now_ns = monotonic_ns();
-                             return now_ns - std::min(now_ns, reading.at_ns);
-                           });
+  return added ? add_age(registry, kFigures[0].name) : added;
 }
 
 Result<void> TreeMetrics::State::add_cgroup(Registry& registry) {
@@ -135,6 +138,7 @@ Result<void> TreeMetrics::State::add_cgroup(Registry& registry) {
     added = add(registry, "cgroup_cpu_ns", "CPU time of the cgroup that the tree's root began in",
                 Kind::counter, Unit::nanoseconds, kCgroupCpu);
   }
+  if (added && (cgroup.memory_bytes() || cgroup.cpu_ns())) added = add_age(registry, "cgroup_");
   return added;
 }
 

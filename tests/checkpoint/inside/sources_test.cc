@@ -19,7 +19,6 @@
 #include "base/clock.h"
 #include "base/proc/process.h"
 #include "base/spawn.h"
-#include "checkpoint/inside/sampler.h"
 #include "checkpoint/inside/task_group.h"
 #include "support/temporary_directory.h"
 
@@ -512,80 +511,6 @@ TEST(CriuSource, FollowsTheProgramsThatTheThreadStarts) {
   ::waitpid(*unseen, nullptr, 0);
   EXPECT_LE(read(*source).at("criu_tasks"), 1U);
   for (const pid_t child : children) ::kill(child, SIGKILL);
-}
-
-// A source with two columns. It counts how often it is read.
-class Counting : public Source {
- public:
-  [[nodiscard]] const std::vector<Metric>& columns() const override { return columns_; }
-  void read(std::uint64_t, std::span<std::uint64_t> values) override {
-    values[0] = 1000 + ++reads_;
-    values[1] = 7;
-  }
-
- private:
-  std::uint64_t reads_ = 0;
-  const std::vector<Metric> columns_ = {{"a_count", "", Kind::counter, Unit::count, {}, {}},
-                                        {"b", "", Kind::gauge, Unit::count, {}, {}}};
-};
-
-// The idle time of /proc/stat goes back now and then (proc(5)). A recording of a request then had a
-// counter that went back, which the report took for a number below zero.
-TEST(Sampler, ACounterOfTheKernelThatGoesBackStaysWhereItWas) {
-  const test::TemporaryDirectory proc;
-  const auto idle = [&](int ticks) {
-    write(proc.path() + "/stat", "cpu 100 20 300 " + std::to_string(ticks) + " 50 6 7 80 9 10\n");
-  };
-  idle(4000);
-  std::vector<std::unique_ptr<Source>> sources;
-  sources.push_back(make_machine_source(proc.path()));
-  Sampler sampler(std::move(sources));
-  std::size_t column = 0;
-  while (sampler.columns()[column].name != "machine_idle_ns") ++column;
-  std::mutex mutex;
-  std::vector<std::uint64_t> seen;
-  const auto last = [&] {
-    const std::lock_guard lock(mutex);
-    return seen.empty() ? 0 : seen.back();
-  };
-  sampler.start(std::chrono::milliseconds(1), [&](auto values) {
-    const std::lock_guard lock(mutex);
-    seen.push_back(values[column]);
-  });
-  const auto tick_ns =
-      std::uint64_t{1'000'000'000} / static_cast<std::uint64_t>(::sysconf(_SC_CLK_TCK));
-  idle(4100);
-  EXPECT_TRUE(test::eventually([&] { return last() == 100 * tick_ns; }));
-  idle(4090);
-  const auto readings = [&] {
-    const std::lock_guard lock(mutex);
-    return seen.size();
-  };
-  const std::size_t before = readings();
-  EXPECT_TRUE(test::eventually([&] { return readings() > before + 25; }));
-  idle(4200);
-  EXPECT_TRUE(test::eventually([&] { return last() == 200 * tick_ns; }));
-  sampler.stop();
-  EXPECT_TRUE(std::is_sorted(seen.begin(), seen.end()));
-}
-
-TEST(Sampler, CountersBeginAtZeroAndGaugesAsTheyAre) {
-  std::vector<std::unique_ptr<Source>> sources;
-  sources.push_back(std::make_unique<Counting>());
-  Sampler sampler(std::move(sources));
-  EXPECT_EQ(sampler.values(), (std::vector<std::uint64_t>{0, 7}));
-  std::vector<std::uint64_t> last;
-  std::atomic<int> looks{0};
-  sampler.start(std::chrono::milliseconds(1), [&](auto values) {
-    last.assign(values.begin(), values.end());
-    ++looks;
-  });
-  EXPECT_TRUE(test::eventually([&] { return looks > 12; }));
-  sampler.stop();
-  ASSERT_EQ(last.size(), 2U);
-  EXPECT_GT(last[0], 10U) << "the source is read by a thread of its own";
-  EXPECT_EQ(last[0] + 1, sampler.readings());
-  EXPECT_GT(sampler.cpu_ns(), 0U);
 }
 
 }  // namespace

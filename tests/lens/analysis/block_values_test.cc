@@ -59,6 +59,21 @@ TEST_F(BlockValues, AcrossAGapARateIsThatOfTheWholeGap) {
   EXPECT_EQ(read[0].values, (std::vector<double>{10, 10}));
 }
 
+// The columns of a source that is read each second row had no growth in one block, and twice as much in the next.
+TEST_F(BlockValues, ASourceThatIsReadSeldomGrowsBetweenItsReadings) {
+  std::string rows = "Time (ns)\tdisk_bytes\tprofiler_disk_age_ns\n";
+  for (std::uint64_t second = 0; second <= 6; ++second) {
+    rows += std::to_string(second * kSecond) + "\t" + std::to_string(second / 2 * 20) + "\t" +
+            std::to_string(second % 2 * kSecond) + "\n";
+  }
+  const auto summary = summarize(folder_.file("seldom.tsv", rows));
+  ASSERT_TRUE(summary.ok());
+  const auto read = read_blocks(*summary, {0, 6 * kSecond}, kSecond);
+  ASSERT_TRUE(read.ok());
+  EXPECT_EQ((*read)[0].values, (std::vector<double>{10, 10}));
+  EXPECT_DOUBLE_EQ((*read)[0].mean, 10);
+}
+
 TEST_F(BlockValues, ARestartDoesNotCountAsGrowth) {
   const auto read = blocks(row(0, 50, 1) + row(1, 60, 1) + row(2, 5, 1) + row(3, 15, 1),
                            {0, 3 * kSecond}, 3 * kSecond);

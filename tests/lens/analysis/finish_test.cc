@@ -1,6 +1,10 @@
 #include "lens/analysis/finish.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <kymo/profiler.h>
+#include <kymo/registry.h>
+#include <kymo/sink.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/utsname.h>
@@ -153,6 +157,41 @@ TEST(Finish, AnotherProcessWithThePidOfTheRecorderIsNotTheRecorder) {
   EXPECT_EQ(finish_of(metadata), Finish::cut_short) << "this machine has booted since";
 }
 
+// After execve(2) the program has the pid and the start time of the recorder. It was said to write the recording still.
+TEST(Finish, AProgramThatTookThePlaceOfTheRecorderDoesNotWriteTheRecording) {
+  const tests::TempFolder folder;
+  const std::string path = folder / "run.tsv";
+  int recorded[2];
+  int ended[2];
+  ASSERT_EQ(::pipe2(recorded, O_CLOEXEC), 0);
+  ASSERT_EQ(::pipe2(ended, O_CLOEXEC), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::close(ended[1]);
+    Registry registry;
+    static_cast<void>(registry.counter({.name = "steps", .help = "Steps"}));
+    Profiler profiler(registry, {.sink = make_tsv_sink(path)});
+    if (!profiler.start() || ::write(recorded[1], "r", 1) != 1) ::_exit(1);
+    char end = 0;
+    if (::read(ended[0], &end, 1) != 0) ::_exit(1);
+    ::execlp("sleep", "sleep", "infinity", nullptr);
+    ::_exit(1);
+  }
+  ::close(recorded[1]);
+  char is_recorded = 0;
+  EXPECT_EQ(::read(recorded[0], &is_recorded, 1), 1);
+  const auto running = open_recording(path);
+  ASSERT_TRUE(running.ok());
+  EXPECT_EQ(running->finish, Finish::writing);
+  ::close(ended[1]);
+  EXPECT_EQ(::read(recorded[0], &is_recorded, 1), 0);  // closed by execve(2)
+  const auto replaced = open_recording(path);
+  ASSERT_TRUE(replaced.ok());
+  EXPECT_EQ(replaced->finish, Finish::cut_short);
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+}
+
 class UnfinishedRecording : public ::testing::Test {
  protected:
   // Writes 100 rows. If `frozen`, frozen_us grows only in the last rows, as in a dump that reached
@@ -188,6 +227,24 @@ TEST_F(UnfinishedRecording, ARunningOneIsNotJudgedGood) {
   EXPECT_EQ(verdicts.front().level, Verdict::Level::warning);
   EXPECT_NE(verdicts.front().text.find("still writes it"), std::string::npos);
   for (const Verdict& verdict : verdicts) EXPECT_NE(verdict.level, Verdict::Level::good);
+}
+
+// Before the fix, the ticks that had neither a row nor a listed gap were not counted: 96 % instead of 41 %.
+TEST_F(UnfinishedRecording, TicksWithoutARowAreMissedAlthoughNoGapListsThem) {
+  const std::string path = record("cut", "running", kNoProcess);
+  std::string text = "Time (ns)\tbytes\tfrozen_us\n";
+  for (std::uint64_t row = 0; row < 41; ++row) {
+    text += std::to_string((row < 40 ? row : 99) * 1'000'000) + "\t1\t0\n";
+  }
+  static_cast<void>(folder_.file("cut.tsv", text));
+  static_cast<void>(folder_.file("cut.gaps.tsv",
+                                 "Start (ns)\tEnd (ns)\tTicks\tCause\n"
+                                 "40000000\t42000000\t2\tlate\n"));
+  const auto capture = capture_of(*summarize(path));
+  ASSERT_TRUE(capture);
+  EXPECT_EQ(capture->ticks_due, 100U);
+  EXPECT_EQ(capture->rows, 41U);
+  EXPECT_EQ(capture->missed[static_cast<std::size_t>(MissCause::late)], 59U);
 }
 
 TEST_F(UnfinishedRecording, OneWithARingSaysHowToRecoverIt) {

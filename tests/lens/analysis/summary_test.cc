@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "lens/analysis/block_values.h"
 #include "lens/analysis/quality.h"
 #include "temp_folder.h"
 
@@ -178,20 +179,26 @@ TEST(Summary, TheMeanOfAGaugeIsOverTheTimeAlsoOfMissedRows) {
   EXPECT_NEAR(summarize_ok(path).columns[1].mean, 101, 1);
 }
 
-// The figures of a tree are as old as their row says. By the times of the rows, the CPU time of a second is 5 s/s.
+// The figures of a source are as old as their row says. By the times of the rows, the CPU time of a second was 5 s/s of the
+// tree, and 2 s/s of the machine.
 TEST(Summary, RatesOfValuesThatWereReadBeforeTheirRowAreByTheTimeOfTheReading) {
   const tests::TempFolder folder;
-  std::string text = "Time (ns)\ttree_cpu_ns\tprofiler_tree_age_ns\n";
+  std::string text =
+      "Time (ns)\ttree_cpu_ns\tprofiler_tree_age_ns\tmachine_cpu_ns\tprofiler_machine_age_ns\n";
   std::uint64_t read_ms = 0;
   for (std::uint64_t ms = 0; ms < 1000; ++ms) {
     // Each 100 ms a reading comes 50 ms late, and then one in time.
     if (ms % 100 < 50 || ms % 100 == 99) read_ms = ms;
     text += std::to_string(ms * 1'000'000) + "\t" + std::to_string(read_ms * 1'000'000) + "\t" +
-            std::to_string((ms - read_ms) * 1'000'000) + "\n";
+            std::to_string((ms - read_ms) * 1'000'000) + "\t" +
+            std::to_string(ms / 12 * 12'000'000) + "\t" + std::to_string(ms % 12 * 1'000'000) +
+            "\n";
   }
   const Summary summary = summarize_ok(folder.file("tree.tsv", text));
-  EXPECT_NEAR(summary.columns[0].highest_rate, 1e9, 1e6);
-  EXPECT_NEAR(summary.columns[0].rates.p99, 1e9, 1e6);
+  for (const std::size_t column : {0U, 2U}) {
+    EXPECT_NEAR(summary.columns[column].highest_rate, 1e9, 1e6);
+    EXPECT_NEAR(summary.columns[column].rates.p99, 1e9, 1e6);
+  }
   EXPECT_EQ(summary.columns[0].delta, 999'000'000U);
 }
 
@@ -279,7 +286,30 @@ TEST(Summary, ACounterThatGoesBackIsNoted) {
   static_cast<void>(folder.file("a.meta.json", metadata("")));
   const Summary summary = summarize_ok(path);
   EXPECT_EQ(summary.columns[0].falls, 1U);
-  EXPECT_TRUE(has_note(summary, "\"n_bytes\" goes back 1 times"));
+  EXPECT_TRUE(has_note(summary, "\"n_bytes\" goes back once"));
+}
+
+// The report had the last value without the first, kymo diff the sum of the steps up, and Python a number below zero.
+TEST(Summary, TheTotalOfACounterThatGoesBackIsTheSumOfItsStepsUp) {
+  const tests::TempFolder folder;
+  static_cast<void>(folder.file("a.meta.json", metadata("")));
+  std::string rows = "Time (ns)\tn_bytes\tlevel\n";
+  std::uint64_t total = 0;
+  std::uint64_t value = 100;
+  for (std::uint64_t row = 0; row < 50'000; ++row) {  // fills several blocks
+    if (row != 0 && row % 10'000 == 0) {
+      value = 3;
+    } else if (row != 0) {
+      total += row % 7;
+      value += row % 7;
+    }
+    rows += std::to_string(row * 1'000'000) + "\t" + std::to_string(value) + "\t0\n";
+  }
+  const Summary summary = summarize_ok(folder.file("a.tsv", rows));
+  EXPECT_EQ(summary.columns[0].delta, total);
+  const auto blocks = read_blocks(summary, {0, summary.last_ns}, summary.last_ns);
+  ASSERT_TRUE(blocks.ok());
+  EXPECT_EQ((*blocks)[0].growth, static_cast<double>(total));
 }
 
 TEST(Summary, MissedTicksAreCountedByCauseAndJudged) {

@@ -101,22 +101,27 @@ test("zoomed in, the page shows every sample at its time with its value", async 
 
 // A row after its reader has stood still shows one core, as kymo report does, and not 49.
 test("rates of a process tree are by the time of their reading", async () => {
-  const lines = ["Time (ns)\ttree_cpu_ns\tprofiler_tree_age_ns"];
+  const lines = ["Time (ns)\ttree_cpu_ns\tprofiler_tree_age_ns\tmachine_cpu_ns\tprofiler_machine_age_ns"];
   for (let ms = 0, read = 0; ms < 3000; ++ms) {
     if (ms % 100 < 50 || ms % 100 === 99) read = ms;
-    lines.push([ms * 1e6, read * 1e6, (ms - read) * 1e6].join("\t"));
+    lines.push([ms * 1e6, read * 1e6, (ms - read) * 1e6, (ms - (ms % 10)) * 1e6, (ms % 10) * 1e6].join("\t"));
   }
   const tsv = path.join(folder, "tree.tsv");
   fs.writeFileSync(tsv, lines.join("\n") + "\n");
   const column = (name, kind) => ({ name, metric: name, kind, unit: "nanoseconds", fields: {} });
   fs.writeFileSync(path.join(folder, "tree.meta.json"), JSON.stringify({ format_version: 1, state: "ended", interval_ns: 1_000_000,
-    columns: [column("tree_cpu_ns", "counter"), column("profiler_tree_age_ns", "gauge")] }));
+    columns: [column("tree_cpu_ns", "counter"), column("profiler_tree_age_ns", "gauge"),
+      column("machine_cpu_ns", "counter"), column("profiler_machine_age_ns", "gauge")] }));
   execFileSync(KYMO, ["report", tsv, "--html", path.join(folder, "tree.html")]);
   const tree = await recordingIn(path.join(folder, "tree.html"));
   for (const end of [100e6, 3000e6]) {
-    const rates = pointsIn(tree, "tree_cpu_ns", 1e6, end, { rate: true }).values.filter((rate) => rate !== null);
-    assert.ok(rates.length > 50);
-    assert.deepStrictEqual([Math.min(...rates), Math.max(...rates)], [1e9, 1e9]);
+    for (const name of ["tree_cpu_ns", "machine_cpu_ns"]) {
+      // Before the second reading of a source, no rate is known.
+      const { times, values } = pointsIn(tree, name, 1e6, end, { rate: true });
+      const rates = values.filter((rate, i) => rate !== null && times[i] >= 10e6);
+      assert.ok(rates.length > 50);
+      assert.deepStrictEqual([Math.min(...rates), Math.max(...rates)], [1e9, 1e9]);
+    }
   }
   const outline = tree.columns[1];
   assert.deepStrictEqual([...outline.rateLow, ...outline.rateHigh], Array(2 * outline.blocks).fill(1e9), "also from afar");

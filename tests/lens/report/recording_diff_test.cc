@@ -192,7 +192,7 @@ TEST_F(RecordingDiffReport, ABrokenRecordingIsNeverBetter) {
       {"1 row was lost: the ring was full",
        with("ring", R"("stats":{"rows_written":1000,"ticks_due":1001,"missed_ring_full":1},)")},
       {"the callback of resident_bytes has thrown 9 times", with("throws", failed_gauge)},
-      {"the counter \"written_bytes\" goes back 1 times", {.name = "reset", .reset_at = 500}},
+      {"the counter \"written_bytes\" goes back once", {.name = "reset", .reset_at = 500}},
       {"the rows after are in", with("part", R"("part":{"number":1,"next":"none.2.tsv"},)")},
   };
   const auto four_of = [this](const Run& run) {

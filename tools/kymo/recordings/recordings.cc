@@ -47,7 +47,8 @@ void wait_if_asked(Context& context, const std::string& recording) {
   static_cast<void>(analysis::wait_until_ended({recording}, kMax));
   const auto metadata = analysis::read_metadata(recording_stem(recording) + ".meta.json");
   if (!metadata) return fail(context, metadata.error());
-  const std::string why = analysis::sentence_of(analysis::finish_of(*metadata), *metadata);
+  const std::string why =
+      analysis::sentence_of(analysis::finish_of(*metadata, recording), *metadata);
   if (!why.empty()) fail(context, {Code::unavailable, recording + ": " + why});
 }
 

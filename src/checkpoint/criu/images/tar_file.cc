@@ -1,5 +1,7 @@
 #include "checkpoint/criu/images/tar_file.h"
 
+#include <sys/stat.h>
+
 #include <cstddef>
 
 namespace kymo::criu {
@@ -25,9 +27,13 @@ Result<Archive> open_archive_file(const std::string& path, int fd, ArchiveFormat
     archive_read_support_format_raw(a.get());
   }
   if (archive_read_open_fd(a.get(), fd, kReadAtOnce) != ARCHIVE_OK) {
-    return Error{Code::invalid_argument, "cannot read " + path +
-                                             ": it is neither a folder nor a tar archive (" +
-                                             said_by(a.get(), "unknown format") + ")"};
+    struct stat status {};
+    const bool empty = ::fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_size == 0;
+    return Error{Code::invalid_argument,
+                 "cannot read " + path +
+                     (empty ? ": the file is empty"
+                            : ": it is neither a folder nor a tar archive (" +
+                                  said_by(a.get(), "unknown format") + ")")};
   }
   return a;
 }

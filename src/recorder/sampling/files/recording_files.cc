@@ -210,10 +210,11 @@ Result<void> RecordingFiles::write_metadata(const ProfilerStats& stats, const ch
                             : system_error(" to " + gaps_path, gaps_error_).message),
                    0};
     }
-    rows_.close();
     gaps_.close();
   }
   Result<void> replaced = replace_metadata(stats, state);
+  // Not before: a reader takes a process that does not have the file open for one that does not write it any more.
+  if (ends) rows_.close();
   ended_ = replaced && ends;
   if (ended_ && gaps_lost != nullptr) {
     return Error{Code::data_loss,

@@ -171,7 +171,8 @@ Result<void> RecordingParts::begin_next_part() {
 }
 
 void RecordingParts::end_part(const std::string& next_path) {
-  lost_ = with_present_part(std::move(lost_));
+  const Gone gone = this->gone();
+  lost_ = with_present_part(std::move(lost_), gone);
   const FileChange change = files_.change();
   nlohmann::json part = describe_part(number_, previous_);
   part["next"] = name_in_folder(next_path);
@@ -191,9 +192,7 @@ void RecordingParts::end_part(const std::string& next_path) {
                              "written to it, or this process was restored from an older image") +
           "; the rows after are in " + next_path;
     }
-    if (loss != nullptr) {
-      counted_.missed_sink_error += std::exchange(counted_.rows_written, 0);  // as in lost_rows()
-    }
+    if (gone.rows != 0) count_as_missed(gone);
     files_.end_changed(stats_of_part());
   }
   add_closed(files_.path());
@@ -204,18 +203,44 @@ void RecordingParts::end_part(const std::string& next_path) {
   first_row_ns_.reset();
 }
 
-LostRows RecordingParts::with_present_part(LostRows lost) const {
-  if (const char* loss = loss_of(files_.change()); loss != nullptr && counted_.rows_written != 0) {
-    if (lost.rows == 0) {
-      lost.text = files_.path() + ' ' + loss;
-    }
-    lost.rows += counted_.rows_written;
+RecordingParts::Gone RecordingParts::gone() const {
+  const FileChange change = files_.change();
+  const char* const how = loss_of(change);
+  if (how == nullptr) {
+    return {};
   }
+  Contents left;
+  if (change == FileChange::cut) {
+    // Behind the rows that are whole, compressed text may end in the middle of a frame.
+    static_cast<void>(contents_of(files_.path(), [&](std::uint64_t time_ns) {
+      left = {left.rows + 1, time_ns};
+    }));
+  }
+  return {how, counted_.rows_written - std::min(left.rows, counted_.rows_written), left};
+}
+
+LostRows RecordingParts::with_present_part(LostRows lost, const Gone& gone) const {
+  if (gone.rows != 0 && lost.rows == 0) {
+    lost.text = files_.path() + ' ' + gone.how;
+  }
+  lost.rows += gone.rows;
   return lost;
 }
 
+// One gap lists them, with the ticks between them that other gaps list.
+void RecordingParts::count_as_missed(const Gone& gone) {
+  const auto interval = static_cast<std::uint64_t>(info_.interval.count());
+  const std::uint64_t first =
+      gone.left.rows != 0 ? gone.left.last_ns / interval + 1 : first_row_ns_.value_or(0) / interval;
+  files_.add_gap({first * interval, (last_row_ns_ / interval + 1) * interval, gone.rows,
+                  MissCause::sink_error});
+  counted_.rows_written -= gone.rows;
+  counted_.missed_sink_error += gone.rows;
+  last_row_ns_ = gone.left.rows != 0 ? gone.left.last_ns : first_row_ns_.value_or(0);
+}
+
 LostRows RecordingParts::lost_rows(const char* verb) const {
-  LostRows lost = with_present_part(lost_);
+  LostRows lost = with_present_part(lost_, gone());
   if (lost.rows != 0) {
     lost.text += ": of the rows that were written, " + std::to_string(lost.rows) + " are gone";
     if (number_ != 0) {

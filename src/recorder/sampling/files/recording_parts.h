@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "kymo/sink.h"
+#include "recorder/sampling/files/contents.h"
 #include "recorder/sampling/files/recording_files.h"
 
 namespace kymo {
@@ -47,7 +48,7 @@ class RecordingParts {
 
   // What somebody else has removed of the rows that write() had accepted. `verb`: what the
   // recording does in its newest part: "goes on" or "ends".
-  // Cost: one fstat(2).
+  // Cost: one fstat(2). Reads the file if it was cut off and the next part cannot be begun.
   [[nodiscard]] LostRows lost_rows(const char* verb) const;
   // What else is wrong: the gaps of the newest part are not listed, another program has moved it, or
   // has written to a part before, or has removed one that had no row. One line; empty: nothing.
@@ -71,9 +72,17 @@ class RecordingParts {
   [[nodiscard]] ProfilerStats stats_of_part() const;
   Result<void> begin_next_part();
   void end_part(const std::string& next_path);
-  // `lost`, and the present part if its rows are gone. The text is only the first file and what
-  // happened to it.
-  [[nodiscard]] LostRows with_present_part(LostRows lost) const;
+  // What somebody has removed of the present part.
+  struct Gone {
+    const char* how = nullptr;  // loss_of()
+    std::uint64_t rows = 0;
+    Contents left;  // of its file
+  };
+  [[nodiscard]] Gone gone() const;
+  // `lost`, and what is gone of the present part. The text is only the first file and what happened
+  // to it.
+  [[nodiscard]] LostRows with_present_part(LostRows lost, const Gone& gone) const;
+  void count_as_missed(const Gone& gone);
   void remove_oldest();
 
   std::string path_;

@@ -16,17 +16,20 @@ constexpr std::size_t kMaxChanges = 65536;
 
 OwnColumns::OwnColumns(std::vector<Column> columns)
     : columns_(std::move(columns)),
+      is_age_(columns_.size()),
       of_stream_(columns_.size()),
       newest_(columns_.size()),
       at_row_(columns_.size()) {}
 
 std::size_t OwnColumns::extend(const std::vector<Metric>& metrics,
-                               std::span<const std::uint64_t> values) {
+                               std::span<const std::uint64_t> values, std::size_t ages) {
   const std::lock_guard lock(mutex_);
   const std::size_t first = columns_.size();
   for (const Metric& metric : metrics) {
     for (Column& column : columns_of(metric)) columns_.push_back(std::move(column));
   }
+  is_age_.resize(first + ages);
+  is_age_.resize(columns_.size(), true);
   newest_.insert(newest_.end(), values.begin(), values.end());
   at_row_.insert(at_row_.end(), values.begin(), values.end());
   return first;
@@ -119,7 +122,8 @@ void OwnColumns::overlay(std::span<std::uint64_t> rows, std::size_t stride,
       at_row_[seen_[next_].column] = seen_[next_].value;
     }
     for (const Place& place : places) {
-      rows[row + place.word] = at_row_[place.column];
+      const std::uint64_t value = at_row_[place.column];
+      rows[row + place.word] = is_age_[place.column] ? at_ns - std::min(at_ns, value) : value;
     }
   }
 }

@@ -26,8 +26,10 @@ class OwnColumns {
   // `columns` have the names of columns that the stream can have.
   explicit OwnColumns(std::vector<Column> columns);
   // Adds columns that no stream has, one for each metric without fields. `values` are theirs in all
-  // rows until they change. Returns the index of the first.
-  std::size_t extend(const std::vector<Metric>& metrics, std::span<const std::uint64_t> values);
+  // rows until they change. Of the metrics from number `ages` on the values are times, and a row gets the time since then,
+  // or 0 before it. Returns the index of the first.
+  std::size_t extend(const std::vector<Metric>& metrics, std::span<const std::uint64_t> values,
+                     std::size_t ages);
 
   void set(std::size_t column, std::uint64_t value);
   // Sets the columns from `first` on.
@@ -64,6 +66,7 @@ class OwnColumns {
   void merge_oldest();
 
   std::vector<Column> columns_;
+  std::vector<bool> is_age_;     // of each
   const std::size_t of_stream_;  // so many of them have names of the stream
   mutable std::mutex mutex_;
   std::vector<std::uint64_t> newest_;  // guarded by mutex_

@@ -1,7 +1,6 @@
 #include "recorder/sampling/recover/marked.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -18,6 +17,7 @@
 #include "base/sync.h"
 #include "base/text_file.h"
 #include "recorder/sampling/files/append_file.h"
+#include "recorder/sampling/files/contents.h"
 #include "recorder/sampling/files/metadata.h"
 #include "recorder/sampling/files/recording_files.h"
 #include "recorder/sampling/files/stats_members.h"
@@ -34,41 +34,6 @@ constexpr auto kCauses = {MissCause::late, MissCause::ring_full, MissCause::sink
 std::string metadata_path(const std::string& tsv) {
   return recording_stem(tsv) + ".meta.json";
 }
-
-}  // namespace
-
-Result<Contents> contents_of(const std::string& tsv,
-                             const std::function<void(std::uint64_t)>& take) {
-  Result<TextFile> file = TextFile::open_regular(tsv);
-  if (!file) {
-    return file.error();
-  }
-  Contents contents;
-  std::vector<char> piece(kPieceBytes);
-  std::string line;  // the beginning of a line whose end is in the next piece
-  for (std::uint64_t lines = 0;;) {
-    const Result<std::size_t> size = file->read(piece.data(), piece.size());
-    if (!size) {
-      return size.error();
-    }
-    std::string_view text(piece.data(), *size);
-    for (std::size_t end = 0; (end = text.find('\n')) != text.npos; text.remove_prefix(end + 1)) {
-      line.append(text.substr(0, end));
-      if (lines++ != 0) {  // the first is the header
-        contents.last_ns = std::strtoull(line.c_str(), nullptr, 10);
-        ++contents.rows;
-        if (take) take(contents.last_ns);
-      }
-      line.clear();
-    }
-    line.append(text);
-    if (*size == 0) {
-      return contents;
-    }
-  }
-}
-
-namespace {
 
 // The text of a file beside the recording; empty if there is none, or if it is not a regular file.
 std::string text_beside(const std::string& path) {

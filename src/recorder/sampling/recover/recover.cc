@@ -25,6 +25,7 @@
 #include "base/text_file.h"
 #include "base/zstd_frames.h"
 #include "recorder/sampling/files/append_file.h"
+#include "recorder/sampling/files/contents.h"
 #include "recorder/sampling/files/metadata.h"
 #include "recorder/sampling/files/output_file.h"
 #include "recorder/sampling/files/recording_files.h"

@@ -273,6 +273,26 @@ TEST_F(RecordingPartsTest, APartWhoseRowsAreGoneEndsAndNamesTheNext) {
   }
 }
 
+// Before the fix, all rows of the part counted as gone, and no gap listed them.
+TEST_F(RecordingPartsTest, OfAFileThatWasCutOffTheRowsBehindTheCutAreGoneAndListed) {
+  RecordingParts parts = RecordingParts::create(path_, {}, info_).value();
+  ASSERT_TRUE(write(parts, 2));
+  const std::uintmax_t kept = std::filesystem::file_size(path_);
+  ASSERT_TRUE(write(parts, 3));
+  std::filesystem::resize_file(path_, kept + 1);  // in the middle of a row
+  EXPECT_EQ(parts.lost_rows("ends").rows, 3U);
+  ASSERT_TRUE(write(parts, 1));
+  ASSERT_TRUE(parts.write_metadata({}, "ended"));
+  EXPECT_EQ(parts.lost_rows("ends").rows, 3U);
+  const nlohmann::json cut = metadata("run");
+  EXPECT_EQ(cut["stats"]["rows_written"], 2);
+  EXPECT_EQ(cut["stats"]["missed_sink_error"], 3);
+  EXPECT_EQ(cut["stats"]["ticks_due"], 5);
+  ASSERT_EQ(cut["longest_gaps"].size(), 1U);
+  EXPECT_EQ(cut["longest_gaps"][0]["ticks"], 3);
+  EXPECT_EQ(lines(in_folder("run.gaps.tsv")).size(), 2U);
+}
+
 TEST_F(RecordingPartsTest, RowsThatAreGoneAreSaidAlthoughNoRowFollows) {
   RecordingParts parts = RecordingParts::create(path_, {}, info_).value();
   ASSERT_TRUE(write(parts, 2));

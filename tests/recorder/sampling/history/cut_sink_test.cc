@@ -316,10 +316,12 @@ TEST_F(CutSinkTest, OwnColumnsStandInPlaceOfTheStreams) {
   const Column tick = columns_of({"tick", "Tick", Kind::counter, Unit::count, {}}).front();
   const Column other = columns_of({"other", "Other", Kind::counter, Unit::count, {}}).front();
   const auto own = std::make_shared<OwnColumns>(std::vector<Column>{other, tick});
-  const std::vector<std::uint64_t> begun{40, 50};
+  const std::uint64_t read_ns = monotonic_ns();
+  const std::vector<std::uint64_t> begun{40, 50, read_ns};
   const std::size_t inside = own->extend({{"state", "State", Kind::gauge, Unit::count, {}},
-                                          {"disk", "Disk", Kind::gauge, Unit::count, {}}},
-                                         begun);
+                                          {"disk", "Disk", Kind::gauge, Unit::count, {}},
+                                          {"age", "Age", Kind::gauge, Unit::nanoseconds, {}}},
+                                         begun, 2);
   RecordingInfo info;
   info.columns = {tick, columns_of({"daemon", "Daemon", Kind::gauge, Unit::count, {}}).front()};
   info.interval = std::chrono::milliseconds(1);
@@ -335,21 +337,22 @@ TEST_F(CutSinkTest, OwnColumnsStandInPlaceOfTheStreams) {
   std::vector<std::uint64_t> words{now(), 1000, 1};
   own->add(1, 7);
   own->add(0, 70);
-  own->set_all(inside, std::vector<std::uint64_t>{41, 50});
+  own->set_all(inside, std::vector<std::uint64_t>{41, 50, UINT64_MAX});
   words.insert(words.end(), {now(), 1001, 2});
   own->add(1, 3);
   words.insert(words.end(), {now(), 1002, 3});
   ASSERT_TRUE(cuts_.write({words.data(), 3, 3}));
   cuts_.end(cut, words[6] + 1, {});
-  words = {now() + 2 * kMillisecondNs, 1003, 4};
-  ASSERT_TRUE(cuts_.write({words.data(), 1, 3}));
+  const std::vector<std::uint64_t> later{now() + 2 * kMillisecondNs, 1003, 4};
+  ASSERT_TRUE(cuts_.write({later.data(), 1, 3}));
   ASSERT_TRUE(cuts_.wait(cut, kLong));
   std::vector<std::string> values;
   for (const std::string& line : lines(in_folder("dump.tsv"))) {
     values.push_back(line.substr(line.find('\t') + 1));
   }
-  EXPECT_EQ(values, (std::vector<std::string>{"tick\tstate\tdisk", "0\t40\t50", "7\t41\t50",
-                                              "10\t41\t50"}));
+  const std::string age = std::to_string(info.start_monotonic_ns + words[0] - read_ns);
+  EXPECT_EQ(values, (std::vector<std::string>{"tick\tstate\tdisk\tage", "0\t40\t50\t" + age,
+                                              "7\t41\t50\t0", "10\t41\t50\t0"}));
 }
 
 }  // namespace
