@@ -234,12 +234,16 @@ std::optional<Cause> waits_for_cpu(const Known& known) {
   constexpr char kOfAll[] = ", of 50 ms or more";
   if (known.length_ns() < kMinNs) return {};
   const bool restore = known.facts.restore;
-  const double waited = known.share(known.facts.signals.cpu_wait_ns);
-  const double target = restore ? 0 : share_of_starved_target(known);
-  const double kymod = restore ? 0 : share_of_starved_kymod(known);
-  const double share = share_of_starved(known);
-  if (share < kMinShare) return {};
-  if (const auto quota = held_up_by_quota(known); quota && quota->share > share / 2) return {};
+  // The kernel counts what a quota holds up as waiting, too.
+  const double all = share_of_starved(known);
+  const auto [criu_held, target_held] = quota_shares(known);
+  const double held = std::min(all, std::max(criu_held, target_held));
+  const double share = all - held;
+  if (share < kMinShare || share < held) return {};
+  const double by_others = share / all;
+  const double waited = by_others * known.share(known.facts.signals.cpu_wait_ns);
+  const double target = restore ? 0 : by_others * share_of_starved_target(known);
+  const double kymod = restore ? 0 : by_others * share_of_starved_kymod(known);
   const std::string who = restore ? "CRIU or the processes that it restored"
                                   : starved_names(waited, target, kymod, share);
   // Nobody measured how long kymod and the runtime waited around CRIU: at most as much of that time as CRIU did of its own.

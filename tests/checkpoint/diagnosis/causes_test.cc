@@ -54,6 +54,18 @@ TEST(Causes, TheLimitMayBeThatOfTheRestoredProcesses) {
             "/sys/fs/cgroup/cpu/op may use 0.1 CPUs.");
 }
 
+TEST(Causes, WhatALimitHeldUpWasNotTakenByOtherPrograms) {
+  Facts facts = healthy_restore();
+  facts.signals.cpu_wait_ns = 700 * kOneMs;
+  facts.signals.cpu_ns = 100 * kOneMs;
+  facts.signals.target_quota_ns = 300 * kOneMs;
+  const Verdict verdict = explain(facts);
+  ASSERT_EQ(verdict.findings.size(), 2U);
+  EXPECT_NEAR(verdict.findings[0].share, 0.4, 1e-9);
+  EXPECT_EQ(verdict.findings[0].rule, "cpu-wait");
+  EXPECT_EQ(verdict.findings[1].rule, "cpu-quota");
+}
+
 // The kernel adds up the times of all CPUs, and other programs may be in that cgroup.
 TEST(Causes, ALimitCountsOnlyWhileCriuOrKymodHadNoCpu) {
   Facts facts = healthy_dump();
