@@ -7,6 +7,7 @@ import json
 import mmap
 import os
 import pathlib
+import re
 import select
 import socket
 import struct
@@ -117,7 +118,7 @@ def state():
         "its CPU affinity": sorted(os.sched_getaffinity(0)),
         "its I/O priority": LIBC.syscall(252, 1, 0),
         "EFD_SEMAPHORE": "semaphore: 1" in text(f"/proc/self/fdinfo/{semaphore}"),
-        "that a watch is disarmed (EPOLLONESHOT)": "40000000" in text(f"/proc/self/fdinfo/{watch.fileno()}"),
+        "that a watch is disarmed (EPOLLONESHOT)": re.findall("events: *([0-9a-f]+)", text(f"/proc/self/fdinfo/{watch.fileno()}")),
         "its unread events": struct.unpack("i", fcntl.ioctl(notify, 0x541B, bytes(4)))[0] > 0,
         "its unread datagrams": struct.unpack("i", fcntl.ioctl(unread, 0x541B, bytes(4)))[0] > 0,
         "its multicast groups": "030201EF" in text("/proc/self/net/igmp"),

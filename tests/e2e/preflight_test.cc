@@ -400,7 +400,9 @@ TEST_F(StateTest, WhatARestoreLosesIsNamedBeforeTheDumpAndNothingElseIs) {
   std::vector<std::string> differ;
   std::set_symmetric_difference(names.begin(), names.end(), lost.begin(), lost.end(),
                                 std::back_inserter(differ));
-  EXPECT_EQ(differ, std::vector<std::string>()) << "named but not lost, or lost but not named";
+  EXPECT_EQ(differ, std::vector<std::string>())
+      << "named but not lost, or lost but not named; named: " << json(names)
+      << "\nbefore: " << before << "\nafter: " << after;
   EXPECT_GE(lost.size(), 70U) << "the program could not set what is known to be lost";
 }
 
