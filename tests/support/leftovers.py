@@ -4,10 +4,11 @@
     leftovers.py SCRATCH [OURS]
     leftovers.py --end SCRATCH [OURS]
 
-Prints the ids of processes, one a line. With --end, kills them, and takes away all that is mounted below SCRATCH. SCRATCH is the scratch folder of scripts/test, which is also the value of KYMO_TEST_RUN in the
-environment of all that the tests start, also through setsid and a restore. A container has another environment, but its
-root is below SCRATCH, also after the folder was removed. The process OURS and all below it are no leftovers (default: the
-process that started this program).
+Prints the ids of processes, one a line. With --end, kills them, and takes away all that is mounted below SCRATCH.
+SCRATCH is the scratch folder of scripts/test, which is also the value of KYMO_TEST_RUN in the environment of all that the
+tests start, also through setsid and a restore. A container has another environment, but its root is below SCRATCH, also
+after the folder was removed. The process OURS and all below it are no leftovers (default: the process that started this
+program).
 """
 import os
 import pathlib

@@ -161,8 +161,9 @@ void print_verdict(const std::vector<std::string>& lines, const std::vector<v1::
 
 std::string duration_text(std::uint64_t duration_ns, const v1::Phase* last, bool verbose) {
   constexpr std::uint64_t kWorthTellingNs = 1'000'000;
-  if (last == nullptr || last->name() != diagnosis::kSavePhase)
+  if (last == nullptr || last->name() != diagnosis::kSavePhase) {
     return report::duration(duration_ns);
+  }
   std::string text = report::duration(last->begin_ns());
   const std::uint64_t saving_ns = last->end_ns() - last->begin_ns();
   if (verbose && saving_ns >= kWorthTellingNs) {

@@ -178,8 +178,7 @@ std::string sentence_of(Finish finish, const Metadata& metadata) {
     case Finish::cut_short:
       return "cut short: its recorder (" + process +
              ") stopped without finishing it (killed, replaced by execve(2), or its disk was "
-             "full), "
-             "or this is a copy; its last rows and totals may be missing" +
+             "full), or this is a copy; its last rows and totals may be missing" +
              (metadata.ring_file.empty()
                   ? ""
                   : "; to get them from its ring, use 'kymo recover " + metadata.ring_file + "'");

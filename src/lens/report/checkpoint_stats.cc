@@ -278,11 +278,11 @@ std::string unfinished_in(const std::string& path) {
   const Result<nlohmann::json> record = read_checkpoint_record(path);
   if (!record || is_complete(*record, path)) return {};
   const auto error = record->find("error");
-  if (error != record->end() && error->is_string())
+  if (error != record->end() && error->is_string()) {
     return "the dump failed: " + error->get<std::string>();
+  }
   return "kymod has noted that this dump began, and not how it ended: it lasts, kymod was killed "
-         "in "
-         "it, or its disk does not answer; it is no checkpoint";
+         "in it, or its disk does not answer; it is no checkpoint";
 }
 
 }  // namespace

@@ -273,7 +273,6 @@ TEST_F(RecordingPartsTest, APartWhoseRowsAreGoneEndsAndNamesTheNext) {
   }
 }
 
-// Before the fix, all rows of the part counted as gone, and no gap listed them.
 TEST_F(RecordingPartsTest, OfAFileThatWasCutOffTheRowsBehindTheCutAreGoneAndListed) {
   RecordingParts parts = RecordingParts::create(path_, {}, info_).value();
   ASSERT_TRUE(write(parts, 2));
