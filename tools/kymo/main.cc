@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/confine/descriptors.h"
+#include "base/descriptors.h"
 #include "flags_file.h"
 #include "help.h"
 #include "kymo/version.h"
@@ -88,7 +88,7 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  kymo::confine::open_standard_descriptors();
+  kymo::open_standard_descriptors();
   // If the other end of a pipe or socket is closed (`kymo ps | head -1`), a write fails instead of
   // ending the program.
   std::signal(SIGPIPE, SIG_IGN);

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "base/confine/descriptors.h"
+#include "base/descriptors.h"
 #include "browser.h"
 #include "kymo/version.h"
 #include "lens/analysis/find_recordings.h"
@@ -97,7 +97,7 @@ int run(int argc, char** argv) {
 }  // namespace kymo
 
 int main(int argc, char** argv) {
-  kymo::confine::open_standard_descriptors();
+  kymo::open_standard_descriptors();
   try {
     return kymo::run(argc, argv);
   } catch (const std::exception& error) {

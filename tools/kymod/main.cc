@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/confine/descriptors.h"
+#include "base/descriptors.h"
 #include "base/confine/helper.h"
 #include "base/file_limit.h"
 #include "checkpoint/criu/drive/breakpoints.h"
@@ -137,7 +137,7 @@ int main(int argc, char** argv) {
   if (argc == 2 && std::string_view(argv[1]) == kymo::profiles::kKeeperArgument) {
     return kymo::profiles::keep(STDIN_FILENO, STDOUT_FILENO);
   }
-  kymo::confine::open_standard_descriptors();
+  kymo::open_standard_descriptors();
   try {
     return run(argc, argv);
   } catch (const std::exception& error) {

@@ -14,9 +14,9 @@
 #include <cerrno>
 #include <utility>
 
-#include "base/confine/descriptors.h"
 #include "base/confine/filter.h"
 #include "base/confine/user.h"
+#include "base/descriptors.h"
 #include "base/file.h"
 #include "base/sanitizers.h"
 

@@ -1,22 +1,17 @@
 #include "base/confine/helper.h"
 
-#include <fcntl.h>
-#include <signal.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <exception>
 #include <new>
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/child.h"
 #include "base/confine/answer.h"
-#include "base/confine/descriptors.h"
 #include "base/confine/readers.h"
 #include "base/json_text.h"
 #include "base/pipe.h"
@@ -27,6 +22,7 @@ namespace {
 
 using nlohmann::json;
 
+constexpr const char* kStart = "start the process that reads foreign files";
 constexpr std::size_t kMaxQuestion = std::size_t{64} << 10;
 // A question: one line of JSON, then the unchanged request.
 std::string question_of(const std::string& work, const std::string& request, const Bounds& bounds) {
@@ -110,56 +106,30 @@ bool receive(int socket, Question& question) {
   return true;
 }
 
-// Makes standard input, output and error /dev/null, and closes all others but the socket.
-bool keep_only(int socket) {
-  const int nothing = ::open("/dev/null", O_RDWR | O_CLOEXEC);
-  for (const int standard : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
-    if (::dup2(nothing, standard) < 0) return false;
-  }
-  return close_all_but({socket}).ok();
-}
-
-// The life of a reader.
-[[noreturn]] void answer(const WorkByName& works, const Question& question, pid_t helper) {
-  int code = 1;
-  // The kernel kills this reader when the helper ends, and so when the program ends.
-  if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || ::getppid() != helper) ::_exit(code);
-  try {
-    const std::string text = answer_to(works, question.text, question.answer_to.get());
-    std::size_t written = 0;
-    code = write_all(question.answer_to.get(), text, &written);
-  } catch (const std::exception&) {  // the program gets no answer, and reports that
-  }
-  ::_exit(code);
+// The life of a reader. It ends with the helper, and so with the program.
+int answer(const WorkByName& works, const Question& question) {
+  const std::string text = answer_to(works, question.text, question.answer_to.get());
+  std::size_t written = 0;
+  return write_all(question.answer_to.get(), text, &written);
 }
 
 // The main loop of the helper process.
-[[noreturn]] void serve(int socket, const WorkByName& works) {
-  static_cast<void>(::prctl(PR_SET_NAME, "kymod-reader"));
-  if (!keep_only(socket)) ::_exit(1);
+int serve(int socket, const WorkByName& works) {
   prepare();
-  for (const int ignored : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGPIPE}) {
-    static_cast<void>(::signal(ignored, SIG_IGN));  // it ends when the program closes the socket
-  }
   Readers readers;
-  const pid_t own = ::getpid();
   for (;;) {
     readers.wait_for(socket);
     Question question;
-    if (!receive(socket, question)) ::_exit(0);
+    if (!receive(socket, question)) return 0;
     if (!question.answer_to.valid() || !question.lifeline.valid()) continue;
-    const pid_t reader = ::fork();
-    if (reader == 0) {
-      readers.leave();
-      answer(works, question, own);
-    }
-    if (reader > 0) {
-      readers.add(reader, std::move(question.lifeline));
+    const Result<pid_t> reader =
+        fork_child({.what = kStart}, [&] { return readers.leave(), answer(works, question); });
+    if (reader) {
+      readers.add(*reader, std::move(question.lifeline));
       continue;
     }
     std::size_t written = 0;
-    const Error error = system_error("start the process that reads foreign files", errno);
-    static_cast<void>(write_all(question.answer_to.get(), text_of(error), &written));
+    static_cast<void>(write_all(question.answer_to.get(), text_of(reader.error()), &written));
   }
 }
 
@@ -187,17 +157,20 @@ Result<void> send(int socket, const std::string& text, std::array<int, kSent> de
 Result<std::unique_ptr<Helper>> Helper::start(WorkByName works) {
   std::array<int, 2> ends{};
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0) {
-    return system_error("start the process that reads foreign files", errno);
+    return system_error(kStart, errno);
   }
   FileDescriptor ours(ends[0]);
   const FileDescriptor theirs(ends[1]);
-  const pid_t pid = ::fork();
-  if (pid < 0) return system_error("start the process that reads foreign files", errno);
-  if (pid == 0) {
-    ours.reset();
-    serve(theirs.get(), works);
-  }
-  return std::unique_ptr<Helper>(new Helper(std::move(ours), pid));
+  const Result<pid_t> pid =
+      fork_child({.what = kStart,
+                  .name = "kymod-reader",
+                  .ends = ChildLife::Ends::by_itself,  // when `ours` is closed
+                  .on_duty = true,
+                  .silent = true,
+                  .keeps = {theirs.get()}},
+                 [&] { return serve(theirs.get(), works); });
+  if (!pid) return pid.error();
+  return std::unique_ptr<Helper>(new Helper(std::move(ours), *pid));
 }
 
 Helper::~Helper() {

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -20,6 +19,7 @@
 #include <new>
 #include <utility>
 
+#include "base/child.h"
 #include "base/confine/answer.h"
 #include "base/file.h"
 
@@ -81,17 +81,12 @@ Result<int> exit_code_of(pid_t child, End end) {
 Result<pid_t> start_confined(const Bounds& bounds, const std::function<int()>& work) {
   flush();    // otherwise the child would write buffered output a second time
   ::tzset();  // the child cannot open the file of the time zone
-  const pid_t parent = ::getpid();
-  const pid_t child = ::fork();
-  if (child < 0) return system_error("start a restricted process", errno);
-  if (child == 0) {
-    // The kernel kills the child when this process ends, so the child closes the files that it writes.
-    if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || ::getppid() != parent) ::_exit(kFailed);
+  // It ends with this process, and so closes the files that it writes.
+  return fork_child({.what = "start a restricted process"}, [&] {
     const int code = exit_code_of(bounds, work);
     flush();
-    ::_exit(code);
-  }
-  return child;
+    return code;
+  });
 }
 
 Result<int> run_confined(const Bounds& bounds, const std::function<int()>& work) {

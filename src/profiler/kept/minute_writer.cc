@@ -1,7 +1,6 @@
 #include "profiler/kept/minute_writer.h"
 
 #include <poll.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,6 +11,7 @@
 #include <set>
 #include <utility>
 
+#include "base/child.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/helper_process.h"
@@ -117,17 +117,15 @@ void MinuteWriter::reap() {
 }
 
 void MinuteWriter::start() {
-  const pid_t child = ::fork();
-  if (child == 0) write();
-  if (child < 0) return;  // it is tried again
-  child_ = child;
+  const Result<pid_t> child = fork_child(
+      {.ends = ChildLife::Ends::by_itself, .nice = ends_ ? 0 : kNice}, [this] { return write(); });
+  if (!child) return;  // it is tried again
+  child_ = *child;
   writing_ = waiting_.size();
 }
 
-// The life of the child. Its exit code is the number of minutes that it has written. It does not
-// end by exit(), because what that destroys belongs to the keeper.
-void MinuteWriter::write() const {
-  if (!ends_) static_cast<void>(::setpriority(PRIO_PROCESS, 0, kNice));
+// The life of the child. Its exit code is the number of minutes that it has written.
+int MinuteWriter::write() const {
   static_cast<void>(::close(lock_));
   std::size_t kept = 0;
   Result<void> done;
@@ -144,7 +142,7 @@ void MinuteWriter::write() const {
   }
   if (kept != 0) write_line(answers_, kKept + std::to_string(samples) + " " + std::to_string(lost));
   if (!done) fail(0, done.error().message);
-  ::_exit(static_cast<int>(kept));
+  return static_cast<int>(kept);
 }
 
 // `kept`: the number of minutes that were written.

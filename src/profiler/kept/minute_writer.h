@@ -46,7 +46,7 @@ class MinuteWriter {
   [[nodiscard]] std::size_t minutes() const;
   void reap();
   void start();
-  [[noreturn]] void write() const;
+  [[nodiscard]] int write() const;
   Result<void> keep(std::size_t& kept) const;
   void fail(std::uint64_t lost, const std::string& why) const;
 

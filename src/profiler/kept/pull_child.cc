@@ -2,16 +2,14 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
 #include <utility>
 
+#include "base/child.h"
 #include "base/clock.h"
-#include "base/confine/descriptors.h"
 #include "base/pipe.h"
 #include "base/reap.h"
 
@@ -23,16 +21,6 @@ constexpr int kPipeBytes = 1 << 20;
 // How much work it is to read an answer is up to the program that answers, so the process that
 // writes a minute (nice 10) has priority.
 constexpr int kChildNice = 19;
-
-// Closes all descriptors of this process but one. Nothing that it prints is taken for an answer of
-// the keeper.
-bool keep_only(int fd) {
-  const FileDescriptor nothing(::open("/dev/null", O_WRONLY | O_CLOEXEC));
-  for (const int output : {STDOUT_FILENO, STDERR_FILENO}) {
-    if (::dup2(nothing.get(), output) < 0) return false;
-  }
-  return confine::close_all_but({fd}).ok();
-}
 
 }  // namespace
 
@@ -46,16 +34,14 @@ Result<void> PullChild::start(const std::function<void(int to)>& work, std::size
   Result<Pipe> pipe = make_pipe();
   if (!pipe) return pipe.error();
   static_cast<void>(::fcntl(pipe->to.get(), F_SETPIPE_SZ, kPipeBytes));
-  const pid_t child = ::fork();
-  if (child == 0) {
-    static_cast<void>(::prctl(PR_SET_PDEATHSIG, SIGKILL));
-    static_cast<void>(::setpriority(PRIO_PROCESS, 0, kChildNice));
-    const int to = pipe->to.get();
-    if (keep_only(to)) work(to);
-    ::_exit(1);
-  }
-  if (child < 0) return system_error("cannot start a process that sends the request", errno);
-  child_ = child;
+  // Nothing that it prints is taken for an answer of the keeper.
+  const Result<pid_t> child = fork_child({.what = "start a process that sends the request",
+                                          .nice = kChildNice,
+                                          .silent = true,
+                                          .keeps = {pipe->to.get()}},
+                                         [&work, to = pipe->to.get()] { return work(to), 1; });
+  if (!child) return child.error();
+  child_ = *child;
   from_ = std::move(pipe->from);
   ::fcntl(from_.get(), F_SETFL, O_NONBLOCK);
   written_.clear();

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "base/child.h"
 #include "base/file_limit.h"
 #include "base/pipe.h"
 #include "base/reap.h"
@@ -17,8 +18,8 @@ namespace {
 
 constexpr int kNotBegun = 127;
 
-// Runs in the child: waits for the gate, and then executes the program.
-[[noreturn]] void execute(char* const* words, int gate, int failure) {
+// Runs in the child: waits for the gate, and then executes the program. Returns if there is none to execute.
+int execute(char* const* words, int gate, int failure) {
   give_back_file_limit();
   ::signal(SIGPIPE, SIG_DFL);  // kymo ignores it, but the program may rely on it
   char go = 0;
@@ -27,7 +28,7 @@ constexpr int kNotBegun = 127;
     const int error = errno;
     static_cast<void>(!::write(failure, &error, sizeof error));
   }
-  ::_exit(kNotBegun);
+  return kNotBegun;
 }
 
 }  // namespace
@@ -46,16 +47,14 @@ Result<Command> Command::prepare(const std::vector<std::string>& words) {
     pointers.push_back(const_cast<char*>(word.c_str()));
   }
   pointers.push_back(nullptr);
-  // spawn() cannot be used: the child must wait, with its pid, before it executes the program.
-  const pid_t pid = ::fork();
-  if (pid < 0) {
-    return system_error("cannot start a process for " + words.front(), errno);
-  }
-  if (pid == 0) {
-    gate->to.reset();  // otherwise the child would hold its own gate open
-    execute(pointers.data(), gate->from.get(), failure->to.get());
-  }
-  return Command(pid, words.front(), std::move(gate->to), std::move(failure->from));
+  const std::string what = "cannot start a process for " + words.front();
+  const Result<pid_t> pid =
+      fork_child({.what = what.c_str(), .ends = ChildLife::Ends::by_itself}, [&] {
+        gate->to.reset();  // otherwise the child would hold its own gate open
+        return execute(pointers.data(), gate->from.get(), failure->to.get());
+      });
+  if (!pid) return pid.error();
+  return Command(*pid, words.front(), std::move(gate->to), std::move(failure->from));
 }
 
 Command::~Command() {

@@ -22,7 +22,7 @@
 #include <thread>
 #include <vector>
 
-#include "base/confine/descriptors.h"
+#include "base/descriptors.h"
 #include "base/confine/helper.h"
 #include "base/confine/run.h"
 #include "base/file.h"

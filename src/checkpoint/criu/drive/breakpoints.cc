@@ -1,15 +1,15 @@
 #include "checkpoint/criu/drive/breakpoints.h"
 
-#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/user.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <csignal>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+
+#include "base/child.h"
 
 namespace kymo::criu {
 namespace {
@@ -28,13 +28,11 @@ bool avoided = false;  // set before any other thread runs
   asm volatile("");
 }
 
-// If the parent is killed meanwhile, so is the child, which would stay stopped for ever.
-[[noreturn]] void run_child(pid_t parent) {
-  if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || ::getppid() != parent) ::_exit(1);
-  if (::ptrace(PTRACE_TRACEME, 0, nullptr, nullptr) != 0) ::_exit(1);
+int run_to_breakpoint() {
+  if (::ptrace(PTRACE_TRACEME, 0, nullptr, nullptr) != 0) return 1;
   ::raise(SIGSTOP);
   breakpoint_here();
-  ::_exit(0);
+  return 0;
 }
 
 // Sets the first debug register to the address, and switches on its breakpoint for execution
@@ -56,12 +54,9 @@ bool wait_for(pid_t pid, int& status) {
 }  // namespace
 
 bool hardware_breakpoints_work() {
-  const pid_t parent = ::getpid();
-  // spawn() cannot be used: the child runs no other program, but a function of this one at a known
-  // address.
-  const pid_t pid = ::fork();
-  if (pid < 0) return true;
-  if (pid == 0) run_child(parent);
+  const Result<pid_t> child = fork_child({}, run_to_breakpoint);
+  if (!child) return true;
+  const pid_t pid = *child;
   int status = 0;
   if (!wait_for(pid, status) || !WIFSTOPPED(status)) return true;
   const bool tried = set_breakpoint(pid, breakpoint_here) &&

@@ -1,6 +1,5 @@
 #include "checkpoint/criu/repair/guard.h"
 
-#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -10,6 +9,7 @@
 #include <csignal>
 #include <cstdint>
 
+#include "base/child.h"
 #include "base/file.h"
 #include "base/pipe.h"
 #include "base/reap.h"
@@ -57,14 +57,7 @@ bool continue_criu(pid_t criu, int status) {
 }
 
 // The life of the guard. It closes the pipe when it traces CRIU or cannot.
-[[noreturn]] void run_guard(pid_t criu, int ready) {
-  // A signal for the group of kymod, such as one of the terminal, must not end it.
-  for (const int ignored : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGPIPE}) {
-    static_cast<void>(::signal(ignored, SIG_IGN));
-  }
-  ::prctl(PR_SET_NAME, "kymod-guard");  // NOLINT(*-vararg)
-  if (ready > 0) ::close_range(0, static_cast<unsigned>(ready) - 1, 0);
-  ::close_range(static_cast<unsigned>(ready) + 1, ~0U, 0);
+int guard(pid_t criu, int ready) {
   const bool traces = ptrace_with(PTRACE_SEIZE, criu, PTRACE_O_TRACEEXIT) == 0;
   ::close(ready);
   while (traces) {
@@ -73,7 +66,7 @@ bool continue_criu(pid_t criu, int status) {
     if (seen < 0 && errno == EINTR) continue;
     if (seen < 0 || !WIFSTOPPED(status) || !continue_criu(criu, status)) break;
   }
-  ::_exit(0);
+  return 0;
 }
 
 }  // namespace
@@ -81,14 +74,19 @@ bool continue_criu(pid_t criu, int status) {
 Result<Guard> Guard::start(pid_t criu) {
   Result<Pipe> ready = make_pipe();
   if (!ready) return ready.error();
-  const pid_t pid = ::fork();
-  if (pid < 0) return system_error("cannot start the guard of criu", errno);
-  if (pid == 0) run_guard(criu, ready->to.get());
+  const Result<pid_t> pid = fork_child({.what = "start the guard of criu",
+                                        .name = "kymod-guard",
+                                        .ends = ChildLife::Ends::by_itself,
+                                        .on_duty = true,
+                                        .silent = true,
+                                        .keeps = {ready->to.get()}},
+                                       [criu, to = ready->to.get()] { return guard(criu, to); });
+  if (!pid) return pid.error();
   ready->to.reset();
   char nothing = 0;
   while (::read(ready->from.get(), &nothing, 1) < 0 && errno == EINTR) {
   }
-  return Guard(pid);
+  return Guard(*pid);
 }
 
 void Guard::wake() const noexcept {

@@ -5,7 +5,7 @@
 
 #include "kymo/result.h"
 
-namespace kymo::confine {
+namespace kymo {
 
 // Closes all descriptors of this process, except for these and standard output and error. Standard
 // input becomes /dev/null if it is not one of them.
@@ -14,6 +14,8 @@ namespace kymo::confine {
 //          their numbers, so do not let them close anything.
 // Errors:  the system's.
 Result<void> close_all_but(std::vector<int> kept);
+// Closes all descriptors but these, which are sorted. Allocates no memory, where the kernel has close_range(2).
+Result<void> close_others(const std::vector<int>& kept);
 
 // Opens /dev/null for standard input, output and error where they are closed. To be called when a
 // program starts: otherwise a connection or file that it opens later takes their place, and its
@@ -24,4 +26,4 @@ void open_standard_descriptors();
 // the path names none, or a socket or something else that cannot be opened by its path.
 int descriptor_named(const std::string& path);
 
-}  // namespace kymo::confine
+}  // namespace kymo

@@ -1,4 +1,4 @@
-#include "base/confine/descriptors.h"
+#include "base/descriptors.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -11,7 +11,7 @@
 #include <memory>
 #include <string_view>
 
-namespace kymo::confine {
+namespace kymo {
 namespace {
 
 int number_in(std::string_view text) {
@@ -54,6 +54,10 @@ Result<void> close_all_but(std::vector<int> kept) {
   }
   kept.insert(kept.end(), {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO});
   std::sort(kept.begin(), kept.end());
+  return close_others(kept);
+}
+
+Result<void> close_others(const std::vector<int>& kept) {
   unsigned first = 0;  // of the numbers that are not looked at yet
   for (const int fd : kept) {
     const auto number = static_cast<unsigned>(fd);
@@ -86,4 +90,4 @@ int descriptor_named(const std::string& path) {
   return -1;
 }
 
-}  // namespace kymo::confine
+}  // namespace kymo
