@@ -55,6 +55,8 @@ constexpr std::array kStates = {
     State{"cpu", "CRIU used a CPU", "CRIU: used a CPU"},
     State{"cpu_wait", "CRIU waited for a CPU", "CRIU: waited for a CPU"},
     State{"no_cpu", "No CPU was free for CRIU, the target or kymod", "no CPU was free"},
+    State{"quota", "A limit of CPU time held up CRIU, the target or kymod",
+          "a limit of CPU time held it up"},
     State{"disk_wait", "CRIU waited for the disk", "CRIU: waited for the disk"},
     State{"kymod_disk_wait", "kymod waited for the disk", "kymod: waited for the disk"},
     State{"target_cpu_wait", "The target waited for a CPU", "target: waited for a CPU"},
@@ -172,6 +174,11 @@ std::string reason_line(const DumpFacts& a, const DumpFacts& b, double change_ns
 }
 
 }  // namespace
+
+bool is_state(std::string_view words) {
+  return std::any_of(kStates.begin(), kStates.end(),
+                     [words](const State& state) { return state.shortly == words; });
+}
 
 std::string state_words(std::string_view share) {
   for (const State& state : kStates) {

@@ -24,6 +24,8 @@ struct DumpFacts {
 // The words for a share of Verdict::shares, such as "CRIU: waited for the disk" or "kymod: waited for a CPU". Empty if no share has this
 // name.
 std::string state_words(std::string_view share);
+// Whether these are the words of a share.
+bool is_state(std::string_view words);
 
 // Says in plain words why the processes stood still longer, or shorter, in dump B than in dump A:
 // the times, the phase that made most of the difference, and what grew with it (the memory that was

@@ -86,7 +86,7 @@ bool add_notifications(const RequestTimes& times, std::uint64_t from_ns, std::ve
   std::uint64_t before_ns = from_ns;
   for (const Notification& notification : times.notifications) {
     const std::string_view phase = phase_after(notification.name, times.restore);
-    const std::uint64_t at_ns = std::max(notification.at_ns, notification.answered_ns);
+    const std::uint64_t at_ns = std::max(notification.at_ns, answered_ns(times, notification));
     if (phase.empty() || at_ns < from_ns) continue;
     any = true;
     cuts.push_back({std::string(phase), at_ns, at_ns - before_ns,
@@ -265,7 +265,7 @@ void add_hook(const RequestTimes& times, const Notification& at, std::string_vie
   const auto since = [&](std::uint64_t at_ns) {
     return std::clamp(at_ns, times.began_ns, times.ended_ns) - times.began_ns;
   };
-  const Phase hook{std::string(name), since(at.at_ns), since(at.answered_ns), 0,
+  const Phase hook{std::string(name), since(at.at_ns), since(answered_ns(times, at)), 0,
                    shown(source, at.name)};
   if (hook.end_ns > hook.begin_ns) phases = with_hook(phases, hook);
 }
@@ -309,8 +309,8 @@ std::size_t end_of(const std::vector<Phase>& phases, std::string_view name) {
 
 // From the phase that freezes the processes until the one in which they run again.
 void set_frozen(std::vector<Phase>& phases) {
-  const std::size_t end =
-      std::max(end_of(phases, criu::kEndPhase), end_of(phases, kRehearsalPhase));
+  const std::size_t end = std::max({end_of(phases, criu::kEndPhase),
+                                    end_of(phases, kRehearsalPhase), end_of(phases, kSyncPhase)});
   bool frozen = false;
   for (std::size_t i = 0; i < phases.size(); ++i) {
     frozen = frozen || phases[i].name == kPausePhase ||
@@ -359,13 +359,19 @@ std::optional<Phase> phase_from(const nlohmann::json& json) {
 
 }  // namespace
 
+std::uint64_t answered_ns(const RequestTimes& times, const Notification& notification) {
+  if (notification.answered_ns != 0 || notification.at_ns == 0) return notification.answered_ns;
+  return times.criu_ended_ns != 0 ? times.criu_ended_ns : times.ended_ns;
+}
+
 std::vector<Phase> phases_of(const RequestTimes& times, const criu::LogPhases& log) {
   if (times.ended_ns <= times.began_ns) return {};
   std::vector<Phase> phases = partition(cuts_of(times, log), times.began_ns, times.ended_ns);
   // The notifications of a container come from its log.
   if (!times.container) add_answers(times, phases);
   add_hook(times, times.paused, kPausePhase, kOurClock, phases);
-  add_hook(times, times.rehearsal, kRehearsalPhase, kOurClock, phases);
+  for (const Notification& work : times.own_work)
+    add_hook(times, work, work.name, kOurClock, phases);
   limit(phases);
   const bool stood = !log.stopped_none || times.paused.at_ns != 0;
   if (!times.restore && stood) set_frozen(phases);

@@ -23,12 +23,16 @@ struct Phase {
   [[nodiscard]] std::uint64_t duration_ns() const { return end_ns - begin_ns; }
 };
 
-// A notification of CRIU. CRIU waits from `at_ns` to `answered_ns`.
+// A notification of CRIU. CRIU waits from `at_ns` to `answered_ns`. 0: until it ended, or until now.
 struct Notification {
   std::string name;
   std::uint64_t at_ns = 0;
   std::uint64_t answered_ns = 0;
 };
+
+struct RequestTimes;
+// When CRIU went on after a notification, or when its wait ended in another way.
+std::uint64_t answered_ns(const RequestTimes& times, const Notification& notification);
 
 // What is known of the times of a request. All times are on CLOCK_MONOTONIC. 0: it did not happen,
 // or the time is unknown.
@@ -45,7 +49,8 @@ struct RequestTimes {
   std::uint64_t ended_ns = 0;
   std::vector<Notification> notifications;  // by time
   Notification paused{};                    // by its runtime, before CRIU began
-  Notification rehearsal{};  // of the restore, while the processes stood still (--prove)
+  // What kymod did while CRIU waited for its answer, by time. The names are those of phases.
+  std::vector<Notification> own_work;
 };
 
 // Divides the time of a request into phases, by CRIU's log, its notifications and our clock.
@@ -77,6 +82,8 @@ inline constexpr std::string_view kRuntimePhase = "container runtime";
 
 // In this phase of a dump kymod rehearses its restore.
 inline constexpr std::string_view kRehearsalPhase = "rehearsal";
+// In this phase of a dump kymod makes the images durable.
+inline constexpr std::string_view kSyncPhase = "sync";
 // In this phase of a dump the runtime of a container makes it stand still, before it starts CRIU.
 inline constexpr std::string_view kPausePhase = "pause";
 

@@ -50,6 +50,8 @@ struct Known {
   // The share of a dump in which neither CRIU nor the target ran, could run or waited for a disk,
   // and no phase explains it. 0 if that is not known.
   [[nodiscard]] double idle_share() const;
+  // The share in which CRIU certainly did not work, because it had no CPU or was stopped.
+  [[nodiscard]] double held_up_share() const;
   // The share in which CRIU waited because kymod itself did not run.
   [[nodiscard]] double late_share() const;
 };
@@ -61,6 +63,8 @@ double share_of_starved_kymod(const Known& known);
 // The share in which CRIU, the target or kymod had no CPU. They may wait at the same time: it is at most what other
 // programs had of the CPUs.
 double share_of_starved(const Known& known);
+// The part of it in which a limit of CPU time held them up, which the kernel counts as waiting, too.
+double share_of_quota(const Known& known);
 
 // The time that is left if the advice saves between these shares of it. Nothing if that is nothing.
 std::optional<Range> left_after(const Known& known, double least, double most);

@@ -46,11 +46,18 @@ double Known::idle_share() const {
   }
   double idle = 1 - share(signals.cpu_ns) - share(signals.cpu_wait_ns) -
                 share(signals.disk_wait_ns) - share(signals.target_ns);
-  for (const std::string_view phase : {criu::kHooksPhase, criu::kAnswerPhase, criu::kFreezePhase,
-                                       criu::kEndPhase, criu::kNetworkPhase}) {
+  for (const std::string_view phase :
+       {std::string_view(criu::kHooksPhase), std::string_view(criu::kAnswerPhase),
+        std::string_view(criu::kFreezePhase), std::string_view(criu::kEndPhase),
+        std::string_view(criu::kNetworkPhase), kRehearsalPhase, kSyncPhase}) {
     idle -= share_of_phase(phase);
   }
   return std::max(0.0, idle);
+}
+
+double Known::held_up_share() const {
+  const double no_cpu = std::max(share_of_starved(*this), share(facts.signals.cpu_wait_ns));
+  return std::min(1.0, no_cpu + share(facts.signals.stopped_ns));
 }
 
 double Known::late_share() const {
@@ -107,7 +114,12 @@ std::vector<std::pair<std::string, double>> shares_of(const Known& known) {
   };
   add("cpu", signals.cpu_ns, 1);
   add("cpu_wait", signals.cpu_wait_ns, 1);
-  if (signals.cpu_wait_ns) shares.emplace_back("no_cpu", share_of_starved(known));
+  if (signals.cpu_wait_ns) {
+    shares.emplace_back("no_cpu", share_of_starved(known) - share_of_quota(known));
+  }
+  if (signals.criu_quota_ns || signals.target_quota_ns) {
+    shares.emplace_back("quota", share_of_quota(known));
+  }
   add("disk_wait", signals.disk_wait_ns, 1);
   if (!known.facts.restore) add_of_dump(known, shares);
   add("steal", signals.steal_ns, std::max(1U, known.facts.cpus));

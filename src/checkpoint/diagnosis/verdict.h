@@ -33,9 +33,13 @@ struct Signals {
       pipe_wait_ns;  // it waited in a call that moves bytes, for kymod if it streams
   std::optional<std::uint64_t>
       target_cpu_wait_ns;  // of a dump: the target was ready to run and had no CPU
-  std::optional<std::uint64_t> throttled_ns;   // the part of it in which dirty pages were balanced
-  std::optional<std::uint64_t> stopped_ns;     // a signal had stopped CRIU
-  std::optional<std::uint64_t> criu_quota_ns;  // a limit of CPU time held up CRIU's cgroup
+  std::optional<std::uint64_t> throttled_ns;  // the part of it in which dirty pages were balanced
+  std::optional<std::uint64_t> stopped_ns;    // a signal had stopped CRIU
+  // Of the whole request, before the window began: CRIU was stopped; and while it looked at the kernel, it was stopped or
+  // had no CPU.
+  std::optional<std::uint64_t> stopped_before_ns;
+  std::optional<std::uint64_t> probe_held_ns;
+  std::optional<std::uint64_t> criu_quota_ns;    // a limit of CPU time held up CRIU's cgroup
   std::optional<std::uint64_t> target_quota_ns;  // and that of the target
   std::optional<std::uint64_t> machine_ns;       // CPU time of all programs of the machine
   std::optional<std::uint64_t> kymod_gaps_ns;    // kymod itself did not run
@@ -181,7 +185,7 @@ struct Verdict {
   // As Cause::estimate_ns, if all is done that the lines advise. Causes may overlap: at worst, the best of these
   // advices helps alone. Nothing: none has an estimate.
   std::optional<Range> estimate_ns{};
-  // What CRIU did in the time that is explained, as a name and a share: cpu, cpu_wait, no_cpu, disk_wait, steal; of a dump
+  // What CRIU did in the time that is explained, as a name and a share: cpu, cpu_wait, no_cpu, quota, disk_wait, steal; of a dump
   // also target_wait, target_cpu_wait, and what kymod did that takes its stream: kymod_cpu_wait, kymod_disk_wait,
   // compression. What was not looked at is missing.
   std::vector<std::pair<std::string, double>> shares;

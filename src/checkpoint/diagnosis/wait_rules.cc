@@ -234,10 +234,8 @@ std::optional<Cause> waits_for_cpu(const Known& known) {
   constexpr char kOfAll[] = ", of 50 ms or more";
   if (known.length_ns() < kMinNs) return {};
   const bool restore = known.facts.restore;
-  // The kernel counts what a quota holds up as waiting, too.
   const double all = share_of_starved(known);
-  const auto [criu_held, target_held] = quota_shares(known);
-  const double held = std::min(all, std::max(criu_held, target_held));
+  const double held = share_of_quota(known);
   const double share = all - held;
   if (share < kMinShare || share < held) return {};
   const double by_others = share / all;
@@ -268,7 +266,8 @@ double disk_share(const Known& known) {
   const Facts& facts = known.facts;
   const double streamed = facts.streaming ? known.share(facts.streaming->wait_ns) : 0;
   const double restored = facts.restore ? known.share(facts.signals.target_disk_wait_ns) : 0;
-  return std::min(1.0, std::max({streamed, restored, known.share(facts.signals.disk_wait_ns)}));
+  const double waited = std::max({streamed, restored, known.share(facts.signals.disk_wait_ns)});
+  return std::min(1.0, waited + known.share_of_phase(kSyncPhase));
 }
 
 // Whether most of the waiting for the disk was for dirty pages to be written.
@@ -343,21 +342,22 @@ std::optional<Cause> waits_for_disk(const Known& known) {
   const double share = disk_share(known);
   if (share < kMinDiskShare || is_throttled(known) || swap(known)) return {};
   const Facts& facts = known.facts;
-  const std::string who = facts.streaming ? "kymod"
-                          : facts.restore ? "CRIU or the processes that it restored"
-                                          : "CRIU";
-  return Cause{
-      "disk-wait",
-      "waited for the disk",
-      share,
-      who + " waited for the disk for " + whole_percent(share) + " " + base_of(facts) + ".",
-      "10 % " + base_of(facts),
-      facts.restore
-          ? "Read the images, and the files that the processes map, from a faster disk or "
-            "from a tmpfs."
-          : "Write the images to a faster disk or to a tmpfs.",
-      at_other_rates(known, share),
-      compression_advice(facts)};
+  const bool synced = known.share_of_phase(kSyncPhase) > share / 2;
+  const std::string who = facts.streaming || synced ? "kymod"
+                          : facts.restore           ? "CRIU or the processes that it restored"
+                                                    : "CRIU";
+  return Cause{"disk-wait",
+               "waited for the disk",
+               share,
+               who + " waited for the disk for " + whole_percent(share) + " " + base_of(facts) +
+                   (synced ? ", mostly until all images were on it, as --sync asks for." : "."),
+               "10 % " + base_of(facts),
+               facts.restore
+                   ? "Read the images, and the files that the processes map, from a faster disk or "
+                     "from a tmpfs."
+                   : "Write the images to a faster disk or to a tmpfs.",
+               at_other_rates(known, share),
+               compression_advice(facts)};
 }
 
 std::optional<Cause> waits_for_writeback(const Known& known) {
@@ -517,14 +517,23 @@ std::optional<Cause> late_answers(const Known& known) {
 
 // Somebody, or the supervisor of a program, has stopped CRIU or the runtime that started it.
 std::optional<Cause> stopped(const Known& known) {
-  const double share = known.share(known.facts.signals.stopped_ns);
-  if (!is_long_answer(known, share)) return {};
+  constexpr double kMinShareBefore = 0.10;
+  constexpr std::uint64_t kMinBeforeNs = 50 * kNsPerMs;
+  const Facts& facts = known.facts;
+  const double share = known.share(facts.signals.stopped_ns);
+  const std::uint64_t before_ns = facts.signals.stopped_before_ns.value_or(0);
+  const double of_all =
+      ratio(static_cast<double>(before_ns), static_cast<double>(facts.duration_ns));
+  const bool before = before_ns >= kMinBeforeNs && of_all >= kMinShareBefore;
+  const bool meanwhile = is_long_answer(known, share);
+  if (!meanwhile && !before) return {};
   return Cause{"criu-stopped",
                "CRIU was stopped",
-               share,
-               "For " + whole_percent(share) + " " + base_of(known.facts) +
+               meanwhile ? share : 0,
+               (meanwhile ? "For " + whole_percent(share) + " " + base_of(facts)
+                          : "Before the standstill, for " + human::duration(before_ns) + ",") +
                    " CRIU itself was stopped by a signal (SIGSTOP).",
-               "10 % " + base_of(known.facts) + kOfAnswers,
+               "10 % " + base_of(facts) + kOfAnswers,
                "Find out who stops CRIU; kill -CONT with its PID lets it go on.",
                without(known, share)};
 }
@@ -549,6 +558,11 @@ double share_of_starved(const Known& known) {
   double share = known.share(known.facts.signals.cpu_wait_ns);
   if (!known.facts.restore) share += share_of_starved_target(known) + share_of_starved_kymod(known);
   return std::min(share, share_of_others(known));
+}
+
+double share_of_quota(const Known& known) {
+  const auto [criu, target] = quota_shares(known);
+  return std::min(share_of_starved(known), std::max(criu, target));
 }
 
 double share_of_starved_target(const Known& known) {

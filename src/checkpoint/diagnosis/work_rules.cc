@@ -308,10 +308,12 @@ Objects objects_of(const criu::MemoryShape& shape) {
   };
   const std::uint64_t files = shape.files - std::min(shape.sockets, shape.files);
   const std::uint64_t threads = more_threads(shape);
-  const std::array<Kind, 5> kinds{
-      kind(files, "file", 33, files), kind(shape.sockets, "socket", 33, shape.sockets),
+  const std::array<Kind, 6> kinds{
+      kind(files, "file", 33, files),
+      kind(shape.sockets, "socket", 33, shape.sockets),
       kind(threads == 0 ? 0 : shape.threads, "thread", 600, threads),
       kind(shape.mappings, "mapping", 30, shape.mappings),
+      kind(shape.shared, "shared mapping", 700, shape.shared),
       kind(shape.processes, "process", 6000,
            shape.processes - std::min<std::uint64_t>(1, shape.processes))};
   const Kind* const most =
@@ -350,13 +352,25 @@ std::string advice_on_pause(const Known& known) {
          valid_utf8(pause.after) + "\": find out what holds CRIU up there.";
 }
 
+// The share of a dump in which CRIU saved pieces of shared memory that are so many and so small that their number counts.
+double share_of_small_pieces(const Known& known) {
+  constexpr std::uint64_t kMany = 100;
+  constexpr std::uint64_t kSmallPages = 64;  // on average
+  const Facts& facts = known.facts;
+  if (!facts.shape || !facts.dump || facts.shape->shared < kMany) return 0;
+  const bool small = facts.dump->shpages_written.value_or(0) < kSmallPages * facts.shape->shared;
+  return small ? known.share_of_phase(criu::kSharedMemoryPhase) : 0;
+}
+
 std::optional<Cause> many_things(const Known& known) {
   constexpr double kSlowForEachNs = 1e6;
   constexpr double kSlow = 5;  // times as long as usual
   constexpr double kMinShare = 0.40;
   constexpr double kMinNs = 50.0 * kNsPerMs;
-  const double share = known.share_of_phase("processes and files") +
-                       known.share_of_phase("collect") - known.late_share();
+  const double took = known.share_of_phase("processes and files") +
+                      known.share_of_phase("collect") + share_of_small_pieces(known) -
+                      known.late_share();
+  const double share = took - known.held_up_share();
   if (known.facts.restore || share < kMinShare || share * known.length_ns() < kMinNs) return {};
   if (many_mappings(known)) return {};
   // Without the log's lines, the time of shared memory is in this phase, and nobody knows how much it is.
@@ -382,7 +396,7 @@ std::optional<Cause> many_things(const Known& known) {
   const bool slow = each_ns >= kSlowForEachNs && took_ns >= kSlow * objects.usual_ns;
   // So few took that long because something held CRIU up, and another rule says what. The phases of
   // these two are no part of the share.
-  if (slow && largest_wait(known, {"hooks", "late-answers"}, false) >= share / 4) return {};
+  if (slow && largest_wait(known, {"hooks", "late-answers"}, false) >= took / 4) return {};
   const char* const shortly = slow              ? "files or processes took long"
                               : objects.threads ? "many threads"
                                                 : "many files or processes";
@@ -505,7 +519,7 @@ std::optional<Cause> many_processes(const Known& known) {
   const bool threads = more_threads(*facts.shape) > 10 * facts.shape->processes;
   const std::uint64_t count = threads ? facts.shape->threads : facts.shape->processes;
   if (count < (threads ? 10 * kMinProcesses : kMinProcesses)) return {};
-  const double share = known.share_of_phase("processes and files");
+  const double share = known.share_of_phase("processes and files") - known.held_up_share();
   if (share < kMinShare || share * known.length_ns() < kMinNs) return {};
   const double each_ns = ratio(share * known.length_ns(), static_cast<double>(count));
   std::string evidence = "Creating " + human::with_commas(count) +
@@ -528,7 +542,9 @@ std::optional<Cause> many_processes(const Known& known) {
 std::optional<Cause> kernel_probed(const Known& known) {
   constexpr std::uint64_t kMinNs = 20 * kNsPerMs;
   constexpr double kMinShare = 0.05;
-  const std::uint64_t ns = time_in(known.facts.phases, "look at the kernel");
+  const std::uint64_t took_ns = time_in(known.facts.phases, "look at the kernel");
+  const std::uint64_t ns =
+      took_ns - std::min(took_ns, known.facts.signals.probe_held_ns.value_or(0));
   const auto whole = static_cast<double>(known.facts.duration_ns);
   if (ns < kMinNs || ratio(static_cast<double>(ns), whole) < kMinShare) return {};
   return Cause{
@@ -563,7 +579,7 @@ bool needs_shape(const Facts& facts) {
   for (const Phase& phase : facts.phases) {
     const bool of_others = phase.name == criu::kFreezePhase || phase.name == criu::kHooksPhase ||
                            phase.name == criu::kAnswerPhase || phase.name == kRehearsalPhase ||
-                           phase.name == criu::kWritePagesPhase;
+                           phase.name == kSyncPhase || phase.name == criu::kWritePagesPhase;
     const bool counts =
         facts.restore ? phase.name == "processes and files" : phase.frozen && !of_others;
     if (counts) worked_ns += phase.end_ns - phase.begin_ns;

@@ -390,15 +390,17 @@ Result<void> choose_place(DumpContext& c) {
 // Rehearses the restore of the images, while the processes stand still.
 Result<void> prove(DumpContext& c, const std::string& images_dir, std::chrono::milliseconds left) {
   const Scope scope("prove", {.category = "criu"});
-  c.recording.mark("rehearsal");
-  const std::uint64_t from_ns = monotonic_ns();
+  c.working(diagnosis::kRehearsalPhase);
   const auto failed = [](const Error& error) {
     return Error{error.code, "the rehearsal of its restore failed: " + error.message,
                  error.errno_value};
   };
   const Result<ImagesSeen> seen =
       c.parts.foreign.look_at_images(images_dir, &c.progress.cancellation());
-  if (!seen) return failed(seen.error());
+  if (!seen) {
+    c.working("");
+    return failed(seen.error());
+  }
   runtime::RehearsalSpec spec;
   spec.images_dir = images_dir;
   spec.container = c.target.id;
@@ -410,10 +412,7 @@ Result<void> prove(DumpContext& c, const std::string& images_dir, std::chrono::m
   spec.time_limit = left;
   const Result<void> rehearsed =
       rehearse(c.parts, c.target.kind, std::move(spec), *seen, c.memory_bytes);
-  {
-    const std::lock_guard lock(c.times_mutex);
-    c.times.rehearsal = {"all images are written", from_ns, monotonic_ns()};
-  }
+  c.working("");
   return rehearsed ? rehearsed : failed(rehearsed.error());
 }
 
@@ -464,7 +463,7 @@ Error explain_fate(const DumpContext& c, const std::optional<Error>& cause) {
   if (failed && c.settled.fate.images == DumpFate::OfImages::keep) error.code = Code::data_loss;
   if (!failed) return explain_deadline(c, std::move(error));
   error = explain_full_disk(c, explain_deadline(c, explain_criu(c, std::move(error))));
-  return runs ? add_standstill(c, std::move(error)) : error;
+  return runs && !c.target.frozen ? add_standstill(c, std::move(error)) : error;
 }
 
 // Decides what becomes of the dump, and gives whole images their name.

@@ -194,6 +194,7 @@ v1::DumpResponse response_of(const DumpContext& c) {
   response.set_streamed_bytes(c.streamed_bytes);
   response.set_forecast(c.forecast);
   response.set_stood_still_ns(c.stood_still_ns);
+  response.set_stays_frozen(c.target.frozen && c.asked.leave_running());
   for (const runtime::PreDumpRound& round : c.outcome.pre_dumps) {
     *response.add_pre_dumps() = to_api(round);
   }

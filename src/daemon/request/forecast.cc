@@ -140,14 +140,26 @@ Range on_line(const std::vector<Earlier>& dumps, Time time, const Slope& slope, 
                  std::max({low, expected, expected + (*most - base) + higher * away}));
 }
 
-// Each time in proportion to what was written.
+// How far one or two dumps may lie from the next one. Nobody has seen how much they differ.
+constexpr double kOfOne = 2;
+constexpr double kOfTwo = 1.5;
+
+// Each time in proportion to what was written. Of so few dumps that do not show this, the time may as well not depend on it.
 Range in_proportion(const std::vector<Earlier>& dumps, Time time, double bytes, double floor) {
   std::vector<double> scaled;
+  std::vector<double> took;
   for (const Earlier& dump : dumps) {
     const double part = dump.*time * (bytes + kConstantPart) / (dump.bytes + kConstantPart);
     scaled.push_back(std::max(floor, part));
+    took.push_back(dump.*time);
   }
-  return range_of(std::move(scaled));
+  const Range range = range_of(std::move(scaled));
+  if (dumps.size() > 2) return range;
+  const Range same = range_of(std::move(took));
+  const double factor = dumps.size() == 1 ? kOfOne : kOfTwo;
+  return rounded(static_cast<double>(std::min(range.low, same.low)) / factor,
+                 static_cast<double>(range.expected),
+                 static_cast<double>(std::max(range.high, same.high)) * factor);
 }
 
 }  // namespace

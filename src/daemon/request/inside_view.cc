@@ -94,6 +94,15 @@ void InsideView::add_signals(std::uint64_t began_ns, diagnosis::Facts& facts) co
   }
   signals.throttled_ns = seen("criu_throttled_ns");
   signals.stopped_ns = seen("criu_stopped_ns");
+  signals.stopped_before_ns = grown("criu_stopped_ns", began_ns, began_ns + window.begin_ns);
+  for (const diagnosis::Phase& phase : facts.phases) {
+    if (phase.name != criu::kProbePhase) continue;
+    for (const char* const column :
+         {"criu_stopped_ns", exact ? "criu_runnable_ns" : "criu_cpu_wait_ns"}) {
+      const auto held = grown(column, began_ns + phase.begin_ns, began_ns + phase.end_ns);
+      if (held) signals.probe_held_ns = signals.probe_held_ns.value_or(0) + *held;
+    }
+  }
   signals.criu_quota_ns = seen("quota_criu_wait_ns");
   signals.target_quota_ns = seen("quota_target_wait_ns");
   signals.machine_ns = seen("machine_cpu_ns");

@@ -68,6 +68,20 @@ void RequestProgress::set_forecast(std::string_view text) {
 void RequestProgress::notified(std::string_view notification) {
   const std::lock_guard lock(mutex_);
   facts_.set_notification(std::string(notification));
+  answered_ = false;
+  note_phase();
+}
+
+void RequestProgress::answered() {
+  const std::lock_guard lock(mutex_);
+  answered_ = true;
+  working_.clear();
+  note_phase();
+}
+
+void RequestProgress::working(std::string_view what) {
+  const std::lock_guard lock(mutex_);
+  working_ = what;
   note_phase();
 }
 
@@ -135,6 +149,7 @@ void RequestProgress::add_up() {
 // docs/jobs.md lists the names.
 std::string_view RequestProgress::phase() const {
   if (finishing_ || ended_ns_ != 0) return "finish";
+  if (!working_.empty()) return working_;
   const std::string& last = facts_.notification();
   if (facts_.kind() == v1::Progress::RESTORE) {
     if (last.empty()) return "prepare";
@@ -145,7 +160,8 @@ std::string_view RequestProgress::phase() const {
     return page_bytes_ > 0 ? "memory" : "processes";
   }
   if (last.empty() || last == "pre-stream") return "prepare";
-  if (last == "post-dump" || last == "network-unlock" || last == "pre-resume" ||
+  // Until kymod has answered, not all images are written.
+  if ((last == "post-dump" && answered_) || last == "network-unlock" || last == "pre-resume" ||
       last == "post-resume") {
     return "unfreeze";
   }
@@ -177,14 +193,13 @@ void RequestProgress::estimate(v1::Progress& out, std::uint64_t now_ns) const {
     return;
   }
   out.set_bytes_per_second(rate_.per_second(now_ns, done));
-  if (!out.has_bytes_total() || out.bytes_total() == 0 || done < out.bytes_total() / kTenth ||
-      (out.bytes_per_second() == 0 && out.bytes_remaining() > 0)) {
+  // How long the work takes that moves no bytes is not known.
+  if (out.bytes_remaining() == 0 || out.bytes_per_second() == 0 || !working_.empty() ||
+      done < out.bytes_total() / kTenth) {
     return;
   }
-  const double seconds = out.bytes_remaining() == 0
-                             ? 0
-                             : static_cast<double>(out.bytes_remaining()) /
-                                   static_cast<double>(out.bytes_per_second());
+  const double seconds =
+      static_cast<double>(out.bytes_remaining()) / static_cast<double>(out.bytes_per_second());
   out.set_remaining_ns(static_cast<std::uint64_t>(seconds * 1e9));
   out.set_estimated_end_unix_ns(began_unix_ns_ +
                                 static_cast<std::int64_t>(out.elapsed_ns() + out.remaining_ns()));

@@ -40,6 +40,10 @@ class RequestProgress {
   void set_forecast(std::string_view text);
   // CRIU sent this notification.
   void notified(std::string_view notification);
+  // CRIU has got kymod's answer to it.
+  void answered();
+  // kymod begins to do this while CRIU waits for its answer. Empty: it has done it.
+  void working(std::string_view what);
   // CRIU has ended; only kymod's own work is left.
   void finishing();
   // Sets the expected size of the images, in bytes.
@@ -94,6 +98,8 @@ class RequestProgress {
   std::uint64_t page_bytes_ = 0;
   std::uint64_t ended_ns_ = 0;
   bool finishing_ = false;
+  bool answered_ = true;             // CRIU waits for no answer
+  std::string working_;              // what kymod does before it answers
   std::shared_ptr<OwnColumns> own_;  // null: none
   std::vector<PhaseBegin> phases_;
   RateMeter rate_;

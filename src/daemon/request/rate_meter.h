@@ -18,13 +18,14 @@ class RateMeter {
  public:
   // Notes the total at a time of a monotonic clock.
   void note(std::uint64_t now_ns, std::uint64_t total) {
+    if (total != newest_.total) newest_ = {now_ns, total};
     if (count_ > 0 && now_ns < at(count_ - 1).at_ns + kApartNs) return;
     points_[count_++ % kPoints] = {now_ns, total};
   }
 
   // The rate per second, up to now; 0 if too little is known.
   [[nodiscard]] std::uint64_t per_second(std::uint64_t now_ns, std::uint64_t total) const {
-    if (count_ == 0) return 0;
+    if (count_ == 0 || newest_.at_ns + kWindowNs < now_ns) return 0;
     Point from = at(count_ - 1);
     for (std::size_t i = count_ - std::min(count_, kPoints); i < count_; ++i) {
       if (at(i).at_ns + kWindowNs >= now_ns) {
@@ -50,6 +51,7 @@ class RateMeter {
   [[nodiscard]] const Point& at(std::size_t index) const { return points_[index % kPoints]; }
 
   std::array<Point, kPoints> points_{};
+  Point newest_{};         // when the total grew last
   std::size_t count_ = 0;  // of all points noted so far
 };
 

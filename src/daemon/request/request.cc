@@ -60,7 +60,7 @@ std::uint64_t answering_ns(const diagnosis::RequestTimes& times, std::uint64_t b
   std::uint64_t sum = 0;
   for (const diagnosis::Notification& one : times.notifications) {
     const std::uint64_t from = std::max(one.at_ns, began_ns + window.begin_ns);
-    const std::uint64_t to = std::min(one.answered_ns, began_ns + window.end_ns);
+    const std::uint64_t to = std::min(diagnosis::answered_ns(times, one), began_ns + window.end_ns);
     if (to > from) sum += to - from;
   }
   return sum;
@@ -228,13 +228,17 @@ Result<runtime::Observer> Request::runtime_called() {
     seen.notified(name);
     recording.mark(name);
     progress.notified(name);
+    if (times.container) progress.answered();
     const std::lock_guard lock(times_mutex);
-    times.notifications.push_back({std::string(name), at_ns, monotonic_ns()});
+    // Of a container, it was read in CRIU's log, and nobody knows how long CRIU waited.
+    times.notifications.push_back({std::string(name), at_ns, times.container ? monotonic_ns() : 0});
   };
   observer.answered = [this] {
     const std::lock_guard lock(times_mutex);
     if (!times.notifications.empty()) times.notifications.back().answered_ns = monotonic_ns();
+    progress.answered();
   };
+  observer.working = [this](std::string_view what) { working(what); };
   observer.pre_dumped = [this](const runtime::PreDumpRound&) {
     recording.mark("pre-dump round ended");
     times.pre_dumps_ended_ns = monotonic_ns();
@@ -252,6 +256,17 @@ Result<runtime::Observer> Request::runtime_called() {
     times.criu_ended_ns = read.criu_ended_ns;
   };
   return observer;
+}
+
+void Request::working(std::string_view what) {
+  if (!what.empty()) recording.mark(what);
+  progress.working(what);
+  const std::lock_guard lock(times_mutex);
+  if (!what.empty()) {
+    times.own_work.push_back({std::string(what), monotonic_ns(), 0});
+  } else if (!times.own_work.empty()) {
+    times.own_work.back().answered_ns = monotonic_ns();
+  }
 }
 
 std::vector<diagnosis::Phase> Request::phases() const {

@@ -96,6 +96,8 @@ struct Request {
   // Notes that the runtime is called now. Returns an observer that reports CRIU's notifications.
   // Errors: those of Handover::enter_runtime().
   Result<runtime::Observer> runtime_called();
+  // kymod begins to do this while CRIU waits for its answer: the name of a phase. Empty: it has done it.
+  void working(std::string_view what);
   // A step begins. The same errors.
   [[nodiscard]] Result<void> may_begin(std::string_view name) {
     step = name;

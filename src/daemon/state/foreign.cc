@@ -61,6 +61,7 @@ Result<std::string> look_at_shape(const std::string& images_dir) {
                         {"pages", shape->pages},
                         {"files", shape->files},
                         {"sockets", shape->sockets},
+                        {"shared", shape->shared},
                         {"threads", shape->threads}});
 }
 
@@ -236,7 +237,7 @@ std::optional<criu::MemoryShape> ForeignFiles::memory_shape(const std::string& i
   return criu::MemoryShape{number_of(*said, "processes"), number_of(*said, "mappings"),
                            number_of(*said, "runs"),      number_of(*said, "pages"),
                            number_of(*said, "files"),     number_of(*said, "sockets"),
-                           number_of(*said, "threads")};
+                           number_of(*said, "threads"),   number_of(*said, "shared")};
 }
 
 Result<json> ForeignFiles::read_record(const CheckpointDir& dir, const char* reader,

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "base/rate.h"
+#include "checkpoint/diagnosis/change.h"
 #include "lens/analysis/robust.h"
 #include "lens/report/human.h"
 
@@ -15,8 +16,7 @@ namespace kymo::report {
 namespace {
 
 // What the names of states of kymod and of the target begin with.
-constexpr std::string_view kKymod = "kymod: ";
-constexpr std::string_view kTarget = "target: ";
+constexpr std::string_view kCriu = "CRIU: ";
 // The maximum and minimum number of earlier runs that the newest runs are compared with.
 constexpr std::size_t kMaxBaseline = 20;
 constexpr std::size_t kMinBaseline = 5;
@@ -170,7 +170,7 @@ std::vector<HistoryMove> phases_that_moved(const History& history, const analysi
 // Whether this state was looked at in each of these runs. Of CRIU's states an older kymod left out those that were
 // short, so there one of them is enough. It did not look at those of kymod and of the target.
 bool all_have(const std::string& state, const History& history, std::span<const std::size_t> runs) {
-  const bool of_criu = !state.starts_with(kKymod) && !state.starts_with(kTarget);
+  const bool of_criu = state.starts_with(kCriu);
   return std::all_of(runs.begin(), runs.end(), [&](std::size_t i) {
     const auto& phases = history.runs[i].phases;
     return std::any_of(phases.begin(), phases.end(), [&](const auto& phase) {
@@ -202,8 +202,10 @@ std::string moved(const HistoryMove& move) {
 
 // "kymod waited for the disk" of "kymod: waited for the disk".
 std::string sentence_of(std::string state) {
-  state.erase(state.find(':'), 1);
+  if (const std::size_t colon = state.find(':'); colon != std::string::npos) state.erase(colon, 1);
   if (state.starts_with("target")) state.insert(0, "The ");
+  if (state.starts_with("no ")) state.front() = 'N';
+  if (state.starts_with("a ")) state.front() = 'A';
   return state;
 }
 
@@ -323,7 +325,7 @@ HistoryVerdict judge(const History& history, const std::vector<double>& values) 
 }  // namespace
 
 bool is_state(std::string_view name) {
-  return name.starts_with("CRIU: ") || name.starts_with(kKymod) || name.starts_with(kTarget);
+  return name.starts_with(kCriu) || diagnosis::is_state(name);
 }
 
 std::string_view name_of(HistoryMetric metric) {

@@ -257,6 +257,71 @@ TEST(Causes, ACriuThatASignalStoppedIsNamed) {
       << "it was not the threads that could not be stopped";
 }
 
+// A CRIU that was stopped for 2 s was said to need 2.32 s to test the kernel.
+TEST(Causes, ACriuThatIsStoppedOrHasNoCpuTestsNoKernel) {
+  Facts facts = healthy_dump();
+  facts.phases[0] = {"look at the kernel", 0, 100 * kOneMs, 0, "", false};
+  facts.duration_ns = 800 * kOneMs;
+  EXPECT_EQ(first_rule(facts), "kernel-probed");
+  facts.signals.probe_held_ns = facts.signals.stopped_before_ns = 90 * kOneMs;
+  const Verdict verdict = explain(facts);
+  ASSERT_EQ(verdict.findings.size(), 1U);
+  EXPECT_EQ(verdict.findings[0].evidence,
+            "Before the standstill, for 90 ms, CRIU itself was stopped by a signal (SIGSTOP).");
+}
+
+// Four busy programs, and the advice was that the program close some of its 32 files.
+TEST(Causes, WhatTakesLongWithoutACpuIsNotBlamedOnTheProgram) {
+  Facts facts = healthy_dump();
+  facts.phases[5].begin_ns = facts.phases[4].end_ns = 500 * kOneMs;
+  facts.shape = {1, 120, 400, 65'536, 34, 2};
+  EXPECT_EQ(first_rule(facts), "many-files");
+  facts.signals.cpu_wait_ns = 410 * kOneMs;
+  const Verdict verdict = explain(facts);
+  ASSERT_EQ(verdict.findings.size(), 1U);
+  EXPECT_EQ(verdict.findings[0].rule, "cpu-wait");
+}
+
+// Of 3,000 small shared mappings, which took 80 % of the time, no word was said.
+TEST(Causes, ManySmallPiecesOfSharedMemoryAreNamed) {
+  Facts facts = healthy_dump();
+  facts.phases[4].name = "memory: shared memory";
+  facts.dump->shpages_written = 3'000;
+  facts.shape = {1, 3'100, 400, 65'536, 34, 2, 1, 3'000};
+  const Verdict verdict = explain(facts);
+  ASSERT_FALSE(verdict.findings.empty());
+  EXPECT_TRUE(verdict.findings[0].evidence.starts_with("Saving 3,000 shared mappings (and"))
+      << verdict.findings[0].evidence;
+  facts.dump->shpages_written = 3'000 * 100;
+  EXPECT_NE(first_rule(facts), "many-files") << "it is their memory, and not their number";
+}
+
+// "kymod answered late", without a way to write less.
+TEST(Causes, ASyncWaitsForTheDisk) {
+  Facts facts = healthy_dump();
+  facts.streaming.emplace();
+  facts.phases[5] = {"sync", 400 * kOneMs, 1050 * kOneMs, 0, "", true};
+  facts.phases[4].end_ns = 400 * kOneMs;
+  const Verdict verdict = explain(facts);
+  ASSERT_FALSE(verdict.findings.empty());
+  EXPECT_EQ(verdict.findings[0].evidence,
+            "kymod waited for the disk for 66 % of the standstill, mostly until all images were on "
+            "it, as --sync asks for.");
+  EXPECT_NE(verdict.findings[0].also.find("--compression zstd"), std::string::npos);
+}
+
+// "No CPU was free", in a comparison of dumps that a limit held up.
+TEST(Causes, WhatALimitHeldUpIsAShareOfItsOwn) {
+  Facts facts = healthy_dump();
+  facts.signals.cpu_wait_ns = 900 * kOneMs;
+  facts.signals.criu_quota_ns = 750 * kOneMs;
+  for (const auto& [name, share] : explain(facts).shares) {
+    if (name == "quota" || name == "no_cpu") {
+      EXPECT_NEAR(share, name == "quota" ? 0.75 : 0.15, 1e-9) << name;
+    }
+  }
+}
+
 // "kymod itself did not run": it had answered at once, and an action script of the user slept.
 TEST(Causes, AScriptOfTheUserIsNamedAndNotKymod) {
   Facts facts = healthy_restore();

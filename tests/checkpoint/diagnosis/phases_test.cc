@@ -116,8 +116,21 @@ TEST(DiagnosisPhasesTest, WithoutALogTheNotificationsShowCoarserPhasesAndTheHook
   EXPECT_EQ(frozen_ns(phases), (1352 - 1204) * kMs);
 }
 
+// 13 s of a sync that was cancelled were "processes and files": its notification counted as answered at once.
+TEST(DiagnosisPhasesTest, ANotificationWithoutAnAnswerWaitsForItUntilCriuEnds) {
+  RequestTimes times = times_of_dump();
+  times.failed = true;
+  times.notifications.back().answered_ns = 0;
+  const std::uint64_t waited_ns = times.criu_ended_ns - times.notifications.back().at_ns;
+  const std::uint64_t before_ns = time_in(phases_of(times_of_dump(), {}), "kymod answers");
+  const std::vector<Phase> phases = phases_of(times, {});
+  expect_partition(phases, 360 * kMs);
+  EXPECT_GE(time_in(phases, "kymod answers"), waited_ns);
+  EXPECT_GT(waited_ns, before_ns);
+}
+
 // Without this phase, the time was part of "processes and files", which then seemed slow.
-TEST(DiagnosisPhasesTest, ARehearsalIsAPhaseOfItsOwnWhileTheProcessesStandStill) {
+TEST(DiagnosisPhasesTest, WhatKymodDoesIsAPhaseOfItsOwnWhileTheProcessesStandStill) {
   RequestTimes times = times_of_dump();
   const std::vector<Phase> before = phases_of(times, criu::dump_phases(kDumpLog, {}));
   std::uint64_t end_ns = 0;
@@ -125,10 +138,12 @@ TEST(DiagnosisPhasesTest, ARehearsalIsAPhaseOfItsOwnWhileTheProcessesStandStill)
     if (phase.name == "resume or end") end_ns = times.began_ns + phase.begin_ns;
   }
   ASSERT_NE(end_ns, 0U);
-  times.rehearsal = {"", end_ns - 20 * kMs, end_ns - 5 * kMs};
+  times.own_work = {{"rehearsal", end_ns - 20 * kMs, end_ns - 10 * kMs},
+                    {"sync", end_ns - 10 * kMs, end_ns - 5 * kMs}};
   const std::vector<Phase> phases = phases_of(times, criu::dump_phases(kDumpLog, {}));
   expect_partition(phases, 360 * kMs);
-  EXPECT_EQ(time_in(phases, "rehearsal"), 15 * kMs);
+  EXPECT_EQ(time_in(phases, "rehearsal"), 10 * kMs);
+  EXPECT_EQ(time_in(phases, "sync"), 5 * kMs);
   EXPECT_EQ(frozen_ns(phases), frozen_ns(before));
   for (const Phase& phase : phases) EXPECT_TRUE(phase.name != "rehearsal" || phase.frozen);
 }
@@ -146,7 +161,8 @@ TEST(DiagnosisPhasesTest, AContainerThatItsRuntimePausesStandsStillFromThenOn) {
     if (phase.name == "resume or end") end_ns = phase.end_ns;
   }
   times.paused = {"", times.began_ns + 3 * kMs, times.began_ns + 5 * kMs};
-  times.rehearsal = {"", times.began_ns + end_ns + kMs, times.began_ns + end_ns + 8 * kMs};
+  times.own_work = {
+      {"rehearsal", times.began_ns + end_ns + kMs, times.began_ns + end_ns + 8 * kMs}};
   const std::vector<Phase> phases = phases_of(times, criu::dump_phases(kDumpLog, {}));
   expect_partition(phases, 360 * kMs);
   EXPECT_EQ(time_in(phases, "pause"), 2 * kMs);

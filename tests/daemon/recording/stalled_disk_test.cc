@@ -249,6 +249,51 @@ TEST_F(StandingDiskTest, WithSyncTheImagesAreDurableBeforeTheProcessEnds) {
   EXPECT_NE(disk.synced().find("/images\n"), std::string::npos) << "the folder must be synced, too";
 }
 
+// The process stood still until the disk had answered: 30 s after the cancellation, and 10 s after CRIU was killed.
+TEST_F(StandingDiskTest, ASyncEndsWithTheRequestAndWithItsCriuAndTheProcessRunsOn) {
+  KYMO_NEEDS_CRIU();
+  ASSERT_TRUE(begin());
+  const std::string script = folder.path() + "/criu";
+  const std::string pid_file = folder.path() + "/pid";
+  std::ofstream(script) << "#!/bin/sh\necho $$ > " << pid_file << "\nexec " << test::criu_path()
+                        << " \"$@\"\n";
+  std::filesystem::permissions(script, std::filesystem::perms::owner_all);
+  runtime::ProcessRuntimeOptions options;
+  options.criu.path = script;
+  const auto with_pid = runtime::make_process_runtime(std::move(options));
+  for (const bool cancelled : {true, false}) {
+    SCOPED_TRACE(cancelled);
+    Cancellation cancel;
+    spec.cancel = &cancel;
+    spec.sync = true;
+    spec.stream = criu::Encoding{};
+    spec.images_dir = disk.path() + (cancelled ? "/cancelled" : "/killed");
+    spec.work_dir = folder.folder(cancelled ? "cancelled" : "killed");
+    std::filesystem::create_directory(spec.images_dir);
+    runtime::Observer observer;
+    observer.working = [&](std::string_view what) {
+      if (what.empty()) return;
+      disk.be("stalls");
+      pid_t criu = 0;
+      std::ifstream(pid_file) >> criu;
+      if (cancelled) {
+        cancel.ask();
+      } else {
+        kill(criu, SIGKILL);
+      }
+    };
+    const auto dumped = with_pid->dump(spec, observer);
+    ASSERT_FALSE(dumped.ok());
+    EXPECT_NE(dumped.error().message.find(cancelled ? "cancelled" : "signal 9"), std::string::npos)
+        << dumped.error().message;
+    EXPECT_TRUE(runs()) << "before the disk answers";
+    disk.be("well");
+  }
+  spec.cancel = nullptr;
+  spec.stream.reset();
+  expect_dumped_once_it_answers();
+}
+
 TEST_F(StandingDiskTest, WhereTheDiskCannotKeepTheImagesADumpWithSyncFailsAndTheProcessRunsOn) {
   KYMO_NEEDS_CRIU();
   ASSERT_TRUE(begin());

@@ -57,6 +57,19 @@ TEST(ForecastTest, MoreMemoryTakesLongerAndFailedDumpsDoNotCount) {
   EXPECT_EQ(forecast.verdict, Forecast::Verdict::likely);
 }
 
+// A dump of 2.9 MiB foretold one of 103 MiB to the microsecond, and ten times too long.
+TEST(ForecastTest, OneOrTwoDumpsDoNotShowHowFarTheNextOneDiffers) {
+  const DumpTimes same = forecast_times({{took(2, 240)}, {}}, {240 * kMebibyte, ""});
+  EXPECT_EQ(same.total_ns.low, kSecond);
+  EXPECT_EQ(same.total_ns.expected, 2 * kSecond);
+  EXPECT_EQ(same.total_ns.high, 4 * kSecond);
+  const DumpTimes larger = forecast_times({{took(2, 16)}, {}}, {112 * kMebibyte, ""});
+  EXPECT_EQ(larger.total_ns.low, kSecond) << "as if its time did not depend on the memory";
+  EXPECT_EQ(larger.total_ns.high, 16 * kSecond);
+  const DumpTimes two = forecast_times({{took(2, 240), took(4, 240)}, {}}, {240 * kMebibyte, ""});
+  EXPECT_EQ(two.total_ns.high, 6 * kSecond);
+}
+
 TEST(ForecastTest, CompressedImagesCountAsTheMemoryTheyHold) {
   store::Run packed = took(2, 10);
   packed.stats_json = R"({"pages_written": 126976})";  // 496 MiB

@@ -28,6 +28,9 @@ TEST(RateMeterTest, AStandstillIsSeen) {
   for (std::uint64_t ms = 0; ms <= 500; ms += 10) meter.note(ms * 1'000'000, ms * 1000);
   EXPECT_GT(meter.per_second(kOneSecond, 500'000), 0U);
   EXPECT_EQ(meter.per_second(10 * kOneSecond, 500'000), 0U);
+  // The last step came too soon after the one before to be kept.
+  meter.note(510'000'000, 900'000);
+  EXPECT_EQ(meter.per_second(10 * kOneSecond, 900'000), 0U);
 }
 
 class ProgressTest : public testing::Test {
@@ -35,6 +38,21 @@ class ProgressTest : public testing::Test {
   ProgressSums sums_;
   ProgressBoard board_{sums_};
 };
+
+// "unfreeze, 100 %, 0.0 s left", for 13 s in which the images were made durable and the process stood still.
+TEST_F(ProgressTest, WhatKymodDoesBeforeItAnswersIsThePhaseAndItsEndIsUnknown) {
+  const auto dump = board_.begin(v1::Progress::DUMP, "").value();
+  dump->expect(4096);
+  dump->moved(4096, 4096, v1::Progress::STREAM);
+  dump->notified("post-dump");
+  EXPECT_EQ(dump->view().phase(), "memory") << "its answer waits until all images are written";
+  dump->working("sync");
+  EXPECT_EQ(dump->view().phase(), "sync");
+  EXPECT_FALSE(dump->view(monotonic_ns() + kOneSecond).has_remaining_ns());
+  dump->working("");
+  dump->answered();
+  EXPECT_EQ(dump->view().phase(), "unfreeze");
+}
 
 // `kymo cancel web` of a container said that no dump of it is running.
 TEST_F(ProgressTest, ARequestIsFoundByEachNameOfItsTarget) {
@@ -99,6 +117,7 @@ TEST_F(ProgressTest, ThePhaseFollowsWhatCriuPassesAndTheFirstPage) {
   dump->moved(5000, 4096, v1::Progress::PASSIVE);
   EXPECT_EQ(phase(), "memory");
   dump->notified("post-dump");
+  dump->answered();
   EXPECT_EQ(phase(), "unfreeze");
   dump->finishing();
   EXPECT_EQ(phase(), "finish");

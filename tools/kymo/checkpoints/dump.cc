@@ -53,10 +53,12 @@ void print(const v1::DumpResponse& response, const v1::DumpRequest& request, boo
   std::cout << "dumped " << subject(response);
   if (!response.job().empty()) std::cout << " (job " << response.job() << ")";
   std::cout << " in " << duration_text(response, verbose) << "; it ";
-  if (response.stood_still_ns() != 0) {
+  if (response.stood_still_ns() != 0 && !response.stays_frozen()) {
     std::cout << "stood still for " << report::duration(response.stood_still_ns()) << " and ";
   }
-  std::cout << (left_running ? "runs on\n" : "has ended\n");
+  std::cout << (response.stays_frozen() ? "was frozen before, and stays so\n"
+                : left_running          ? "runs on\n"
+                                        : "has ended\n");
   print_verdict(response, verbose);
   std::vector<std::vector<std::string>> rows{{"  directory", response.directory()},
                                              {"  images", images_text(response)}};

@@ -24,8 +24,6 @@
 namespace kymo::criu {
 namespace {
 
-using Instant = std::chrono::steady_clock::time_point;
-
 // The options with a timeout of at most `limit` (0: unchanged), and with this `cancel`.
 ClientOptions limited(ClientOptions options, std::chrono::milliseconds limit,
                       const Cancellation* cancel) {
@@ -59,7 +57,7 @@ struct ImagesCall {
   const char* log;  // its name in work_dir
   const Options& options;
   Command command;                            // run() adds what all calls have
-  std::unique_ptr<ImageStreamer> streamer{};  // null: criu reads and writes files
+  std::shared_ptr<ImageStreamer> streamer{};  // null: criu reads and writes files
   Result<void> refused{};                     // by what is done before the processes end
 };
 
@@ -68,20 +66,6 @@ struct ImagesEnd {
   Streamed streamed;
   std::string warning;  // of the stream, after all images were written
 };
-
-// Waits until every image is written. This may take long, so it also watches for a cancellation.
-Result<void> wait_until_written(ImageStreamer& streamer, Instant until,
-                                const Cancellation* cancel) {
-  constexpr std::chrono::milliseconds kLookForCancel{20};
-  for (;;) {
-    const auto next = std::min(until, std::chrono::steady_clock::now() + kLookForCancel);
-    Result<void> settled = streamer.wait_until_written(next);
-    if (settled || settled.error().code != Code::deadline_exceeded || next == until) {
-      return settled;
-    }
-    if (is_asked(cancel)) return Error{Code::cancelled, cancel->why()};
-  }
-}
 
 // Waits for the streamer, and reports what it did while CRIU ran. If CRIU has failed, the rest of
 // the data is of no use.
@@ -262,17 +246,25 @@ Result<DumpReply> Client::dump(const DumpRequest& request, const Notified& notif
   if (request.leave_running) call.command.arguments.emplace_back("--leave-running");
   if (!request.parent.empty()) track_memory(request.parent, call.command.arguments);
   call.command.answered = request.answered;
-  call.command.passed = [&](std::string_view name, Instant until) -> Result<void> {
+  call.command.passed = [&](std::string_view name, const WaitingCriu& criu) -> Result<void> {
     if (notified) notified(name);
     if (name != kAllWritten) return {};
     if (call.streamer) {
-      Result<void> written = wait_until_written(*call.streamer, until, options.cancel);
+      Result<void> written =
+          criu.wait_for("image stream: the images were not written in time",
+                        [streamer = call.streamer] { return streamer->wait_until_written(); });
       if (!written) return written;
     } else if (request.held) {
-      call.refused = check_in_time(request.held, until);
+      call.refused = criu.wait_for("the disk of the images does not answer in time",
+                                   [held = request.held] { return held->check_before_end(); });
     }
-    if (call.refused && request.sync) call.refused = sync_in_time(request.images_dir, until);
-    if (call.refused && request.prove) call.refused = request.prove(left_until(until));
+    if (call.refused && request.sync) {
+      if (request.syncing) request.syncing(true);
+      call.refused = criu.wait_for("the images are not durable: their disk does not answer in time",
+                                   [dir = request.images_dir] { return sync_images(dir); });
+      if (request.syncing) request.syncing(false);
+    }
+    if (call.refused && request.prove) call.refused = request.prove(criu.time_left());
     return call.refused;
   };
   return dump_reply(run(options, call), request.images_dir);
@@ -302,7 +294,7 @@ Result<RestoreReply> Client::restore(const RestoreRequest& request,
     call.streamer = *std::move(streamer);
   }
   call.command.answered = request.answered;
-  call.command.passed = [&](std::string_view name, Instant) {
+  call.command.passed = [&](std::string_view name, const WaitingCriu&) {
     if (notified) notified(name);
     return Result<void>();
   };

@@ -109,6 +109,8 @@ struct DumpRequest {
   // error, the dump fails with it and the processes run on. `left`: until the timeout.
   std::function<Result<void>(std::chrono::milliseconds left)> prove{};
   Answered answered{};
+  // Called when the sync begins, and with false when it is over.
+  std::function<void(bool begins)> syncing{};
   const Cancellation* cancel = nullptr;  // ends the dump, as in ClientOptions
 };
 

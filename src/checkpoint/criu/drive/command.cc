@@ -2,11 +2,15 @@
 
 #include <fcntl.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <utility>
 
+#include "base/own_thread.h"
+#include "base/pipe.h"
 #include "checkpoint/criu/drive/action_script.h"
 #include "checkpoint/criu/drive/call_phases.h"
 #include "checkpoint/criu/drive/child.h"
@@ -39,7 +43,7 @@ Result<CommandEnd> run_with_notifications(const ClientOptions& options, const Co
       phases.after(point->name);
       if (point->root != 0) root = point->root;
       const Result<void> passed =
-          command.passed ? command.passed(point->name, child.deadline()) : Result<void>();
+          command.passed ? command.passed(point->name, WaitingCriu(child)) : Result<void>();
       if (!passed && !refused) refused = passed.error();
       if (const Result<void> in_time = child.check_time(); !refused && !in_time) {
         return in_time.error();
@@ -57,6 +61,42 @@ Result<CommandEnd> run_with_notifications(const ClientOptions& options, const Co
 }
 
 }  // namespace
+
+Result<void> WaitingCriu::wait_for(const char* late, std::function<Result<void>()> work) const {
+  struct Shared {
+    std::mutex mutex;
+    std::optional<Result<void>> answer;  // guarded by mutex
+  };
+  Result<Pipe> done = make_pipe();
+  if (!done) return done.error();
+  const auto shared = std::make_shared<Shared>();
+  const Result<void> begun =
+      on_own_thread([shared, work = std::move(work), end = std::move(done->to)]() mutable {
+        Result<void> answer = work();
+        work = nullptr;
+        const std::lock_guard lock(shared->mutex);
+        shared->answer = std::move(answer);
+        end.reset();  // now the other end can be read
+      });
+  if (!begun) return begun;
+  const Result<bool> readable = criu_.wait_for(done->from.get());
+  if (!readable) {
+    const bool too_late = readable.error().code == Code::deadline_exceeded;
+    return too_late ? Error{Code::deadline_exceeded, late} : readable.error();
+  }
+  const std::lock_guard lock(shared->mutex);
+  if (shared->answer) return *shared->answer;
+  const Result<void> ended = criu_.check_end();
+  return ended ? Error{Code::internal, "criu ended before it had its answer"} : ended.error();
+}
+
+std::chrono::milliseconds WaitingCriu::time_left() const {
+  const Child::Clock::time_point until = criu_.deadline();
+  if (until == Child::Clock::time_point::max()) return std::chrono::milliseconds(0);
+  return std::max(
+      std::chrono::milliseconds(1),
+      std::chrono::duration_cast<std::chrono::milliseconds>(until - Child::Clock::now()));
+}
 
 Result<FileDescriptor> open_folder(const std::string& tried, const std::string& path) {
   FileDescriptor folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));

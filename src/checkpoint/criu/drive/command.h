@@ -14,15 +14,32 @@
 
 namespace kymo::criu {
 
+class Child;
+
+// criu, which waits for the answer to a point.
+class WaitingCriu {
+ public:
+  explicit WaitingCriu(Child& criu) : criu_(criu) {}
+
+  // Runs `work` on a thread of its own, and returns what it returned. It waits only as long as criu does: until its
+  // timeout, a cancellation, or its end. Then `work`, which must own all that it uses, goes on alone.
+  // Errors: deadline_exceeded, with the text `late`, and cancelled: criu was ended; how criu ended; no thread.
+  [[nodiscard]] Result<void> wait_for(const char* late, std::function<Result<void>()> work) const;
+  // The time until its timeout, at least a millisecond. 0: it has none.
+  [[nodiscard]] std::chrono::milliseconds time_left() const;
+
+ private:
+  Child& criu_;
+};
+
 // A call of criu.
 struct Command {
   CallKind kind = CallKind::dump;
   std::vector<std::string> arguments;
   bool reads_connections = false;  // a dump with TCP connections
   // Called at each point at which criu runs the action script, with criu's name of the point. criu
-  // waits until this returns, and fails if it returns an error. criu's timeout ends at `until`.
-  std::function<Result<void>(std::string_view name, std::chrono::steady_clock::time_point until)>
-      passed{};
+  // waits until this returns, and fails if it returns an error.
+  std::function<Result<void>(std::string_view name, const WaitingCriu& criu)> passed{};
   std::function<void()> answered{};  // called when criu has got the answer
 };
 

@@ -254,17 +254,6 @@ std::string HeldImages::own_path() const {
   return "/proc/self/fd/" + std::to_string(fd_.get());
 }
 
-Result<void> check_in_time(const std::shared_ptr<HeldImages>& held,
-                           std::chrono::steady_clock::time_point until) {
-  constexpr std::chrono::hours kLong{24};
-  const auto left =
-      std::min<std::chrono::nanoseconds>(until - std::chrono::steady_clock::now(), kLong);
-  const auto checked = within(std::chrono::ceil<std::chrono::milliseconds>(left),
-                              [held] { return held->check_before_end(); });
-  return checked ? *checked
-                 : Error{Code::deadline_exceeded, "the disk of the images does not answer in time"};
-}
-
 bool is_mounted_over(const std::string& folder) {
   struct statx seen {};
   return look_at(AT_FDCWD, folder, kOfAFolder, seen) == 0 && is_mount_root(seen);

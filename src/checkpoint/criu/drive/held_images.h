@@ -86,11 +86,6 @@ class HeldImages {
   std::string changed_;  // the first change that was seen. Empty: none
 };
 
-// check_before_end(), but it returns at `until`.
-// Errors: also deadline_exceeded.
-Result<void> check_in_time(const std::shared_ptr<HeldImages>& held,
-                           std::chrono::steady_clock::time_point until);
-
 // Whether a file system is mounted over this folder.
 bool is_mounted_over(const std::string& folder);
 

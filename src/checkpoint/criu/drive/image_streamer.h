@@ -41,8 +41,9 @@ class ImageStreamer {
   ImageStreamer& operator=(const ImageStreamer&) = delete;
 
   // Waits until all data that was sent so far is in files, and the folder was checked (check_before_end()).
-  // Errors: the first error so far, also of that check; deadline_exceeded.
-  Result<void> wait_until_written(std::chrono::steady_clock::time_point until);
+  // It may be called on a third thread.
+  // Errors: the first error so far, also of that check.
+  Result<void> wait_until_written();
   // Calls `moved` on this thread, with what the other one has done until now, and how long it ran, also if it waits for the
   // disk now, or finish() has failed.
   void report();

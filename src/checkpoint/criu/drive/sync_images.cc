@@ -1,16 +1,16 @@
 #include "checkpoint/criu/drive/sync_images.h"
 
-#include <algorithm>
 #include <filesystem>
 
-#include "base/patience.h"
 #include "base/sync.h"
 
 namespace kymo::criu {
 
 namespace fs = std::filesystem;
 
-Result<void> sync_images(const std::string& images_dir) {
+namespace {
+
+Result<void> sync_all(const std::string& images_dir) {
   std::error_code error;
   fs::recursive_directory_iterator entry(images_dir, error);
   for (; !error && entry != fs::recursive_directory_iterator(); entry.increment(error)) {
@@ -27,19 +27,12 @@ Result<void> sync_images(const std::string& images_dir) {
   return {};
 }
 
-Result<void> sync_in_time(const std::string& images_dir,
-                          std::chrono::steady_clock::time_point until) {
-  constexpr std::chrono::hours kLong{24};
-  const auto left =
-      std::min<std::chrono::nanoseconds>(until - std::chrono::steady_clock::now(), kLong);
-  const auto synced = within(std::chrono::ceil<std::chrono::milliseconds>(left),
-                             [images_dir] { return sync_images(images_dir); });
-  if (!synced) {
-    return Error{Code::deadline_exceeded,
-                 "the images are not durable: their disk does not answer in time"};
-  }
-  if (*synced) return {};
-  Error error = synced->error();
+}  // namespace
+
+Result<void> sync_images(const std::string& images_dir) {
+  Result<void> synced = sync_all(images_dir);
+  if (synced) return {};
+  Error error = synced.error();
   error.message.insert(0, "the images are not durable: ");
   return error;
 }

@@ -13,6 +13,7 @@ namespace {
 
 constexpr std::string_view kMappingsName = "mm-";
 constexpr std::string_view kPagemapName = "pagemap-";
+constexpr std::string_view kSharedName = "pagemap-shmem-";
 constexpr std::string_view kFilesName = "files.img";
 constexpr std::string_view kThreadName = "core-";  // an image for each thread
 
@@ -69,6 +70,7 @@ std::optional<MemoryShape> memory_shape(const ImageSet& images) {
   std::uint64_t bytes = 0;
   for (const std::string& name : images.names()) {
     if (name.starts_with(kThreadName)) ++shape.threads;
+    if (name.starts_with(kSharedName)) ++shape.shared;
     const bool mappings = name.starts_with(kMappingsName);
     if (!mappings && !name.starts_with(kPagemapName)) continue;
     bytes += images.size(name);

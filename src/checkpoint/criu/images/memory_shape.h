@@ -17,6 +17,7 @@ struct MemoryShape {
       0;  // open or mapped, with sockets; 0: not known, as in images of old versions
   std::uint64_t sockets = 0;  // of these files
   std::uint64_t threads = 0;  // of all processes, also the first of each; 0: not known
+  std::uint64_t shared = 0;   // pieces of shared memory without a file, each with images of its own
 };
 
 // Nothing if an image cannot be read, or if there are none.

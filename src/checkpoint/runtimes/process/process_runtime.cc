@@ -63,6 +63,9 @@ Result<criu::DumpReply> call_dump(const criu::Client& client, const DumpSpec& sp
   request.options = spec.options;
   request.held = spec.held;
   request.answered = observer.answered;
+  if (observer.working) {
+    request.syncing = [&](bool begins) { observer.working(begins ? kSyncWork : ""); };
+  }
   if (spec.prove) {
     request.prove = [&spec](std::chrono::milliseconds until) {
       return spec.prove(spec.images_dir, until);
@@ -148,8 +151,10 @@ Result<criu::RestoreReply> call_restore(const criu::Client& client, const Restor
   return client.restore(request, notified);
 }
 
-// CRIU's log does not say so if it fails because of the session.
+// CRIU's log does not say so if it fails because of the session. A full disk, a signal or a deadline has nothing to do with
+// it.
 Error with_session(Error error, const DumpSpec& spec, const DumpTarget& before) {
+  if (error.code != Code::failed_precondition) return error;
   if (before.process.session != before.process.pid && !spec.options.shell_job) {
     error.message +=
         "; it is not the leader of its session, but a dump needs that: start it with kymo run or "

@@ -156,7 +156,6 @@ TEST_F(HeldImagesTest, TheLaterNameMustBeFreeBeforeTheEnd) {
   expect_changed(later_ + " exists");
   EXPECT_TRUE(held_->check().ok());
   fs::remove(later_);
-  EXPECT_TRUE(check_in_time(held_, std::chrono::steady_clock::time_point::max()).ok());
 }
 
 }  // namespace

@@ -210,7 +210,7 @@ TEST_P(ImageStreamerTest, SettledIsInTheFileThoughTheImageHasNotEnded) {
   criu.ask("pages-1.img");
   const FileDescriptor pipe = criu.open_pipe(true);
   ASSERT_EQ(write_to(pipe, content(10'000, 'p')), 0);
-  const Result<void> settled = streamer->wait_until_written(steady_clock::now() + kPatience);
+  const Result<void> settled = streamer->wait_until_written();
   ASSERT_TRUE(settled.ok()) << settled.error().message;
   EXPECT_EQ(seen_.bytes, 10'000U);
   EXPECT_EQ(seen_.stored, fs::file_size(file("pages-1.img")));
@@ -227,7 +227,7 @@ TEST_P(ImageStreamerTest, AnImageThatIsCutOffInBetweenIsNotSettled) {
                       [this](const Streamed& so_far) { seen_ = so_far; }, held)
                       .value();
   const PretendedCriu criu(folder_.path(), "streamer-capture.sock");
-  const auto settle = [&] { return streamer->wait_until_written(steady_clock::now() + kPatience); };
+  const auto settle = [&] { return streamer->wait_until_written(); };
   {
     criu.ask("core-1.img");
     const FileDescriptor pipe = criu.open_pipe(true);
@@ -260,7 +260,7 @@ TEST_P(ImageStreamerTest, AFullDiskClosesThePipeAndIsTold) {
     noise += static_cast<char>(x >> 24);
   }
   EXPECT_EQ(write_to(pipe, noise), EPIPE);
-  const Result<void> settled = streamer->wait_until_written(steady_clock::now() + kPatience);
+  const Result<void> settled = streamer->wait_until_written();
   setrlimit(RLIMIT_FSIZE, &before);
   ASSERT_FALSE(settled.ok());
   EXPECT_NE(settled.error().message.find("pages-1.img"), std::string::npos);
@@ -330,7 +330,7 @@ TEST(ImageStreamerFaultsTest, ALinkIsNotServedNorWrittenThrough) {
     const PretendedCriu criu(images, "streamer-capture.sock");
     criu.ask("core-1.img");
     const FileDescriptor pipe = criu.open_pipe(true);
-    static_cast<void>(streamer->wait_until_written(steady_clock::now() + kPatience));
+    static_cast<void>(streamer->wait_until_written());
   }
   EXPECT_FALSE(streamer->finish(kPatience).ok());
   EXPECT_EQ(fs::file_size(outside), 6U);
@@ -351,7 +351,7 @@ TEST(ImageStreamerFaultsTest, ADamagedImageIsNamedAndWithoutAPipeNothingHangs) {
   EXPECT_NE(served.error().message.find("core-1.img"), std::string::npos);
 
   auto idle = ImageStreamer::capture(folder.path(), folder.path(), {}, nullptr).value();
-  EXPECT_TRUE(idle->wait_until_written(steady_clock::now() + kPatience).ok());
+  EXPECT_TRUE(idle->wait_until_written().ok());
   EXPECT_TRUE(idle->finish(kPatience).ok());  // CRIU never came
 }
 
