@@ -173,10 +173,12 @@ Result<void> register_job(RestoreContext& c) {
     note_container(c);
     return {};
   }
-  // The new job has the container's id as its name if the user chose that id, else the program's name.
-  const bool chosen =
-      runtime::row_of(c.runtime_kind).has_bundles && !c.parts.jobs.find(c.container);
-  Result<store::Job> job = c.parts.jobs.adopt(c.outcome.process, chosen ? c.container : "");
+  // The new job has the name of the container, by which its user asks for it, or else that of the program.
+  const std::string name = runtime::row_of(c.runtime_kind).has_bundles
+                               ? c.container
+                               : text_of(member(c.record, "container"), "name");
+  const bool is_free = !name.empty() && !c.parts.jobs.find(name);
+  Result<store::Job> job = c.parts.jobs.adopt(c.outcome.process, is_free ? name : "");
   if (job) {
     c.job = *job;
     note_container(c);
