@@ -218,7 +218,7 @@ function describe() {
   if (diff.fail_on_change && diff.fail_on_change.outcome === "cannot tell") {
     const { broken, cannot_tell, runs_needed } = diff.fail_on_change;
     const why = broken.length > 0 ? `these recordings do not hold all that happened: ${broken.join("; ")}` :
-      `cannot tell whether ${cannot_tell.join(", ")} changed: it takes ${runs_needed ? `about ${runs_needed}` : "more than 100"} recordings of each side`;
+      `cannot tell whether ${cannot_tell.join(", ")} changed: ${runs_needed ? `it takes about ${runs_needed}` : "not even 100"} recordings of each side${runs_needed ? "" : " would decide"}`;
     byId("quality").append(element("li", { class: "warning" }, why));
   }
   for (const note of diff.notes) byId("quality").append(element("li", { class: "warning" }, note));
