@@ -114,25 +114,28 @@ class Recording:
 
     def rates(self, window="10ms"):
         """Counters as rates, in their unit per second, over windows of at least this length. A rate has the time at which its
-        window ends. A window in which a counter decreased (a restart) has no rate."""
-        times, rates = self.rows.index.to_numpy(), {}
-        ends = _window_ends(times, pandas.Timedelta(window).value)
+        window ends. A window in which a counter decreased (a restart) has no rate. Windows of values that were read before their
+        row (_times_of) have at least 100 ms, and overlap; the first have no rate."""
+        index, rates = self.rows.index.to_numpy(), {}
+        ends = _window_ends(index, pandas.Timedelta(window).value)
         for name in self.counters():
-            seconds = numpy.diff(self._times_of(name)[ends]) / 1e9
-            values = self.rows[name].to_numpy()[ends]
+            times, length = self._times_of(name, window)
+            times, values, begins = times[ends], self.rows[name].to_numpy()[ends], numpy.arange(max(len(ends) - 1, 0))
+            begins = numpy.clip(numpy.searchsorted(times, times[1:] - length, side="right") - 1, 0, begins)
+            passed = times[1:] - times[begins]
             # Differences of unsigned numbers wrap. So decreases are found before the subtraction.
-            fell = values[1:] < values[:-1]
-            grown = numpy.where(fell, 0, values[1:] - values[:-1]).astype("float64")
-            grown[fell | (seconds == 0)] = numpy.nan
-            rates[name] = grown / numpy.where(seconds == 0, 1, seconds)
-        return pandas.DataFrame(rates, index=pandas.Index(times[ends][1:], name=TIME_COLUMN))
+            fell = values[1:] < values[begins]
+            grown = numpy.where(fell, 0, values[1:] - values[begins]).astype("float64")
+            grown[fell | (passed < max(length, 1))] = numpy.nan
+            rates[name] = grown / (numpy.maximum(passed, 1) / 1e9)
+        return pandas.DataFrame(rates, index=pandas.Index(index[ends][1:], name=TIME_COLUMN))
 
     def highest_rates(self, window="10ms"):
         """The highest rate of each counter over the windows of at least this length that begin or end at a row: a DataFrame
         of rate and at_ns (where that window begins), by counter. Of a shorter recording it is the mean rate."""
-        length, found = pandas.Timedelta(window).value, {}
+        found = {}
         for name in self.counters():
-            times, rows = self._times_of(name), numpy.arange(len(self.rows))
+            (times, length), rows = self._times_of(name, window), numpy.arange(len(self.rows))
             begin = numpy.searchsorted(times, times - length, side="right") - 1  # the last one of a window that ends at a row
             end = numpy.searchsorted(times, times + length, side="left")  # the first one of a window that begins there
             begins = numpy.concatenate([begin[begin >= 0], rows[end < len(times)]])
@@ -148,16 +151,19 @@ class Recording:
 
     def mean(self, name):
         """The mean of a gauge over the time. Rows may be missing just when it is high, so it is not the mean of the rows."""
-        times, values = self._times_of(name), self.rows[name].to_numpy().astype("float64")
+        times, values = self._times_of(name)[0], self.rows[name].to_numpy().astype("float64")
         if len(values) < 2 or times[0] == times[-1]:
             return float(values[0]) if len(values) else float("nan")
         return float(numpy.average((values[1:] + values[:-1]) / 2, weights=numpy.diff(times)))
 
-    def _times_of(self, name):
-        """The time in ns of each row's value. Of NAME_... it is before the row by profiler_NAME_age_ns, if there is such a column."""
-        times = self.rows.index.to_numpy().astype("int64")
+    def _times_of(self, name, window="10ms"):
+        """The time in ns of each row's value, and the shortest window of its rates. Values of NAME_... were read before the row
+        by profiler_NAME_age_ns, if there is such a column (src/base/reading_age.h)."""
+        times, length = self.rows.index.to_numpy().astype("int64"), pandas.Timedelta(window).value
         age = f"profiler_{name.partition('_')[0]}_age_ns"
-        return numpy.maximum.accumulate(times - self.rows[age].to_numpy().astype("int64")) if age in self.rows.columns else times
+        if age not in self.rows.columns:
+            return times, length
+        return numpy.maximum.accumulate(times - self.rows[age].to_numpy().astype("int64")), max(length, 100_000_000)
 
     def phases(self):
         """The phases, from each mark to the next, as a DataFrame of name, begin_ns, end_ns."""

@@ -78,6 +78,14 @@ class RealRecording(unittest.TestCase):
             self.assertAlmostEqual(run.highest_rates().loc[name]["rate"], 1e9, delta=1e6)
             self.assertAlmostEqual(run.rates()[name].max(), 1e9, delta=1e6)
 
+    def test_a_step_of_the_clock_of_ended_children_is_no_peak(self):
+        path = self.path.with_name("steps.tsv")
+        path.write_text("Time (ns)\ttree_cpu_ns\tprofiler_tree_age_ns\n" + "".join(
+            f"{ms * 1000000}\t{(ms + (10 if ms >= 200 else 0)) * 1000000}\t0\n" for ms in range(1000)))
+        run = kymo_recording.load(path)  # before, 2 s/s
+        self.assertAlmostEqual(run.highest_rates().loc["tree_cpu_ns"]["rate"], 1.1e9, delta=1e6)
+        self.assertLess(run.rates()["tree_cpu_ns"].max(), 1.11e9)
+
     def test_the_total_of_a_counter_that_goes_back_is_the_sum_of_its_steps_up(self):
         path = self.path.with_name("fell.tsv")
         path.write_text("Time (ns)\tc\tlevel\n" + "".join(f"{ms * 1000000}\t{c}\t{c}\n" for ms, c in enumerate([100, 110, 3, 8, 8])))
