@@ -222,6 +222,8 @@ class Recording:
             return _quantile(buckets, values[-1].astype("int64") - values[0].astype("int64"), share) if len(values) else numpy.nan
         times = self.rows.index.to_numpy()
         ends = _window_ends(times, pandas.Timedelta(window).value)
+        if len(ends) < 2:
+            raise RecordingError(f"quantile of {name} in {self.path}: it is shorter than the window {window}")
         found = [_quantile(buckets, row, share) for row in numpy.diff(values[ends].astype("int64"), axis=0)]
         return pandas.Series(found, index=pandas.Index(times[ends][1:], name=TIME_COLUMN), name=name, dtype="float64")
 

@@ -174,6 +174,8 @@ class Histograms(unittest.TestCase):
             self.run_.quantile("wait", 0.5)
         with self.assertRaisesRegex(ValueError, "not between 0 and 1"):
             self.run_.quantile("wait_us", 99)
+        with self.assertRaisesRegex(kymo_recording.RecordingError, "it is shorter than the window 1s"):
+            self.run_.quantile("wait_us", 0.5, "1s")
 
 
 class ManyColumns(unittest.TestCase):

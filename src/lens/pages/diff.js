@@ -168,7 +168,7 @@ function tables() {
   table("Not to be told from noise", ["metric", "A", "B", "difference", "why:"], of("cannot be told", "on one side only").map((m) => [
     link(m), amount(m, m.a), amount(m, m.b), m.share === null ? "–" : signedPercent(m.share), element("span", { class: "why" }, m.reason || change(m))]));
   for (const verdict of ["no change", "the same"]) {
-    const names = of(verdict).map(label).sort().join(", ");
+    const names = of(verdict).map((m) => label(m) + (m.in_one_bucket ? " (in one bucket)" : "")).sort().join(", ");
     if (names) byId("tables").append(element("h2", {}, verdict === "no change" ? "No change beyond noise" : "The same"), element("p", {}, names));
   }
 }

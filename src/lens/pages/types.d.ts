@@ -127,6 +127,7 @@ export interface Difference {
   unit: string;
   verdict: string;
   reason: string;
+  in_one_bucket?: boolean;
   a: number | null;
   b: number | null;
   share: number | null;
