@@ -17,22 +17,17 @@ import json
 import pathlib
 import re
 import signal
-import subprocess
 import sys
-import tempfile
 
 import numpy
 import pandas
 
+import kymo_recording_rows
+from kymo_recording_rows import TIME_COLUMN, HeaderError, RecordingError
+
 FORMAT_VERSION = 1
-TIME_COLUMN = "Time (ns)"
 COMPANIONS = (".gaps.tsv", ".meta.json")  # files next to a recording
-ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _BUCKET = re.compile(r"(?P<metric>[^\[\]]+)\[(?P<low>\d+)-(?P<high>\d+|inf)\]")
-
-
-class RecordingError(Exception):
-    """An error in one line: what was tried, on what, and what is wrong with it."""
 
 
 @dataclasses.dataclass
@@ -119,25 +114,28 @@ class Recording:
 
     def rates(self, window="10ms"):
         """Counters as rates, in their unit per second, over windows of at least this length. A rate has the time at which its
-        window ends. A window in which a counter decreased (a restart) has no rate."""
-        times, rates = self.rows.index.to_numpy(), {}
-        ends = _window_ends(times, pandas.Timedelta(window).value)
+        window ends. A window in which a counter decreased (a restart) has no rate. Windows of values that were read before their
+        row (_times_of) have at least 100 ms, and overlap; the first have no rate."""
+        index, rates = self.rows.index.to_numpy(), {}
+        ends = _window_ends(index, pandas.Timedelta(window).value)
         for name in self.counters():
-            seconds = numpy.diff(self._times_of(name)[ends]) / 1e9
-            values = self.rows[name].to_numpy()[ends]
+            times, length = self._times_of(name, window)
+            times, values, begins = times[ends], self.rows[name].to_numpy()[ends], numpy.arange(max(len(ends) - 1, 0))
+            begins = numpy.clip(numpy.searchsorted(times, times[1:] - length, side="right") - 1, 0, begins)
+            passed = times[1:] - times[begins]
             # Differences of unsigned numbers wrap. So decreases are found before the subtraction.
-            fell = values[1:] < values[:-1]
-            grown = numpy.where(fell, 0, values[1:] - values[:-1]).astype("float64")
-            grown[fell | (seconds == 0)] = numpy.nan
-            rates[name] = grown / numpy.where(seconds == 0, 1, seconds)
-        return pandas.DataFrame(rates, index=pandas.Index(times[ends][1:], name=TIME_COLUMN))
+            fell = values[1:] < values[begins]
+            grown = numpy.where(fell, 0, values[1:] - values[begins]).astype("float64")
+            grown[fell | (passed < max(length, 1))] = numpy.nan
+            rates[name] = grown / (numpy.maximum(passed, 1) / 1e9)
+        return pandas.DataFrame(rates, index=pandas.Index(index[ends][1:], name=TIME_COLUMN))
 
     def highest_rates(self, window="10ms"):
         """The highest rate of each counter over the windows of at least this length that begin or end at a row: a DataFrame
         of rate and at_ns (where that window begins), by counter. Of a shorter recording it is the mean rate."""
-        length, found = pandas.Timedelta(window).value, {}
+        found = {}
         for name in self.counters():
-            times, rows = self._times_of(name), numpy.arange(len(self.rows))
+            (times, length), rows = self._times_of(name, window), numpy.arange(len(self.rows))
             begin = numpy.searchsorted(times, times - length, side="right") - 1  # the last one of a window that ends at a row
             end = numpy.searchsorted(times, times + length, side="left")  # the first one of a window that begins there
             begins = numpy.concatenate([begin[begin >= 0], rows[end < len(times)]])
@@ -153,16 +151,19 @@ class Recording:
 
     def mean(self, name):
         """The mean of a gauge over the time. Rows may be missing just when it is high, so it is not the mean of the rows."""
-        times, values = self._times_of(name), self.rows[name].to_numpy().astype("float64")
+        times, values = self._times_of(name)[0], self.rows[name].to_numpy().astype("float64")
         if len(values) < 2 or times[0] == times[-1]:
             return float(values[0]) if len(values) else float("nan")
         return float(numpy.average((values[1:] + values[:-1]) / 2, weights=numpy.diff(times)))
 
-    def _times_of(self, name):
-        """The time in ns of each row's value. Of NAME_... it is before the row by profiler_NAME_age_ns, if there is such a column."""
-        times = self.rows.index.to_numpy().astype("int64")
+    def _times_of(self, name, window="10ms"):
+        """The time in ns of each row's value, and the shortest window of its rates. Values of NAME_... were read before the row
+        by profiler_NAME_age_ns, if there is such a column (src/base/reading_age.h)."""
+        times, length = self.rows.index.to_numpy().astype("int64"), pandas.Timedelta(window).value
         age = f"profiler_{name.partition('_')[0]}_age_ns"
-        return numpy.maximum.accumulate(times - self.rows[age].to_numpy().astype("int64")) if age in self.rows.columns else times
+        if age not in self.rows.columns:
+            return times, length
+        return numpy.maximum.accumulate(times - self.rows[age].to_numpy().astype("int64")), max(length, 100_000_000)
 
     def phases(self):
         """The phases, from each mark to the next, as a DataFrame of name, begin_ns, end_ns."""
@@ -221,6 +222,8 @@ class Recording:
             return _quantile(buckets, values[-1].astype("int64") - values[0].astype("int64"), share) if len(values) else numpy.nan
         times = self.rows.index.to_numpy()
         ends = _window_ends(times, pandas.Timedelta(window).value)
+        if len(ends) < 2:
+            raise RecordingError(f"quantile of {name} in {self.path}: it is shorter than the window {window}")
         found = [_quantile(buckets, row, share) for row in numpy.diff(values[ends].astype("int64"), axis=0)]
         return pandas.Series(found, index=pandas.Index(times[ends][1:], name=TIME_COLUMN), name=name, dtype="float64")
 
@@ -246,13 +249,13 @@ def load(path, rows=True):
     follow each other.
     """
     if isinstance(path, (list, tuple)):
-        return _joined([load(part, rows) for part in find_all(path)])
+        return _joined([_load_part(part, rows) for part in find_all(path)])
     path = pathlib.Path(path)
     _refuse_companion(path)
     notes = []
     stem = _stem(path)
     metadata = _load_metadata(path.with_name(stem + ".meta.json"), notes)
-    frame = _load_rows(path, notes) if rows else _no_rows(path, metadata)
+    frame = kymo_recording_rows.load(path, notes) if rows else _no_rows(path, metadata)
     notes.extend(_metadata_notes(metadata or {}, len(frame) if rows else None))
     gaps = _load_gaps(path.with_name(stem + ".gaps.tsv"), notes)
     if metadata is not None:
@@ -263,6 +266,14 @@ def load(path, rows=True):
     return Recording(path, frame, metadata, gaps, notes)
 
 
+def _load_part(path, rows):
+    """A recording, whose rows are None if its header is not whole: the other parts are read all the same."""
+    try:
+        return load(path, rows)
+    except HeaderError as error:
+        return dataclasses.replace(load(path, rows=False), rows=None, notes=[str(error)])
+
+
 def _joined(parts):
     """The parts of a rotated recording as one. The times of all of them count from one start."""
     if not parts:
@@ -271,10 +282,15 @@ def _joined(parts):
     for before, after in zip(parts, parts[1:]):
         if before.part.get("next") != after.path.name and after.part.get("previous") != before.path.name:
             raise RecordingError(f"join {after.path} to {before.path}: it is not the part after it")
-        if list(before.rows.columns) != list(after.rows.columns):
-            raise RecordingError(f"join {after.path} to {before.path}: it has other columns")
+    cut = [note for run in parts if run.rows is None for note in run.notes]
+    parts = [run for run in parts if run.rows is not None]
+    if not parts:
+        raise RecordingError(cut[0])
+    for other in parts[1:]:
+        if list(other.rows.columns) != list(parts[0].rows.columns):
+            raise RecordingError(f"join {other.path} to {parts[0].path}: it has other columns")
     if len(parts) == 1:
-        return parts[0]
+        return dataclasses.replace(parts[0], notes=cut + parts[0].notes)
     part = {**parts[0].part, "next": parts[-1].part.get("next")}
     stats = [(run.metadata or {}).get("stats") or {} for run in parts]
     metadata = {**(parts[-1].metadata or {}), "part": part,
@@ -285,7 +301,7 @@ def _joined(parts):
     notes = [f"{run.path.name}: {note}" for run in parts for note in run.notes if not note.startswith("it is only part")]
     return Recording(parts[0].path, pandas.concat([run.rows for run in parts]), metadata,
                      pandas.concat([run.gaps for run in parts if len(run.gaps)] or [parts[0].gaps], ignore_index=True),
-                     notes + list(_metadata_notes({"part": part}, None)))
+                     cut + notes + list(_metadata_notes({"part": part}, None)))
 
 
 def _recording_beside(path):
@@ -326,7 +342,7 @@ def find_all(paths):
 
 def load_all(paths, rows=True):
     """Loads all recordings that these paths stand for (see find_all), the parts of one as one. Returns a list."""
-    runs = [load(file, rows) for file in find_all(paths)]
+    runs = [_load_part(file, rows) for file in find_all(paths)]
     chains = {}  # the parts of a recording, by the path of the newest of them
     for run in sorted(runs, key=lambda run: run.part.get("number", 0)):
         before = run.path.parent / str(run.part.get("previous", ""))
@@ -428,122 +444,6 @@ def _metadata_notes(metadata, rows):
     for key, where in (("previous", "before"), ("next", "after")):
         if isinstance(part, dict) and isinstance(part.get(key), str):
             yield f"it is only part {part.get('number', 0)} of a longer recording: the rows {where} are in {part[key]}"
-
-
-def _load_rows(path, notes):
-    try:
-        with open(path, "rb", buffering=0) as file:  # a child process inherits its descriptor
-            if file.read(len(ZSTD_MAGIC)) != ZSTD_MAGIC:
-                return _load_plain_rows(path, path, notes)
-            file.seek(0)
-            with tempfile.NamedTemporaryFile(suffix=".tsv") as plain:
-                _decompress(path, file, plain, notes)
-                return _load_plain_rows(path, pathlib.Path(plain.name), notes)
-    except OSError as error:
-        raise RecordingError(f"open recording {path}: {error.strerror}") from error
-
-
-def _decompress(path, file, plain, notes):
-    """Decompresses what is undamaged: zstd writes it before it reports the damage."""
-    try:
-        done = subprocess.run(["zstd", "-dcq"], stdin=file, stdout=plain, stderr=subprocess.PIPE, check=False)
-    except FileNotFoundError as error:
-        raise RecordingError(f"open recording {path}: it is compressed; install zstd") from error
-    if done.returncode:
-        reason = done.stderr.decode("utf-8", "replace").strip().rpartition(": ")[2]
-        notes.append(f"cut short or damaged ({reason}): what follows the last whole frame is left out")
-
-
-def _load_plain_rows(path, plain, notes):
-    """Reads the rows of the plain text in `plain`. Messages name it `path`."""
-    with open(plain, "rb") as file:
-        header = file.readline()
-        names = header.decode("ascii", "replace").rstrip("\n").split("\t")
-        if names[0] != TIME_COLUMN or not header.endswith(b"\n"):
-            raise RecordingError(f"read {path}: its first line is not the header of a recording")
-        body_at = file.tell()
-        whole = _whole_length(file)
-    try:
-        frame = _parse_fast(plain, names, whole, body_at)
-    except (ValueError, OverflowError):
-        frame = _parse_tolerant(plain, names, notes)
-    else:
-        if whole != plain.stat().st_size:
-            notes.append(f"line {len(frame) + 2}: cut short, left out")
-    return frame.set_index(TIME_COLUMN)
-
-
-def _whole_length(file, piece=1 << 20):
-    """The number of bytes up to the last line end. A row after it is cut short."""
-    end = at = file.seek(0, 2)
-    while at > 0:
-        at = max(0, at - piece)
-        file.seek(at)
-        found = file.read(min(piece, end - at)).rfind(b"\n")
-        if found >= 0:
-            return at + found + 1
-    return 0
-
-
-def _parse_fast(path, names, whole, body_at):
-    """Reads the whole file with pandas' own parser. Raises ValueError if a line is not a row."""
-    if whole == body_at:
-        return pandas.DataFrame({name: pandas.Series(dtype="uint64") for name in names})
-    with open(path, "rb") as file:
-        frame = pandas.read_csv(_Limited(file, whole), sep="\t", header=0, names=names, index_col=False, dtype="uint64",
-                                engine="c", skip_blank_lines=False, quoting=3, na_filter=False, on_bad_lines="error")
-    times = frame[TIME_COLUMN].to_numpy()
-    if (times[1:] < times[:-1]).any():
-        raise ValueError("time goes back")
-    return frame
-
-
-class _Limited:
-    """A file that seems to end early, for a parser that would fail at the last, incomplete line."""
-
-    def __init__(self, file, size):
-        self._file = file
-        self._left = size
-
-    def read(self, size=-1):
-        wanted = self._left if size is None or size < 0 else min(size, self._left)
-        data = self._file.read(wanted)
-        self._left -= len(data)
-        return data
-
-    def __iter__(self):
-        return iter(self.read().splitlines(keepends=True))
-
-
-def _parse_tolerant(path, names, notes):
-    """Reads a damaged file line by line. Keeps the good rows, and adds a note for each bad line."""
-    columns = [[] for _ in names]
-    last_time = 0
-    with open(path, "rb") as file:
-        next(file)
-        for number, line in enumerate(file, start=2):
-            values, reason = _parse_line(line, len(names))
-            if not reason and values[0] < last_time:
-                reason = "its time is before that of the row above"
-            if reason:
-                notes.append(f"line {number}: {reason}, left out")
-                continue
-            last_time = values[0]
-            for column, value in zip(columns, values):
-                column.append(value)
-    return pandas.DataFrame({name: numpy.array(column, dtype="uint64") for name, column in zip(names, columns)})
-
-
-def _parse_line(line, count):
-    if not line.endswith(b"\n"):
-        return [], "cut short"
-    fields = line[:-1].split(b"\t")
-    if len(fields) != count:
-        return [], f"{len(fields)} values where the header has {count}"
-    if not all(field.isdigit() for field in fields):
-        return [], "a value is not a whole number"
-    values = [int(field) for field in fields]
-    return ([], "a value is past 2^64 - 1") if max(values) >= 2**64 else (values, "")
 
 
 def _load_gaps(path, notes):

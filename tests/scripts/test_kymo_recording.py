@@ -78,6 +78,14 @@ class RealRecording(unittest.TestCase):
             self.assertAlmostEqual(run.highest_rates().loc[name]["rate"], 1e9, delta=1e6)
             self.assertAlmostEqual(run.rates()[name].max(), 1e9, delta=1e6)
 
+    def test_a_step_of_the_clock_of_ended_children_is_no_peak(self):
+        path = self.path.with_name("steps.tsv")
+        path.write_text("Time (ns)\ttree_cpu_ns\tprofiler_tree_age_ns\n" + "".join(
+            f"{ms * 1000000}\t{(ms + (10 if ms >= 200 else 0)) * 1000000}\t0\n" for ms in range(1000)))
+        run = kymo_recording.load(path)  # before, 2 s/s
+        self.assertAlmostEqual(run.highest_rates().loc["tree_cpu_ns"]["rate"], 1.1e9, delta=1e6)
+        self.assertLess(run.rates()["tree_cpu_ns"].max(), 1.11e9)
+
     def test_the_total_of_a_counter_that_goes_back_is_the_sum_of_its_steps_up(self):
         path = self.path.with_name("fell.tsv")
         path.write_text("Time (ns)\tc\tlevel\n" + "".join(f"{ms * 1000000}\t{c}\t{c}\n" for ms, c in enumerate([100, 110, 3, 8, 8])))
@@ -166,6 +174,8 @@ class Histograms(unittest.TestCase):
             self.run_.quantile("wait", 0.5)
         with self.assertRaisesRegex(ValueError, "not between 0 and 1"):
             self.run_.quantile("wait_us", 99)
+        with self.assertRaisesRegex(kymo_recording.RecordingError, "it is shorter than the window 1s"):
+            self.run_.quantile("wait_us", 0.5, "1s")
 
 
 class ManyColumns(unittest.TestCase):
@@ -231,7 +241,7 @@ class DamagedRecording(unittest.TestCase):
         self.assertEqual(len(kymo_recording.load(self.path).rates()), 0)
 
     def test_foreign_file(self):
-        for text in ("", "a,b\n1,2\n", "Time (ns)\ta"):
+        for text in ("a,b", "a,b\n1,2\n"):
             with self.assertRaisesRegex(kymo_recording.RecordingError, "not the header"):
                 self.load(text)
 
@@ -293,6 +303,15 @@ class DamagedRecording(unittest.TestCase):
         self.assertEqual(later.notes, ["it is only part 1 of a longer recording: the rows before are in a.tsv"])
         with self.assertRaisesRegex(kymo_recording.RecordingError, "a.2.tsv to .*a.tsv: it is not the part after it"):
             kymo_recording.load([paths[0], paths[2]])
+        text = paths[1].read_text()
+        for length in (0, 4, 10):  # somebody has cut it within its header; before, no part could be read
+            paths[1].write_text(text[:length])
+            for run in (kymo_recording.load(paths), *kymo_recording.load_all(paths)):
+                self.assertEqual(list(run.rows.index), [1, 2, 5, 6])
+                self.assertRegex(run.notes[0], "read .*a.1.tsv: the file is empty, or ends in the middle of its header")
+            with self.assertRaisesRegex(kymo_recording.RecordingError, "in the middle of its header"):
+                kymo_recording.load(paths[1])
+        paths[1].write_text(text)
         paths[0].with_suffix(".meta.json").unlink()
         self.assertEqual([run.path for run in kymo_recording.load_all(paths)], paths[:1])
 

@@ -149,11 +149,9 @@ Result<Recording> open_parts(const std::vector<std::string>& parts) {
   std::uint64_t last_number = 0;
   for (const std::string& path : parts) {
     Result<Recording> part = open_recording(path);
-    // Somebody has emptied it. The others are read all the same.
-    std::error_code unknown;
-    if (!part && std::filesystem::file_size(path, unknown) == 0) {
+    // Its header is not whole: somebody has cut it. The others are read all the same.
+    if (!part && part.error().code == Code::data_loss && (all || path != parts.back())) {
       notes.push_back(part.error().message);
-      if (path == parts.back() && !all) return part.error();
       continue;
     }
     if (!part) return part.error();

@@ -84,10 +84,13 @@ void judge_capture(const Capture& capture, const Summary& summary, std::vector<V
   for (std::size_t cause = 1; cause < capture.missed.size(); ++cause) {
     main_cause = capture.missed[cause] > capture.missed[main_cause] ? cause : main_cause;
   }
+  const std::string how_many =
+      capture.gone == 0
+          ? "only " + human::percent(recorded.share()) + " of the ticks left a row"
+          : human::with_commas(capture.ticks_due - recorded.rows) + " ticks never left a row";
   verdicts.push_back(
       {recorded.share() < kCaptureBad ? Verdict::Level::bad : Verdict::Level::warning,
-       "only " + human::percent(recorded.share()) +
-           " of the ticks left a row: " + advice_on(main_cause, summary)});
+       how_many + ": " + advice_on(main_cause, summary)});
 }
 
 // Warns about a long gap, which hides a part of what happened even if most ticks left a row.

@@ -200,14 +200,14 @@ Result<void> add_run(const DiffRun& run, std::size_t side, std::uint64_t block_n
 void describe_buckets(const DiffValues& values, MetricDiff& diff) {
   std::array<bool, 2> any{};
   for (const std::size_t side : {0U, 1U}) {
-    const std::vector<BucketRange>& buckets = values.buckets.at(side);
-    const auto is_last = [](const BucketRange& bucket) { return bucket.is_last; };
-    any.at(side) = std::any_of(buckets.begin(), buckets.end(), is_last);
-    diff.in_first.at(side) =
-        !buckets.empty() && std::all_of(buckets.begin(), buckets.end(),
-                                        [](const BucketRange& one) { return one.is_first; });
-    diff.above_last.at(side) =
-        !buckets.empty() && std::all_of(buckets.begin(), buckets.end(), is_last);
+    std::vector<BucketRange> buckets = values.buckets.at(side);
+    if (buckets.empty()) continue;
+    std::sort(buckets.begin(), buckets.end(),
+              [](const BucketRange& a, const BucketRange& b) { return a.low < b.low; });
+    any.at(side) = buckets.back().is_last;
+    // Of an even number of runs, the median is between two.
+    diff.above_last.at(side) = buckets[buckets.size() / 2].is_last;
+    diff.in_first.at(side) = buckets[(buckets.size() - 1) / 2].is_first;
   }
   diff.unbounded = any[0] || any[1];
   if (!diff.unbounded) return;
@@ -224,18 +224,27 @@ double median_of(const std::vector<BucketRange>& buckets, double BucketRange::*e
   return median(ends);
 }
 
+// No interval is narrower than the buckets. No value is below 0, so none can fall by more than 100 %. But
+// the median of the differences between single values can be lower than that, so it is cut off there.
+void limit_shift(const MetricDiff& diff, Shift& shift) {
+  if (diff.in_buckets) {
+    shift.low = std::min(shift.low, diff.in_buckets->low);
+    shift.high = std::max(shift.high, diff.in_buckets->high);
+  }
+  if (!diff.before) return;
+  for (double* const one : {&shift.median, &shift.low, &shift.high}) {
+    *one = std::max(*one, -*diff.before);
+  }
+}
+
 // A bucket does not tell where in it the values are. So a quantile that stays in its bucket has not
-// changed as far as anybody can tell, and no interval is narrower than the buckets.
+// changed as far as anybody can tell.
 void apply_resolution(const DiffValues& values, MetricDiff& diff) {
   const auto& [before, after] = values.buckets;
   if (before.empty() || after.empty() || diff.unbounded) return;
-  const double low_before = median_of(before, &BucketRange::low);
-  const double high_before = median_of(before, &BucketRange::high);
-  const double low_after = median_of(after, &BucketRange::low);
-  const double high_after = median_of(after, &BucketRange::high);
-  diff.shift.low = std::min(diff.shift.low, low_after - high_before);
-  diff.shift.high = std::max(diff.shift.high, high_after - low_before);
-  diff.resolution = std::max(high_before - low_before, high_after - low_after);
+  diff.in_buckets = {median_of(after, &BucketRange::low) - median_of(before, &BucketRange::high),
+                     median_of(after, &BucketRange::high) - median_of(before, &BucketRange::low)};
+  limit_shift(diff, diff.shift);
   const auto is_first = [&first = before.front()](const BucketRange& bucket) {
     return bucket == first;
   };
@@ -247,12 +256,6 @@ void apply_resolution(const DiffValues& values, MetricDiff& diff) {
     diff.verdict = DiffVerdict::not_told;
     diff.reason = "its buckets are wider than the change: see its mean";
   }
-}
-
-// No value is below 0, so none can fall by more than 100 %. But the median of the differences
-// between single values can be lower than that, so it is cut off there.
-void limit_to_all(double before, Shift& shift) {
-  for (double* const one : {&shift.median, &shift.low, &shift.high}) *one = std::max(*one, -before);
 }
 
 MetricDiff compare_one(const std::string& name, DiffValues& values, std::uint64_t block_ns,
@@ -356,12 +359,14 @@ void compare_all(AllValues& all, std::uint64_t block_ns, const DiffOptions& opti
     static_cast<void>(correct(alone, diff.by_runs));
     length = alone.front();
   }
+  diff.lengths_differ = length_is_free && length.verdict != DiffVerdict::the_same;
   if (!options.to_s && totals_are_needed(length, diff)) add_totals(all, diff);
   for (MetricDiff& metric : diff.metrics) {
     const bool column = !metric.phase && !metric.length && metric.histogram.empty();
     metric.others = options.metrics.empty() && column && counts_others(column_of(metric));
+    metric.named = is_named(options, metric.name);
     if (metric.quantile) apply_resolution(all.at({false, metric.name}), metric);
-    if (metric.before) limit_to_all(*metric.before, metric.shift);
+    limit_shift(metric, metric.shift);
     if (!diff.by_runs) metric.between_runs = diff.margin;
     // Who asked for it by name is told why it is not compared.
     if (!options.metrics.empty()) metric.tells_nothing = false;
@@ -369,8 +374,12 @@ void compare_all(AllValues& all, std::uint64_t block_ns, const DiffOptions& opti
   sort_metrics(diff.metrics);
 }
 
-// A recording that counted as two runs would make a change seem certain.
-Result<void> check_named_once(const std::vector<std::string>& paths) {
+// A recording that counted as two runs would make a change seem certain, and one on both sides would hide it.
+Result<void> check_named_once(const std::vector<std::string>& before,
+                              const std::vector<std::string>& after) {
+  std::vector<std::string> paths = before;
+  paths.insert(paths.end(), after.begin(), after.end());
+  if (paths.size() == 2) return {};  // whoever compares a recording with itself sees that
   std::map<std::string, std::string> seen;
   for (const std::string& path : paths) {
     std::error_code unknown;
@@ -386,7 +395,6 @@ Result<void> check_named_once(const std::vector<std::string>& paths) {
 }
 
 Result<std::vector<DiffRun>> read_runs(const std::vector<std::string>& paths) {
-  if (Result<void> once = check_named_once(paths); !once) return once.error();
   std::vector<DiffRun> runs;
   for (const std::vector<std::string>& parts : join_parts(paths)) {
     auto summary = summarize(parts);
@@ -441,26 +449,39 @@ std::optional<double> MetricDiff::share() const {
   return {};
 }
 
-std::optional<MetricDiff::Interval> MetricDiff::interval_of(const Shift& shift_of_it) const {
-  if (verdict == DiffVerdict::the_same && reason.empty()) return Interval{};
-  if (samples_before == 0 || unbounded || !before || !after) return {};
+std::optional<MetricDiff::Interval> MetricDiff::as_shares(const Interval& of_shifts) const {
+  if (unbounded || !before || !after) return {};
   if (*before != 0) {
-    return Interval{shift_of_it.low / *before - between_runs,
-                    shift_of_it.high / *before + between_runs};
+    return Interval{of_shifts.low / *before - between_runs,
+                    of_shifts.high / *before + between_runs};
   }
-  if (shift_of_it.low <= 0) return {};
+  if (of_shifts.low <= 0) return {};
   return Interval{std::numeric_limits<double>::infinity(), std::numeric_limits<double>::infinity()};
+}
+
+std::optional<MetricDiff::Interval> MetricDiff::interval() const {
+  if (verdict == DiffVerdict::the_same && reason.empty()) return Interval{};
+  const bool same_bucket = one_bucket && reason.empty();  // the same value in all runs, too
+  if (samples_before == 0 && !same_bucket) return {};
+  return as_shares({shift.low, shift.high});
 }
 
 std::optional<MetricDiff::Interval> MetricDiff::interval_at(std::size_t runs_each) const {
   if (runs[0].empty() || runs[1].empty()) return {};
-  return interval_of(shift_at_size(runs[0], runs[1], runs_each));
+  Shift then = shift_at_size(runs[0], runs[1], runs_each);
+  limit_shift(*this, then);
+  return as_shares({then.low, then.high});
+}
+
+std::optional<MetricDiff::Interval> MetricDiff::least_interval() const {
+  return in_buckets ? as_shares(*in_buckets) : std::nullopt;
 }
 
 Result<RecordingDiff> diff_recordings(const std::vector<std::string>& before,
                                       const std::vector<std::string>& after,
                                       const DiffOptions& options) {
   RecordingDiff diff;
+  if (Result<void> once = check_named_once(before, after); !once) return once.error();
   auto runs_before = read_runs(before);
   if (!runs_before) return runs_before.error();
   auto runs_after = read_runs(after);

@@ -78,45 +78,48 @@ struct MetricDiff {
   std::string reason;
   bool tells_nothing = false;  // there was no test because it moves too seldom, or not by itself
   bool dependent = false;      // too few independent values: each depends on those before it
-  // Of a quantile: whether it lies above the highest bound of its histogram in all runs of a side.
-  // Then `before` or `after` is only the lowest value that it can have. If it lies there in any
-  // run, the verdict is not_told.
+  // Of a quantile: whether it lies above the highest bound of its histogram in the median run of a
+  // side. Then `before` or `after` is only the lowest value that it can have.
   std::array<bool, 2> above_last{};
   std::array<bool, 2>
       in_first{};  // the same below the lowest bound: it is the highest value that it can have
-  bool unbounded = false;  // it lies there in any run
-  // Of a quantile: how far it can be from its estimate on both sides together, because a bucket
-  // does not tell where in it the values are. The interval of the shift contains this.
-  double resolution = 0;
-  bool one_bucket = false;     // it lies in the same bucket in all runs
+  bool unbounded = false;   // it lies above the highest bound in any run: the verdict is not_told
+  bool one_bucket = false;  // it lies in the same bucket in all runs
+  bool named = false;       // it was asked for by name
   bool not_known_yet = false;  // there was no test because a recording is unfinished
 
   // The shift as a share of `before`. If there was no test, the difference takes the place of the
   // shift. Nothing if a side is missing, if `before` is 0 and the change is not, or if `unbounded`.
   [[nodiscard]] std::optional<double> share() const;
 
-  // The changes, as shares of `before`, that the values do not rule out. Nothing if there was no test (0 to 0 if
-  // nothing moved in enough values), or if
-  // `before` is 0 and `after` may be, too.
   struct Interval {
     double low = 0;
     double high = 0;
   };
-  [[nodiscard]] std::optional<Interval> interval() const { return interval_of(shift); }
+  // Of a quantile: the shifts that its buckets leave open, because they do not tell where in them the
+  // values are. No interval is narrower.
+  std::optional<Interval> in_buckets;
+
+  // The changes, as shares of `before`, that the values do not rule out. Nothing if there was no test
+  // (0 to 0 if nothing moved in enough values), or if `before` is 0 and `after` may be, too.
+  [[nodiscard]] std::optional<Interval> interval() const;
   // The same if each side had so many runs that lie as these do. Nothing between two recordings.
   [[nodiscard]] std::optional<Interval> interval_at(std::size_t runs) const;
+  // The same with any number of runs: what its buckets leave open. Nothing if nobody knows.
+  [[nodiscard]] std::optional<Interval> least_interval() const;
 
  private:
-  [[nodiscard]] std::optional<Interval> interval_of(const Shift& shift_of_it) const;
+  [[nodiscard]] std::optional<Interval> as_shares(const Interval& of_shifts) const;
 };
 
 struct RecordingDiff {
   std::vector<DiffRun> before;
   std::vector<DiffRun> after;
-  std::string aligned_at;   // a mark; empty: the first rows
-  std::string until;        // a mark; empty: the last rows, or as `align` or `to_s` says
-  bool unfinished = false;  // a recording is unfinished; the first notes say which
-  bool by_runs = false;     // a side has several runs: each run is one value
+  std::string aligned_at;       // a mark; empty: the first rows
+  std::string until;            // a mark; empty: the last rows, or as `align` or `to_s` says
+  bool unfinished = false;      // a recording is unfinished; the first notes say which
+  bool by_runs = false;         // a side has several runs: each run is one value
+  bool lengths_differ = false;  // of what is compared, and nobody chose them
   double margin = 0;
   std::size_t tested = 0;         // number of metrics in Holm's correction
   std::size_t tested_totals = 0;  // number of totals, which have a correction of their own

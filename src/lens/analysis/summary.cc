@@ -137,7 +137,7 @@ struct Cut {
 // Cuts the rows of a recording, block by block, by one clock.
 class RowCutter {
  public:
-  explicit RowCutter(std::uint64_t length) : cutter_(length), slider_(length) {}
+  explicit RowCutter(std::uint64_t length) : length_(length), cutter_(length), slider_(length) {}
 
   void cut(std::span<const std::uint64_t> times) {
     if (!begun_) last_ns_ = times.front();
@@ -150,6 +150,7 @@ class RowCutter {
     cut_.windows = &cutter_.cut(times);
     cut_.slide = &slider_.slide(times);
   }
+  [[nodiscard]] std::uint64_t length() const { return length_; }
   [[nodiscard]] const Cut& cut() const { return cut_; }
   // The time of the newest row.
   [[nodiscard]] std::uint64_t last_ns() const { return last_ns_; }
@@ -157,6 +158,7 @@ class RowCutter {
   std::optional<std::pair<std::size_t, std::uint64_t>> last() { return slider_.last(last_ns_); }
 
  private:
+  std::uint64_t length_;
   WindowCutter cutter_;
   WindowSlider slider_;
   bool begun_ = false;
@@ -361,7 +363,9 @@ class SummaryBuilder {
     summary_.recording = std::move(recording);
     const auto& metadata = summary_.recording.metadata;
     summary_.rate_window_ns = std::max(kRateWindowNs, metadata ? metadata->interval_ns : 0);
-    cutters_.assign(clocks_.count(), RowCutter(summary_.rate_window_ns));
+    cutters_.assign(clocks_.count(),
+                    RowCutter(std::max(kReadingWindowNs, summary_.rate_window_ns)));
+    cutters_.front() = RowCutter(summary_.rate_window_ns);
     for (const ColumnInfo& info : summary_.recording.columns) columns_.emplace_back(info);
   }
 
@@ -396,6 +400,7 @@ class SummaryBuilder {
       RowCutter& cutter = cutters_[clocks_.of(i)];
       summary_.columns.push_back(
           columns_[i].finish(summary_.duration_ns(), cutter.last_ns(), cutter.last()));
+      summary_.columns.back().rate_window_ns = cutter.length();
     }
     summary_.left_out = std::move(left_out);
     compare_with_metadata(summary_);

@@ -23,6 +23,7 @@ struct ColumnSummary {
   double rate = 0;
   // Of the windows from each row to the first one that is far enough after it, and of those that end at
   // each row: they slide, so a short peak is in one of them.
+  std::uint64_t rate_window_ns = 0;  // the shortest over which its rates are computed
   double highest_rate = 0;
   std::uint64_t highest_rate_at_ns = 0;  // beginning of that window, on the rows' clock
   RatePercentiles rates;                 // over neighbouring windows
@@ -52,6 +53,9 @@ struct Summary {
 // The minimum length of the windows that rates are computed over. The highest rate between two
 // single samples would show the timing of the sampler rather than the program.
 inline constexpr std::uint64_t kRateWindowNs = 10'000'000;
+// The same of values that were read before their row (base/reading_age.h): the kernel counts the time of ended
+// children in steps of 10 ms, and a reading takes a while.
+inline constexpr std::uint64_t kReadingWindowNs = 100'000'000;
 
 // Reads a whole recording once, plain TSV on `threads` threads. 0 means one thread for each core
 // that this process may use.

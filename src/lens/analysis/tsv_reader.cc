@@ -114,11 +114,15 @@ Result<void> TsvReader::State::read_header() {
                  "read " + path + ": " + file->damage() + ", before the header was whole"};
   }
   if (text.empty()) {
-    return Error{Code::invalid_argument,
+    return Error{Code::data_loss,
                  "read " + path + ": the file is empty: it does not even have a header"};
   }
   const std::size_t end = text.find('\n');
   const std::string_view header = text.substr(0, end);
+  if (end == text.npos && (kTimeColumn.starts_with(text) || text.starts_with(kTimeColumn))) {
+    return Error{Code::data_loss,
+                 "read " + path + ": the file ends in the middle of its header, so it has no rows"};
+  }
   const std::string first_line = in_quotes(header);
   const bool ours = header == kTimeColumn ||
                     header.substr(0, kTimeColumn.size() + 1) == std::string(kTimeColumn) + '\t';
@@ -130,10 +134,6 @@ Result<void> TsvReader::State::read_header() {
     return Error{Code::invalid_argument,
                  "read " + path + ": its first line is " + first_line +
                      ", not the header of a plain recording, which begins with \"Time (ns)\""};
-  }
-  if (end == text.npos) {
-    return Error{Code::data_loss,
-                 "read " + path + ": the file ends in the middle of its header, so it has no rows"};
   }
   columns = split_header(header);
   parser.emplace(columns.size(), 2);

@@ -168,7 +168,7 @@ function tables() {
   table("Not to be told from noise", ["metric", "A", "B", "difference", "why:"], of("cannot be told", "on one side only").map((m) => [
     link(m), amount(m, m.a), amount(m, m.b), m.share === null ? "–" : signedPercent(m.share), element("span", { class: "why" }, m.reason || change(m))]));
   for (const verdict of ["no change", "the same"]) {
-    const names = of(verdict).map(label).sort().join(", ");
+    const names = of(verdict).map((m) => label(m) + (m.in_one_bucket ? " (in one bucket)" : "")).sort().join(", ");
     if (names) byId("tables").append(element("h2", {}, verdict === "no change" ? "No change beyond noise" : "The same"), element("p", {}, names));
   }
 }
@@ -218,7 +218,7 @@ function describe() {
   if (diff.fail_on_change && diff.fail_on_change.outcome === "cannot tell") {
     const { broken, cannot_tell, runs_needed } = diff.fail_on_change;
     const why = broken.length > 0 ? `these recordings do not hold all that happened: ${broken.join("; ")}` :
-      `cannot tell whether ${cannot_tell.join(", ")} changed: it takes ${runs_needed ? `about ${runs_needed}` : "more than 100"} recordings of each side`;
+      `cannot tell whether ${cannot_tell.join(", ")} changed: ${runs_needed ? `it takes about ${runs_needed}` : "not even 100"} recordings of each side${runs_needed ? "" : " would decide"}`;
     byId("quality").append(element("li", { class: "warning" }, why));
   }
   for (const note of diff.notes) byId("quality").append(element("li", { class: "warning" }, note));

@@ -182,7 +182,9 @@ function tables() {
 
 function columnsTables() {
   /** @param {SummedColumn[]} columns */
-  const counters = (columns) => makeTable(["counter", "first", "last", "mean rate", "highest rate", "at"], columns.map((c) => [c.name, written(c.first, c.unit), written(c.last, c.unit),
+  const counters = (columns) => makeTable(["counter", "first", "last", "mean rate", "highest rate", "at"], columns.map((c) => [
+    c.rate_window_ns === recording.rate_window_ns ? c.name : `${c.name} (over ${duration(c.rate_window_ns)})`,
+    written(c.first, c.unit), written(c.last, c.unit),
     written(c.rate_per_second, c.unit, true), written(c.highest_rate_per_second, c.unit, true), at(c.highest_rate_at_ns)]));
   /** @param {SummedColumn[]} columns */
   const gauges = (columns) => makeTable(["gauge", "first", "last", "lowest", "highest", "mean"],

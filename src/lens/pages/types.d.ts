@@ -57,6 +57,7 @@ export interface SummedColumn extends Column {
   max: number;
   mean: number;
   rate_per_second: number;
+  rate_window_ns: number;
   highest_rate_per_second: number;
   highest_rate_at_ns: number;
 }
@@ -104,6 +105,7 @@ export interface Described {
   quality: { level: string; text: string }[];
   notes: string[];
   left_out: { first_line: number; last_line: number; reason: string }[];
+  rate_window_ns: number;
   columns: SummedColumn[];
   phases: Phase[];
   gaps: Gap[];
@@ -125,6 +127,7 @@ export interface Difference {
   unit: string;
   verdict: string;
   reason: string;
+  in_one_bucket?: boolean;
   a: number | null;
   b: number | null;
   share: number | null;

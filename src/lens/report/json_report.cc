@@ -40,6 +40,7 @@ Json column_json(const ColumnSummary& column) {
   } else if (column.info.kind == Kind::counter) {
     json["delta"] = column.delta;
     json["rate_per_second"] = column.rate;
+    json["rate_window_ns"] = column.rate_window_ns;
     json["highest_rate_per_second"] = column.highest_rate;
     json["highest_rate_at_ns"] = column.highest_rate_at_ns;
     json["rate_percentiles"] = {{"p50", column.rates.p50},

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <utility>
 
 #include "lens/report/about.h"
@@ -228,34 +228,6 @@ std::string note_lines(const RecordingDiff& diff) {
   return text;
 }
 
-// The names of the histograms whose means are compared.
-std::set<std::string> told_by_mean(const RecordingDiff& diff) {
-  std::set<std::string> told;
-  for (const MetricDiff& metric : diff.metrics) {
-    const bool is_mean = !metric.histogram.empty() && !metric.quantile;
-    if (is_mean && metric.verdict != DiffVerdict::not_told &&
-        metric.verdict != DiffVerdict::one_sided) {
-      told.insert(metric.histogram);
-    }
-  }
-  return told;
-}
-
-// Whether the buckets of a histogram are too wide to tell if its quantile changed by more.
-bool is_hidden(const MetricDiff& metric, const AllowedChange& allowed) {
-  if (!metric.quantile) return false;
-  return metric.unbounded || !metric.before || *metric.before == 0 ||
-         allowed.exceeded_by(metric.resolution / *metric.before);
-}
-
-// Whether a metric that is across the limit need not be decided: the mean of its histogram is, or it
-// moves too seldom to tell anything, and nobody asked for it.
-bool is_excused(const MetricDiff& metric, const AllowedChange& allowed,
-                const std::set<std::string>& told) {
-  if (is_hidden(metric, allowed)) return told.contains(metric.histogram);
-  return metric.tells_nothing && !allowed.exceeded_by(metric.share());
-}
-
 std::string names_of(const std::vector<const MetricDiff*>& metrics) {
   constexpr std::size_t kMaxNames = 3;
   std::string text;
@@ -266,21 +238,23 @@ std::string names_of(const std::vector<const MetricDiff*>& metrics) {
   return text;
 }
 
-// How many runs would decide all that is undecided. Nothing: more than kMaxRunsToAdvise.
-std::optional<std::size_t> runs_to_decide_all(const RecordingDiff& diff, const ChangeCheck& check) {
+// How many runs would decide all of them. Nothing: more than kMaxRunsToAdvise.
+std::optional<std::size_t> runs_to_decide_all(const std::vector<const MetricDiff*>& metrics,
+                                              const RecordingDiff& diff,
+                                              const AllowedChange& allowed) {
   std::optional<std::size_t> most = 0;
-  for (const MetricDiff* metric : check.undecided) {
-    if (is_hidden(*metric, check.allowed)) continue;
-    const auto needed = runs_to_decide(*metric, diff, check.allowed);
+  for (const MetricDiff* metric : metrics) {
+    const auto needed = runs_to_decide(*metric, diff, allowed);
     if (!needed) return {};
     most = std::max(*most, *needed);
   }
   return most;
 }
 
-std::string runs_line(const RecordingDiff& diff, const ChangeCheck& check) {
+std::string runs_line(const std::vector<const MetricDiff*>& metrics, const RecordingDiff& diff,
+                      const AllowedChange& allowed) {
   const std::string here = fmt::format(" (here {} and {})", diff.before.size(), diff.after.size());
-  const auto needed = runs_to_decide_all(diff, check);
+  const auto needed = runs_to_decide_all(metrics, diff, allowed);
   if (!needed) {
     return fmt::format(
         "  More than {} recordings of each side would be needed{}: the change is too near to the "
@@ -312,8 +286,10 @@ std::string limit_table(const RecordingDiff& diff, const ChangeCheck& check,
   };
   add(check.changed, [](const MetricDiff&) { return "beyond"; });
   add(check.undecided, [&](const MetricDiff& metric) -> std::string {
+    if (metric.unbounded) return "not decided: above the last bucket";
+    if (is_hidden(metric, check.allowed)) return "not decided: its buckets are too wide";
     if (!metric.interval()) return "not decided: no interval";
-    if (!diff.by_runs || is_hidden(metric, check.allowed)) return "not decided";
+    if (!diff.by_runs) return "not decided";
     const auto needed = runs_to_decide(metric, diff, check.allowed);
     return needed ? fmt::format("not decided: about {} runs each would", *needed)
                   : fmt::format("not decided: not by {} runs each", kMaxRunsToAdvise);
@@ -332,20 +308,23 @@ std::string broken_lines(const RecordingDiff& diff) {
 std::string undecided_lines(const RecordingDiff& diff, const ChangeCheck& check) {
   bool unfinished = false;
   bool one_sided = false;
-  bool too_few = false;
   bool too_wide = false;
   bool longer = false;
+  std::vector<const MetricDiff*> too_few;
   for (const MetricDiff* metric : check.undecided) {
-    unfinished = unfinished || metric->not_known_yet;
-    one_sided = one_sided || metric->verdict == DiffVerdict::one_sided;
-    const bool hidden = is_hidden(*metric, check.allowed);
-    too_wide = too_wide || hidden;
-    longer = longer || metric->length || metric->total;
-    too_few =
-        too_few || (metric->verdict != DiffVerdict::one_sided && !metric->not_known_yet && !hidden);
+    longer = longer || ((metric->length || metric->total) && diff.lengths_differ);
+    if (metric->not_known_yet) {
+      unfinished = true;
+    } else if (metric->verdict == DiffVerdict::one_sided) {
+      one_sided = true;
+    } else if (is_hidden(*metric, check.allowed)) {
+      too_wide = true;
+    } else {
+      too_few.push_back(metric);
+    }
   }
   std::string text;
-  if (too_few) text += runs_line(diff, check);
+  if (!too_few.empty()) text += runs_line(too_few, diff, check.allowed);
   if (longer) {
     text +=
         "  If the recordings were only stopped at different times, compare as much of each: --to "
@@ -353,16 +332,37 @@ std::string undecided_lines(const RecordingDiff& diff, const ChangeCheck& check)
   }
   if (too_wide) {
     text +=
-        "  The buckets of a histogram do not tell it: compare its mean (--metric \"NAME mean\")\n";
+        "  The buckets of a histogram do not tell it, however many runs there are: give it "
+        "narrower "
+        "ones (per_doubling)\n  and a last bound above all values, or compare its mean: --metric "
+        "\"NAME mean\"\n";
   }
   if (one_sided) text += "  Only one side has some of them: --metric NAME asks about others\n";
   if (unfinished) text += "  A recording is unfinished: compare again when it has ended\n";
   return text;
 }
 
-// What the outcome does not say: which changes do not count, and that the load of the machine may be the cause.
-std::string load_lines(const ChangeCheck& check) {
+std::string why_not_judged(const MetricDiff& metric) {
+  return metric.one_bucket ? "one bucket that is wider than the limit holds it (per_doubling makes "
+                             "narrower ones)"
+                           : "it cannot be tested, and differs by less than the limit";
+}
+
+std::string not_judged_lines(const ChangeCheck& check) {
+  std::map<std::string, std::vector<const MetricDiff*>> by_reason;
+  for (const MetricDiff* metric : check.not_judged) {
+    by_reason[why_not_judged(*metric)].push_back(metric);
+  }
   std::string text;
+  for (const auto& [reason, metrics] : by_reason) {
+    text += "  Not judged, because " + reason + ": " + names_of(metrics) + "\n";
+  }
+  return text;
+}
+
+// What the outcome does not say: what does not count, and that the load of the machine may be the cause.
+std::string other_lines(const ChangeCheck& check) {
+  std::string text = not_judged_lines(check);
   const bool only_times =
       !check.changed.empty() &&
       std::all_of(check.changed.begin(), check.changed.end(), [](const MetricDiff* metric) {
@@ -388,7 +388,7 @@ std::string allowed_lines(const RecordingDiff& diff, const AllowedChange& allowe
   const std::string table = limit_table(diff, check, share, rows);
   if (check.broken) {
     return table + "\nCANNOT TELL: these recordings do not hold all that happened\n" +
-           broken_lines(diff) + load_lines(check);
+           broken_lines(diff) + other_lines(check);
   }
   switch (check.outcome()) {
     case ChangeCheck::Outcome::no_change:
@@ -400,11 +400,11 @@ std::string allowed_lines(const RecordingDiff& diff, const AllowedChange& allowe
                              ? "a metric"
                              : fmt::format("{} metrics", check.changed.size()),
                          share, names_of(check.changed)) +
-             load_lines(check);
+             other_lines(check);
     case ChangeCheck::Outcome::cannot_tell:
       if (check.undecided.empty()) {
         return table + "\nCANNOT TELL: there is no metric whose change could be compared with " +
-               share + "\n" + load_lines(check);
+               share + "\n" + other_lines(check);
       }
       return table +
              fmt::format("\nCANNOT TELL whether {} changed beyond noise and beyond {}: {}\n",
@@ -412,10 +412,10 @@ std::string allowed_lines(const RecordingDiff& diff, const AllowedChange& allowe
                              ? "a metric"
                              : fmt::format("{} metrics", check.undecided.size()),
                          share, names_of(check.undecided)) +
-             undecided_lines(diff, check) + load_lines(check);
+             undecided_lines(diff, check) + other_lines(check);
   }
   return table + "\n" + to_string(check.outcome(), allowed.only_increases) + " beyond " + share +
-         ": the whole interval of each metric is within\n" + load_lines(check);
+         ": the whole interval of each metric that was judged is within\n" + other_lines(check);
 }
 
 nlohmann::json check_json(const RecordingDiff& diff, const AllowedChange& allowed) {
@@ -425,7 +425,11 @@ nlohmann::json check_json(const RecordingDiff& diff, const AllowedChange& allowe
     for (const MetricDiff* metric : metrics) list.push_back(metric->name);
     return list;
   };
-  const auto runs_needed = runs_to_decide_all(diff, check);
+  nlohmann::json not_judged = nlohmann::json::array();
+  for (const MetricDiff* metric : check.not_judged) {
+    not_judged.push_back({{"name", metric->name}, {"reason", why_not_judged(*metric)}});
+  }
+  const auto runs_needed = runs_to_decide_all(check.undecided, diff, allowed);
   return {{"allowed", allowed.share},
           {"only_increases", allowed.only_increases},
           {"outcome", to_string(check.outcome(), allowed.only_increases)},
@@ -434,6 +438,7 @@ nlohmann::json check_json(const RecordingDiff& diff, const AllowedChange& allowe
           {"cannot_tell", names(check.undecided)},
           {"within", names(check.within)},
           {"not_counted", names(check.of_others)},
+          {"not_judged", std::move(not_judged)},
           {"broken", diff.broken},
           {"runs_needed", runs_needed ? nlohmann::json(*runs_needed) : nlohmann::json()}};
 }
@@ -468,7 +473,6 @@ nlohmann::json metric_json(const MetricDiff& metric) {
   if (metric.above_last[1]) json["b_above_last_bucket"] = true;
   if (metric.in_first[0]) json["a_in_first_bucket"] = true;
   if (metric.in_first[1]) json["b_in_first_bucket"] = true;
-  if (metric.resolution != 0) json["resolution"] = metric.resolution;
   if (metric.one_bucket) json["in_one_bucket"] = true;
   if (metric.others) json["counts_others"] = true;
   if (const auto interval = metric.interval(); interval && !std::isinf(interval->low)) {
@@ -489,57 +493,6 @@ nlohmann::json metric_json(const MetricDiff& metric) {
 }
 
 }  // namespace
-
-ChangeCheck check_change(const RecordingDiff& diff, const AllowedChange& allowed) {
-  ChangeCheck check{allowed, {}, {}, {}, {}, !diff.broken.empty()};
-  const std::set<std::string> told = told_by_mean(diff);
-  for (const MetricDiff& metric : diff.metrics) {
-    const AllowedChange::Side side = allowed.side_of(metric.interval());
-    if (side == AllowedChange::Side::beyond && metric.verdict == DiffVerdict::changed) {
-      (metric.others ? check.of_others : check.changed).push_back(&metric);
-    } else if (metric.others) {
-      continue;
-    } else if (side == AllowedChange::Side::within) {
-      check.within.push_back(&metric);
-    } else if (!is_excused(metric, allowed, told)) {
-      check.undecided.push_back(&metric);
-    }
-  }
-  return check;
-}
-
-std::optional<std::size_t> runs_to_decide(const MetricDiff& metric, const RecordingDiff& diff,
-                                          const AllowedChange& allowed) {
-  if (metric.runs[0].empty()) return std::max(diff.runs_needed, analysis::kMinRuns);
-  for (std::size_t runs = std::min(metric.samples_before, metric.samples_after);
-       runs <= kMaxRunsToAdvise; ++runs) {
-    switch (allowed.side_of(metric.interval_at(runs))) {
-      case AllowedChange::Side::within:
-        return runs;
-      case AllowedChange::Side::beyond:
-        // It takes enough for the correction, too.
-        if (metric.verdict == DiffVerdict::changed || runs > metric.samples_before) {
-          return std::max(runs, diff.runs_needed);
-        }
-        break;
-      case AllowedChange::Side::across:
-        break;
-    }
-  }
-  return {};
-}
-
-const char* to_string(ChangeCheck::Outcome outcome, bool only_increases) {
-  switch (outcome) {
-    case ChangeCheck::Outcome::no_change:
-      return only_increases ? "no increase" : "no change";
-    case ChangeCheck::Outcome::changed:
-      return "changed";
-    case ChangeCheck::Outcome::cannot_tell:
-      break;
-  }
-  return "cannot tell";
-}
 
 std::string text_of(const RecordingDiff& diff, std::size_t rows,
                     std::optional<AllowedChange> allowed, bool all) {

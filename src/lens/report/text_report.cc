@@ -212,6 +212,14 @@ class Figures {
   bool exact_;
 };
 
+// The name of a counter, and the window of its rates if it is not that of the others.
+std::string name_with_window(const ColumnSummary& column, const Summary& summary) {
+  const std::string name = printable(column.info.name);
+  return column.rate_window_ns == summary.rate_window_ns
+             ? name
+             : fmt::format("{} (over {})", name, duration(column.rate_window_ns));
+}
+
 std::string counter_table(const Summary& summary, const TextOptions& options) {
   const std::string highest = fmt::format("highest in {}", duration(summary.rate_window_ns));
   Table table(
@@ -221,9 +229,9 @@ std::string counter_table(const Summary& summary, const TextOptions& options) {
       continue;
     }
     const Figures figures(column.info.unit, options);
-    table.add({printable(column.info.name), figures.whole(column.first), figures.whole(column.last),
-               figures.whole(column.delta), figures.per_second(column.rate),
-               figures.per_second(column.highest_rate),
+    table.add({name_with_window(column, summary), figures.whole(column.first),
+               figures.whole(column.last), figures.whole(column.delta),
+               figures.per_second(column.rate), figures.per_second(column.highest_rate),
                at(std::max(column.highest_rate_at_ns, summary.first_ns))});
   }
   return table.empty() ? "" : "\n" + table.str(0);
@@ -241,7 +249,7 @@ std::string rate_table(const Summary& summary, const TextOptions& options) {
     if (column.info.kind != Kind::counter || column.idle() || column.rates.windows == 0) continue;
     const Figures figures(column.info.unit, options);
     exact = exact && column.rates.exact;
-    table.add({printable(column.info.name), figures.per_second(column.rates.p50),
+    table.add({name_with_window(column, summary), figures.per_second(column.rates.p50),
                figures.per_second(column.rates.p90), figures.per_second(column.rates.p99),
                figures.per_second(column.highest_rate)});
   }

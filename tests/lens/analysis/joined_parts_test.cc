@@ -192,20 +192,25 @@ TEST_F(JoinedPartsTest, ScopesThatHadNoRoomAreAWarningAboutTheWholeRecording) {
 }
 
 // Before, no part could be read.
-TEST_F(JoinedPartsTest, APartThatSomebodyEmptiedIsLeftOutAndSaid) {
-  for (const std::size_t emptied : {std::size_t{0}, std::size_t{1}}) {
-    const std::vector<std::string> parts =
-        record("run" + std::to_string(emptied) + ".tsv", {.rotate_bytes = 1000});
-    ASSERT_EQ(parts.size(), 2U);
-    const std::uint64_t rows = summarize(parts[1 - emptied])->rows;
-    fs::resize_file(parts[emptied], 0);
-    const Result<Summary> joined = summarize(parts);
-    ASSERT_TRUE(joined.ok()) << joined.error().message;
-    EXPECT_EQ(joined->rows, rows);
-    EXPECT_EQ(joined->recording.notes.front(),
-              "read " + parts[emptied] + ": the file is empty: it does not even have a header");
-    for (const std::string& part : parts) fs::resize_file(part, 0);
-    EXPECT_FALSE(summarize(parts).ok());
+TEST_F(JoinedPartsTest, APartWhoseHeaderSomebodyCutIsLeftOutAndSaid) {
+  const char* const in_header = ": the file ends in the middle of its header, so it has no rows";
+  const std::pair<std::size_t, const char*> lengths[] = {
+      {0, ": the file is empty: it does not even have a header"}, {4, in_header}, {12, in_header}};
+  for (const auto& [length, why] : lengths) {
+    for (const std::size_t cut : {std::size_t{0}, std::size_t{1}}) {
+      const std::vector<std::string> parts =
+          record("run" + std::to_string(length) + "-" + std::to_string(cut) + ".tsv",
+                 {.rotate_bytes = 1000});
+      ASSERT_EQ(parts.size(), 2U);
+      const std::uint64_t rows = summarize(parts[1 - cut])->rows;
+      fs::resize_file(parts[cut], length);
+      const Result<Summary> joined = summarize(parts);
+      ASSERT_TRUE(joined.ok()) << joined.error().message;
+      EXPECT_EQ(joined->rows, rows);
+      EXPECT_EQ(joined->recording.notes.front(), "read " + parts[cut] + why);
+      for (const std::string& part : parts) fs::resize_file(part, length);
+      EXPECT_FALSE(summarize(parts).ok());
+    }
   }
 }
 

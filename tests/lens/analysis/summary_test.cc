@@ -202,6 +202,25 @@ TEST(Summary, RatesOfValuesThatWereReadBeforeTheirRowAreByTheTimeOfTheReading) {
   EXPECT_EQ(summary.columns[0].delta, 999'000'000U);
 }
 
+// The kernel counts the time of ended children in steps of 10 ms. A program on one CPU had peaks of 2 s/s.
+TEST(Summary, AStepOfTheClockOfEndedChildrenIsNoPeak) {
+  const tests::TempFolder folder;
+  std::string text = "Time (ns)\ttree_cpu_ns\tprofiler_tree_age_ns\tcalls\n";
+  for (std::uint64_t ms = 0; ms < 1000; ++ms) {
+    const std::uint64_t cpu_ms = ms + (ms >= 200 ? 10 : 0);
+    text += std::to_string(ms * 1'000'000) + "\t" + std::to_string(cpu_ms * 1'000'000) + "\t0\t" +
+            std::to_string(cpu_ms) + "\n";
+  }
+  const Summary summary = summarize_ok(folder.file("tree.tsv", text));
+  EXPECT_EQ(summary.columns[0].rate_window_ns, 100'000'000U);
+  EXPECT_NEAR(summary.columns[0].highest_rate, 1.1e9, 1e6);
+  EXPECT_NEAR(summary.columns[0].rates.p99, 1.1e9, 1e6);
+  const BusyStretch& busiest = summary.columns[0].busiest;
+  EXPECT_EQ(busiest.end_ns - busiest.begin_ns, 999'000'000U);
+  EXPECT_EQ(summary.columns[2].rate_window_ns, 10'000'000U);
+  EXPECT_EQ(summary.columns[2].highest_rate, 2000);
+}
+
 TEST(Summary, BlocksDoNotShowInTheResult) {
   const tests::TempFolder folder;
   std::string rows = "Time (ns)\tc\n";

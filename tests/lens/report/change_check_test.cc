@@ -4,12 +4,14 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <nlohmann/json.hpp>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "base/sanitizers.h"
 #include "lens/analysis/diff_tests.h"
+#include "lens/analysis/histogram_runs.h"
 #include "lens/report/recording_diff.h"
 
 namespace kymo::report {
@@ -75,6 +77,104 @@ TEST(ChangeCheck, TheWholeIntervalDecides) {
   EXPECT_EQ(outcome({100, 100, 100}, {100, 100, 100}, both), Outcome::cannot_tell);
   EXPECT_EQ(outcome({100, 100, 100, 100}, {100, 100, 100, 100}, both), Outcome::no_change);
   EXPECT_EQ(check_change({}, both).outcome(), Outcome::cannot_tell);
+}
+
+// Sets of six runs whose waits are between 400 and 600 us. 1.1 % of those of B are slow instead.
+class QuantileCheck : public analysis::HistogramDiffTest {
+ protected:
+  struct Slow {
+    std::uint64_t us = 0;
+    int from_run = 0;
+  };
+
+  analysis::RecordingDiff slower(const Slow& slow, std::uint64_t per_doubling,
+                                 const analysis::DiffOptions& options = {}) {
+    std::vector<std::string> before;
+    std::vector<std::string> after;
+    Shape shape{.rows = 2000, .longest = 600, .shortest = 400, .per_doubling = per_doubling};
+    for (int run = 0; run < 6; ++run) {
+      const std::string name = std::to_string(slow.us) + '-' + std::to_string(run);
+      shape.slow_rows = 0;
+      before.push_back(record("a" + name, shape));
+      shape.slow = slow.us;
+      shape.slow_rows = run < slow.from_run ? 0 : 22;
+      after.push_back(record("b" + name, shape));
+    }
+    analysis::RecordingDiff made = diff(before, after, options);
+    made.broken.clear();  // they have no metadata
+    return made;
+  }
+
+  static std::vector<std::string> names(const std::vector<const analysis::MetricDiff*>& metrics) {
+    std::vector<std::string> all;
+    for (const analysis::MetricDiff* metric : metrics) all.push_back(metric->name);
+    std::sort(all.begin(), all.end());
+    return all;
+  }
+
+  const AllowedChange limit_{0.2, true};
+};
+using Names = std::vector<std::string>;
+
+// It passed, because the mean hardly rose.
+TEST_F(QuantileCheck, AQuantileThatRoseAboveTheLastBucketIsNotPassed) {
+  for (const int first_slow : {0, 2, 4}) {
+    const analysis::RecordingDiff made = slower({9000, first_slow}, 8);
+    const ChangeCheck check = check_change(made, limit_);
+    EXPECT_EQ(names(check.undecided), Names{"wait_us p99"}) << first_slow;
+    EXPECT_EQ(check.outcome(), Outcome::cannot_tell);
+    const std::string text = text_of(made, 20, limit_);
+    const bool most = first_slow < 4;
+    EXPECT_EQ(text.find("> 4.10 ms  ") != std::string::npos, most) << text;
+    EXPECT_NE(text.find("not decided: above the last bucket"), std::string::npos) << text;
+  }
+}
+
+TEST_F(QuantileCheck, AQuantileThatChangedByMoreThanItsBucketsTellIsNotPassed) {
+  EXPECT_EQ(names(check_change(slower({1100}, 1), limit_).undecided), Names{"wait_us p99"});
+  EXPECT_EQ(names(check_change(slower({3000}, 1), limit_).changed), Names{"wait_us p99"});
+}
+
+TEST_F(QuantileCheck, WhatIsNotJudgedIsNamed) {
+  const analysis::RecordingDiff made = slower({1000}, 1);
+  const ChangeCheck check = check_change(made, limit_);
+  EXPECT_EQ(check.outcome(), Outcome::no_change);
+  EXPECT_EQ(names(check.not_judged), (Names{"wait_us p50", "wait_us p90", "wait_us p99"}));
+  const std::string text = text_of(made, 20, limit_);
+  EXPECT_NE(text.find("no increase beyond +20 %: the whole interval of each metric that was judged "
+                      "is within\n  Not judged, because one bucket that is wider than the limit "
+                      "holds it (per_doubling makes narrower ones): wait_us p"),
+            std::string::npos)
+      << text;
+  const nlohmann::json json = json_of(made, limit_)["fail_on_change"];
+  ASSERT_EQ(json["not_judged"].size(), 3U);
+  EXPECT_EQ(json["not_judged"][0]["name"], check.not_judged[0]->name);
+  EXPECT_NE(json["not_judged"][0]["reason"].get<std::string>().find("bucket"), std::string::npos);
+  // Who asks for it by name is told.
+  const analysis::RecordingDiff asked = slower({1000}, 1, {.metrics = {"wait_us p99"}});
+  EXPECT_EQ(names(check_change(asked, limit_).undecided), Names{"wait_us p99"});
+  // With buckets that are narrower than the limit, it is found.
+  EXPECT_EQ(names(check_change(slower({1000}, 8), limit_).changed), Names{"wait_us p99"});
+}
+
+// It said that as many runs as there were would decide.
+TEST_F(QuantileCheck, MoreRunsDoNotMakeBucketsNarrower) {
+  const analysis::RecordingDiff made = slower({1100}, 1, {.metrics = {"wait_us p99"}});
+  EXPECT_FALSE(runs_to_decide(made.metrics[0], made, limit_));
+  EXPECT_TRUE(json_of(made, limit_)["fail_on_change"]["runs_needed"].is_null());
+  const std::string text = text_of(made, 20, limit_);
+  EXPECT_NE(text.find("not decided: its buckets are too wide"), std::string::npos) << text;
+  EXPECT_EQ(text.find("recordings of each side"), std::string::npos) << text;
+}
+
+TEST(ChangeCheck, OnlyRecordingsOfDifferentLengthsCanBeComparedUpToATime) {
+  analysis::RecordingDiff made = compared({400, 405, 410, 520}, {500, 505, 510, 515});
+  const auto advised = [&] {
+    return text_of(made, 20, AllowedChange(0.1, true)).find("--to SECONDS") != std::string::npos;
+  };
+  EXPECT_FALSE(advised());
+  made.lengths_differ = true;
+  EXPECT_TRUE(advised());
 }
 
 enum class Noise { normal, lognormal, outliers, one_sided_outlier, exponential };

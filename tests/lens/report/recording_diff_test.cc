@@ -284,43 +284,6 @@ TEST_F(RecordingDiffReport, ALargeDifferenceThatCannotBeTestedIsShownWithItsReas
       << text;
 }
 
-TEST_F(RecordingDiffReport, AQuantileThatItsBucketsHideIsNoPassUnlessTheMeanTells) {
-  analysis::RecordingDiff made = diff({record({.name = "old"})}, {record({.name = "new"})});
-  made.metrics.clear();
-  analysis::MetricDiff high;
-  high.name = "wait_us p99";
-  high.histogram = "wait_us";
-  high.quantile = true;
-  high.unit = Unit::microseconds;
-  high.before = high.after = 1025;
-  high.above_last = {true, true};
-  high.unbounded = true;
-  high.reason = "above the last bucket in A and B";
-  made.metrics.push_back(high);
-  EXPECT_EQ(check_change(made, 0.1).outcome(), ChangeCheck::Outcome::cannot_tell);
-  const std::string text = text_of(made, 20, 0.1);
-  EXPECT_NE(text.find("> 1.02 ms  > 1.02 ms"), std::string::npos) << text;
-  EXPECT_NE(text.find("compare its mean"), std::string::npos) << text;
-  analysis::MetricDiff mean;
-  mean.name = "wait_us mean";
-  mean.histogram = "wait_us";
-  mean.before = mean.after = 2000;
-  mean.samples_before = mean.samples_after = 10;
-  mean.verdict = analysis::MetricDiff::Verdict::none;
-  made.metrics.push_back(mean);
-  EXPECT_EQ(check_change(made, 0.1).outcome(), ChangeCheck::Outcome::no_change);
-  made.metrics[0].unbounded = false;
-  made.metrics[0].samples_before = made.metrics[0].samples_after = 10;
-  made.metrics[0].shift = {.median = 0, .low = -511, .high = 511};
-  made.metrics[0].verdict = analysis::MetricDiff::Verdict::none;
-  made.metrics[0].one_bucket = true;
-  made.metrics[0].resolution = 511;
-  EXPECT_EQ(check_change(made, 0.1).outcome(), ChangeCheck::Outcome::no_change);
-  made.metrics.pop_back();
-  EXPECT_EQ(check_change(made, 0.1).outcome(), ChangeCheck::Outcome::cannot_tell);
-  EXPECT_EQ(check_change(made, 0.6).outcome(), ChangeCheck::Outcome::no_change);
-}
-
 TEST_F(RecordingDiffReport, JsonHasWhatTheTextHasExactly) {
   const std::string before = record({.name = "old"});
   const std::string after = record({.name = "new", .bytes_a_row = 5120});

@@ -157,12 +157,14 @@ TEST_F(Report, TicksThatASlowCallbackCostNeedAnotherAdvice) {
 }
 
 TEST_F(Report, RowsThatTheMetadataCountAndTheFileDoesNotHaveAreSaid) {
-  const auto reported = [this](const char* name, const char* rows) {
+  const auto reported = [this](const char* name, const char* rows, int due = 4) {
     const std::string path = folder_.file(std::string(name) + ".tsv", rows);
-    static_cast<void>(
-        folder_.file(std::string(name) + ".meta.json", R"({"format_version":1,"state":"ended",
+    static_cast<void>(folder_.file(std::string(name) + ".meta.json",
+                                   R"({"format_version":1,"state":"ended",
         "interval_ns":1000000,"columns":[{"name":"n","metric":"n","kind":"counter","unit":"count"}],
-        "stats":{"ticks_due":4,"rows_captured":4,"rows_written":4}})"));
+        "stats":{"rows_captured":4,"rows_written":4,"ticks_due":)" +
+                                       std::to_string(due) + R"(,"missed_late":)" +
+                                       std::to_string(due - 4) + "}}"));
     return named_report(*analysis::summarize(path));
   };
   const std::string cut = reported("cut", "Time (ns)\tn\n0\t0\n1000000\t3\n");
@@ -176,6 +178,11 @@ TEST_F(Report, RowsThatTheMetadataCountAndTheFileDoesNotHaveAreSaid) {
             std::string::npos)
       << cut;
   EXPECT_EQ(cut.find("lower the rate"), std::string::npos) << "the recorder lost nothing";
+  // Before, it said "captured 25.00 %" and "only 50.00 % of the ticks left a row".
+  const std::string both = reported("both", "Time (ns)\tn\n0\t0\n1000000\t3\n", 8);
+  EXPECT_NE(both.find("captured    2 of 8 ticks (25.00 %)"), std::string::npos) << both;
+  EXPECT_NE(both.find("4 ticks never left a row: the collector ran late"), std::string::npos)
+      << both;
   const std::string other =
       reported("other", "Time (ns)\tn\n0\t0\n1000000\t3\n2000000\t3\n3000000\t3\n4000000\t3\n");
   EXPECT_NE(other.find("quality     warning: its metadata count 4 rows, and the file holds 5: the "

@@ -3,10 +3,12 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 
 #include "base/clock.h"
 #include "base/file.h"
@@ -38,6 +40,17 @@ Standstill::Use read_use() {
   return use;
 }
 
+std::uint64_t read_process_cpu_ns() {
+  timespec used{};
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+  return static_cast<std::uint64_t>(used.tv_sec) * kSecond +
+         static_cast<std::uint64_t>(used.tv_nsec);
+}
+
+std::uint64_t count_cpus() {
+  return static_cast<std::uint64_t>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
+}
+
 std::uint64_t read_process_start() {
   std::array<char, 1024> text{};
   // The process name, in parentheses, may contain any character. The start time is the 20th field
@@ -51,7 +64,8 @@ std::uint64_t read_process_start() {
 
 }  // namespace
 
-const Standstill::Source Standstill::kSystem{read_use, read_process_start, unix_ns};
+const Standstill::Source Standstill::kSystem{read_use, read_process_cpu_ns, count_cpus,
+                                             read_process_start, unix_ns};
 
 Standstill::Standstill(std::uint64_t interval_ns, const Source& source)
     : source_(source), note_every_ns_(interval_ns < kFastNs ? 10 * kSecond : kSecond) {}
@@ -63,12 +77,21 @@ void Standstill::note_now(std::uint64_t now_ns, std::int64_t now_unix_ns) {
     process_start_ = source_.process_start();
   }
   noted_ = source_.use();
-  looked_ns_ = now_ns;
+  process_cpu_ns_ = source_.process_cpu_ns();
+  counted_ns_ = looked_ns_ = now_ns;
   clocks_apart_ns_ = noted_unix_ns_ - static_cast<std::int64_t>(now_ns);
 }
 
 void Standstill::note_now(std::uint64_t now_ns) {
   note_now(now_ns, source_.unix_ns());
+}
+
+void Standstill::count(std::uint64_t now_ns) {
+  if (now_ns - noted_ns_ >= note_every_ns_) {
+    return note_now(now_ns);
+  }
+  process_cpu_ns_ = source_.process_cpu_ns();
+  counted_ns_ = now_ns;
 }
 
 bool Standstill::look(std::uint64_t now_ns) {
@@ -82,6 +105,7 @@ bool Standstill::look(std::uint64_t now_ns) {
 Standstill::Verdict Standstill::judge(std::uint64_t now_ns, std::uint64_t late_ns) {
   Verdict verdict;
   const std::int64_t now_unix_ns = source_.unix_ns();  // before the slow reads
+  const std::uint64_t process_cpu_ns = source_.process_cpu_ns();
   const Use use = source_.use();
   const std::uint64_t process_start = source_.process_start();
   verdict.restored = process_start != process_start_ || use.ran_ns < noted_.ran_ns;
@@ -98,8 +122,12 @@ Standstill::Verdict Standstill::judge(std::uint64_t now_ns, std::uint64_t late_n
     const std::uint64_t waited_ns = use.waited_ns - noted_.waited_ns;
     const std::uint64_t busy_ns = waited_ns + (use.ran_ns - noted_.ran_ns);
     const auto passed_ns = static_cast<std::uint64_t>(elapsed_ns);
-    verdict.frozen =
-        waited_ns < late_ns / 2 && passed_ns > busy_ns && passed_ns - busy_ns >= late_ns / 2;
+    // What the process may have used before it was late.
+    const std::uint64_t counted_ns = now_ns - counted_ns_;
+    const std::uint64_t before_ns = (counted_ns - std::min(counted_ns, late_ns)) * source_.cpus();
+    verdict.frozen = waited_ns < late_ns / 2 && passed_ns > busy_ns &&
+                     passed_ns - busy_ns >= late_ns / 2 &&
+                     process_cpu_ns - process_cpu_ns_ < before_ns + late_ns / 4;
   }
   process_start_ = process_start;
   note_now(now_ns, now_unix_ns);
