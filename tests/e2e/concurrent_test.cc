@@ -1,8 +1,7 @@
-// Requests at the same time. For different processes and directories, they run in parallel. For the
-// same process or directory, the second one is refused and has no effect.
+// Requests for different processes and directories at the same time run in parallel.
+// faults/beside.cc has those for the same ones.
 
 #include <gtest/gtest.h>
-#include <signal.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -12,7 +11,6 @@
 #include <thread>
 
 #include "programs.h"
-#include "support/breakable_criu.h"
 #include "support/real_criu.h"
 
 namespace kymo::test {
@@ -55,40 +53,6 @@ TEST(ConcurrentTest, EightProcessesAreDumpedAndRestoredAtOnce) {
   });
   for (const Outcome& restore : outcomes) EXPECT_EQ(restore.exit_code, 0) << restore.err;
   for (const json& job : jobs) EXPECT_TRUE(kymod.goes_on(job)) << read_file(job["stderr_path"]);
-}
-
-TEST(ConcurrentTest, OfTheSameProcessOrDirectoryTheSecondIsRefused) {
-  KYMO_NEEDS_CRIU();
-  const BreakableCriu criu;
-  Kymod kymod({"--criu", criu.path()});
-  kymod.start();
-  static_cast<void>(kymod.churn(8, "first"));
-  const json second = kymod.churn(8, "second");
-  const std::string dir = kymod.path("c");
-  Outcome dump;
-  criu.break_at("Dumping pages (type", SIGSTOP);
-  std::thread client([&] {
-    dump = kymod.kymo({"dump", "process", "first", "--leave-running", "--dir", dir});
-  });
-  const pid_t stopped = criu.stopped();
-  EXPECT_NE(stopped, 0) << kymod.log();
-  criu.mend();
-  const Outcome same_process = kymod.kymo({"dump", "process", "first"});
-  const Outcome same_directory = kymod.kymo({"dump", "process", "second", "--dir", dir});
-  const Outcome restore = kymod.kymo({"restore", "process", dir});
-  const Outcome other_process = kymod.kymo({"dump", "process", "second", "--leave-running"});
-  if (stopped != 0) kill(stopped, SIGCONT);
-  client.join();
-  EXPECT_EQ(dump.exit_code, 0) << dump.err;
-  EXPECT_EQ(other_process.exit_code, 0) << other_process.err;
-  for (const auto& [outcome, says] : {std::pair(same_process, "is being dumped already"),
-                                      std::pair(same_directory, "is in use by another request"),
-                                      std::pair(restore, "another request uses it")}) {
-    EXPECT_EQ(outcome.exit_code, 1);
-    EXPECT_NE(outcome.err.find(says), std::string::npos) << outcome.err;
-  }
-  EXPECT_TRUE(kymod.goes_on(second));
-  EXPECT_EQ(json::parse(read_file(dir + "/checkpoint.json"))["state"], "complete");
 }
 
 TEST(ConcurrentTest, ARecordingHoldsWhatItsOwnRequestDidAndNotThatOfOthers) {

@@ -20,6 +20,7 @@ namespace fs = std::filesystem;
 // A plain process. It uses nothing in the state directory.
 constexpr char kProgram[] =
     R"(exit 1 if -e "$ARGV[0].begun"; open my $b, ">", "$ARGV[0].begun"; close $b;
+  if ($ARGV[1]) { open $g, ">", "$ARGV[0].gone"; print $g "x"; unlink "$ARGV[0].gone"; }
   open STDOUT, ">/dev/null"; open STDERR, ">/dev/null"; for ($i = 1000000;; ++$i) {
   open my $to, "+<", $ARGV[0] or open $to, ">", $ARGV[0]; print $to "$i\n"; close $to; select undef, undef, undef, 0.1 })";
 
@@ -28,7 +29,8 @@ class CountingProcess : public Counting {
   CountingProcess() : Counting("kymo-web") {}
   std::vector<std::string> flags() const override { return {}; }
   std::vector<std::string> run() override {
-    return {"run", "process", "--name", name(), "--", "perl", "-e", kProgram, file()};
+    return {"run",  "process", "--name", name(), "--",
+            "perl", "-e",      kProgram, file(), with_deleted_file() ? "1" : "0"};
   }
 
  private:
@@ -72,6 +74,8 @@ class CountingRunc : public Counting {
   void forget() override { runc_.runc("delete --force " + name()); }
 
  private:
+  std::string root() const override { return runc_.folder().path() + "/" + name() + "/rootfs"; }
+
   RuncFolder runc_;
 };
 
@@ -89,6 +93,8 @@ class CountingPodman : public Counting {
   }
 
  private:
+  std::string root() const override { return podman_.root_of(name()); }
+
   PodmanContainers podman_;
 };
 
@@ -123,6 +129,24 @@ class CountingDocker : public Counting {
   Docker docker_;
 };
 
+std::unique_ptr<Counting> make_counting(Kind kind, const BreakableCriu& criu) {
+  switch (kind) {
+    case Kind::process:
+      return std::make_unique<CountingProcess>();
+    case Kind::connected:
+      return std::make_unique<CountingOverAConnection>();
+    case Kind::runc:
+      return std::make_unique<CountingRunc>();
+    case Kind::podman:
+      return std::make_unique<CountingPodman>();
+    case Kind::containerd:
+      return std::make_unique<CountingContainerd>(criu);
+    case Kind::docker:
+      return std::make_unique<CountingDocker>(criu);
+  }
+  std::abort();
+}
+
 }  // namespace
 
 const std::string& why_not(Kind kind) {
@@ -142,29 +166,19 @@ const std::string& why_not(Kind kind) {
   std::abort();
 }
 
-std::unique_ptr<Counting> Counting::make(Kind kind, const BreakableCriu& criu) {
-  switch (kind) {
-    case Kind::process:
-      return std::make_unique<CountingProcess>();
-    case Kind::connected:
-      return std::make_unique<CountingOverAConnection>();
-    case Kind::runc:
-      return std::make_unique<CountingRunc>();
-    case Kind::podman:
-      return std::make_unique<CountingPodman>();
-    case Kind::containerd:
-      return std::make_unique<CountingContainerd>(criu);
-    case Kind::docker:
-      return std::make_unique<CountingDocker>(criu);
-  }
-  std::abort();
+std::unique_ptr<Counting> Counting::make(Kind kind, const BreakableCriu& criu,
+                                         bool with_deleted_file) {
+  std::unique_ptr<Counting> made = make_counting(kind, criu);
+  made->with_deleted_file_ = with_deleted_file;
+  return made;
 }
 
 Counting::~Counting() = default;
 
 // The last word is the folder of this test, so that all copies of the process can be found.
 std::vector<std::string> Counting::command() const {
-  return {"/bin/sh", "-c", "[ ! -e /begun ] || exit 1; : >/begun; " + counting_loop(),
+  const std::string file = with_deleted_file() ? "exec 9>/gone; rm /gone; " : "";
+  return {"/bin/sh", "-c", "[ ! -e /begun ] || exit 1; : >/begun; " + file + counting_loop(),
           folder_.path()};
 }
 
@@ -187,6 +201,13 @@ std::vector<pid_t> Counting::copies() const {
     return !seen || seen->zombie() || std::find(all.begin(), all.end(), seen->parent) != all.end();
   });
   return found;
+}
+
+bool Counting::has_ghost() const {
+  const fs::directory_iterator all(root());
+  return std::any_of(begin(all), fs::end(all), [](const fs::directory_entry& file) {
+    return file.path().extension() == ".ghost";
+  });
 }
 
 std::uint64_t Counting::number() const {

@@ -25,7 +25,9 @@ const std::string& why_not(Kind kind);
 class Counting {
  public:
   // The runtime uses this criu.
-  static std::unique_ptr<Counting> make(Kind kind, const BreakableCriu& criu);
+  // `with_deleted_file`: it has a file open that it has deleted.
+  static std::unique_ptr<Counting> make(Kind kind, const BreakableCriu& criu,
+                                        bool with_deleted_file = false);
   virtual ~Counting();
   Counting(const Counting&) = delete;
   Counting& operator=(const Counting&) = delete;
@@ -44,6 +46,8 @@ class Counting {
 
   // The pids of all copies, whether running, stopped or half restored.
   [[nodiscard]] std::vector<pid_t> copies() const;
+  // Whether there is a file that CRIU has made again, because the deleted one is open.
+  [[nodiscard]] bool has_ghost() const;
   // The number to which the only copy has counted. 0 if no copy runs.
   [[nodiscard]] std::uint64_t number() const;
   // Whether there is exactly one copy, and it counts.
@@ -54,11 +58,15 @@ class Counting {
   // The command of a container.
   [[nodiscard]] std::vector<std::string> command() const;
   [[nodiscard]] virtual std::string file() const { return "/count"; }
+  // The folder of the deleted file, in the file system of the machine.
+  [[nodiscard]] virtual std::string root() const { return folder_.path(); }
+  [[nodiscard]] bool with_deleted_file() const { return with_deleted_file_; }
 
   TemporaryDirectory folder_;
 
  private:
   const std::string name_;
+  bool with_deleted_file_ = false;
 };
 
 }  // namespace kymo::test

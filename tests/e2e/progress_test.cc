@@ -16,7 +16,7 @@ namespace {
 
 using nlohmann::json;
 
-std::vector<json> lines_of(const std::string& text) {
+std::vector<json> progress_in(const std::string& text) {
   std::vector<json> lines;
   std::istringstream in(text);
   for (std::string line; std::getline(in, line);) lines.push_back(json::parse(line));
@@ -91,7 +91,7 @@ TEST(ProgressTest, ADumpAndARestoreAreSeenAsTheyRun) {
   const json dumped = dumping.get();
   const Outcome watched = watcher.get();
   ASSERT_EQ(watched.exit_code, 0) << watched.err;
-  const std::vector<json> seen = lines_of(read_file(file));
+  const std::vector<json> seen = progress_in(read_file(file));
   ASSERT_FALSE(seen.empty());
   std::uint64_t before = 0;
   for (const json& line : seen) {
@@ -126,7 +126,7 @@ TEST(ProgressTest, ADumpAndARestoreAreSeenAsTheyRun) {
   static_cast<void>(kymod.kymo_json({"restore", "process", dumped["directory"]}));
   const Outcome restored = restoring.get();
   ASSERT_EQ(restored.exit_code, 0) << restored.err;
-  const json last = lines_of(read_file(file)).back();
+  const json last = progress_in(read_file(file)).back();
   EXPECT_EQ(last["kind"], "restore");
   EXPECT_EQ(last["state"], "succeeded");
   EXPECT_GE(last["bytes_done"], kBytes);

@@ -6,140 +6,17 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <functional>
-#include <memory>
 #include <nlohmann/json.hpp>
-#include <optional>
-#include <thread>
-#include <utility>
-#include <vector>
 
 #include "checkpoint/runtimes/shared/command.h"
 #include "counted_job.h"
 #include "counting.h"
 #include "programs.h"
-#include "support/breakable_criu.h"
 #include "support/containers.h"
-#include "support/real_criu.h"
 #include "support/temporary_directory.h"
 
 namespace kymo::test {
 namespace {
-
-// `--force` is needed because the check before a dump would refuse a traced process.
-TEST(TwoKymodsTest, TheSecondOneChangesNothingInAProcessThatTheFirstOneDumps) {
-  KYMO_NEEDS_CRIU();
-  const BreakableCriu criu;
-  const std::unique_ptr<Counting> counting = Counting::make(Kind::connected, criu);
-  Kymod first({"--criu", criu.path()});
-  Kymod second;
-  first.start();
-  second.start();
-  static_cast<void>(first.kymo_json(counting->run()));
-  ASSERT_TRUE(eventually([&] { return counting->counts(); }));
-  const std::string pid = first.job(counting->name())["pid"].dump();
-  criu.break_at("Dumping pages (type", SIGSTOP);
-  Outcome dumped;
-  std::thread client([&] {
-    dumped = first.kymo({"dump", "process", pid, "--tcp-established", "--dir", first.path("c")});
-  });
-  const pid_t stopped = criu.stopped();
-  EXPECT_NE(stopped, 0) << first.log();
-  criu.mend();
-  const Outcome refused = second.kymo({"dump", "process", pid, "--tcp-established", "--force"});
-  EXPECT_EQ(refused.exit_code, 1) << refused.out;
-  EXPECT_NE(refused.err.find("it is being dumped by another kymod"), std::string::npos)
-      << refused.err;
-  EXPECT_TRUE(second.kymo_json({"checkpoints"}).empty());
-  if (stopped != 0) kill(stopped, SIGCONT);
-  client.join();
-  ASSERT_EQ(dumped.exit_code, 0) << dumped.err;
-  const Outcome restored = first.kymo({"restore", first.path("c")});
-  ASSERT_EQ(restored.exit_code, 0) << restored.err;
-  EXPECT_TRUE(counting->counts());
-  EXPECT_EQ(counting->connections(), 1);
-}
-
-// A kymod that has dumped a process, and another one that restores the images.
-class ImagesOfTwoTest : public ::testing::Test {
- protected:
-  void SetUp() override {
-    KYMO_NEEDS_CRIU();
-    dumper_.start();
-    restorer_.start();
-    job_ = dumper_.churn(8, "work");
-  }
-  void TearDown() override {
-    if (job_.is_object()) kill(job_["pid"].get<pid_t>(), SIGKILL);
-  }
-
-  // Restores this directory, and calls `during` while CRIU has not read the memory of the process yet.
-  void restore(const std::string& directory, const std::function<void()>& during) {
-    criu_.break_at("Running pre-restore scripts", SIGSTOP);
-    Outcome restored;
-    std::thread client([&] { restored = restorer_.kymo({"restore", directory}); });
-    const pid_t stopped = criu_.stopped();
-    EXPECT_NE(stopped, 0) << restorer_.log();
-    during();
-    criu_.mend();
-    if (stopped != 0) kill(stopped, SIGCONT);
-    client.join();
-    EXPECT_EQ(restored.exit_code, 0) << restored.err;
-  }
-
-  const BreakableCriu criu_;
-  Kymod dumper_;
-  Kymod restorer_{std::vector<std::string>{"--criu", criu_.path()}};
-  nlohmann::json job_;
-};
-
-TEST_F(ImagesOfTwoTest, ADeletionOfWhatTheOtherRestoresIsRefused) {
-  const std::string directory = dumper_.path("c");
-  static_cast<void>(dumper_.kymo_json({"dump", "process", "work", "--dir", directory}));
-  for (const std::string& restored : {directory, directory + "/images"}) {
-    restore(restored, [&] {
-      for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
-               {"delete", directory}, {"delete", "work", "--all"}}) {
-        const Outcome deleted = dumper_.kymo(words);
-        EXPECT_EQ(deleted.exit_code, 1) << deleted.out;
-        EXPECT_NE(deleted.err.find("another kymod"), std::string::npos) << deleted.err;
-      }
-      EXPECT_TRUE(std::filesystem::exists(directory + "/images/inventory.img"));
-    });
-    const auto pid = job_["pid"].get<pid_t>();
-    EXPECT_EQ(kill(pid, SIGKILL), 0) << restorer_.log();
-    EXPECT_TRUE(eventually([&] { return kill(pid, 0) != 0; }));
-  }
-}
-
-TEST(ContainersOfTwoTest, ASecondRestoreChangesNothingOfAContainerThatIsBeingRestored) {
-  KYMO_NEEDS(Kind::runc);
-  CountedJob job(Kind::runc);
-  Kymod second(job.counting->flags());
-  second.start();
-  const std::string checkpoint = job.dir();
-  const std::string copy = job.kymod->path("copy");
-  ASSERT_NO_FATAL_FAILURE(job.dump());
-  std::filesystem::copy(checkpoint, copy, std::filesystem::copy_options::recursive);
-  job.criu.break_at("Running pre-restore scripts", SIGSTOP);
-  Outcome restored;
-  std::thread client([&] { restored = job.kymod->kymo({"restore", checkpoint}); });
-  const pid_t stopped = job.criu.stopped();
-  EXPECT_NE(stopped, 0) << job.kymod->log();
-  job.criu.mend();
-  const std::vector<std::pair<Kymod*, std::string>> others{
-      {&second, checkpoint}, {&second, copy}, {job.kymod.get(), copy}};
-  for (const auto& [kymod, from] : others) {
-    const Outcome refused = kymod->kymo({"restore", from});
-    EXPECT_EQ(refused.exit_code, 1) << refused.out;
-    EXPECT_NE(refused.err.find("is under way, here or by another kymod"), std::string::npos)
-        << refused.err;
-  }
-  if (stopped != 0) kill(stopped, SIGCONT);
-  client.join();
-  EXPECT_EQ(restored.exit_code, 0) << restored.err;
-  EXPECT_TRUE(eventually([&] { return job.counting->counts(); }));
-}
 
 TEST(ContainersOfTwoTest, AContainerThatSomebodyElseStartsDuringARestoreRunsOn) {
   KYMO_NEEDS_RUNC();
@@ -196,6 +73,33 @@ TEST(ContainersOfTwoTest, APodmanContainerThatSomebodyElseStartsDuringARestoreRu
   EXPECT_EQ(podman.status("kymo-two"), "running");
   EXPECT_TRUE(counts_on(root));
   EXPECT_TRUE(std::filesystem::exists(root + "/bin"));
+}
+
+// Another container's cgroup may have the same name in another place, as with containerd.
+TEST(ContainersOfTwoTest, AFailedOneEndsItsProcessesBesideAnotherContainerOfTheName) {
+  KYMO_NEEDS(Kind::runc);
+  CountedJob job(Kind::runc);
+  const RuncFolder another;
+  const std::string bundle = make_bundle(another.folder(), "another", counting_command());
+  nlohmann::json spec = nlohmann::json::parse(read_file(bundle + "/config.json"));
+  spec["linux"]["cgroupsPath"] = "/kymo-another/" + job.counting->name();
+  std::ofstream(bundle + "/config.json") << spec;
+  ASSERT_TRUE(another.runc("run -d --bundle '" + bundle + "' kymo-another"));
+  ASSERT_TRUE(counts_on(bundle + "/rootfs"));
+  const std::uint64_t number = job.counting->number();
+  job.dump();
+  if (testing::Test::HasFailure()) return;
+  job.criu.break_at("post-resume", SIGKILL);
+  const Outcome answer = job.kymod->kymo({"restore", job.dir()});
+  job.criu.mend();
+  EXPECT_NE(answer.exit_code, 0) << answer.out;
+  EXPECT_TRUE(job.counting->copies().empty()) << answer.err;
+  EXPECT_TRUE(counts_on(bundle + "/rootfs"));
+  const Outcome restored = job.kymod->kymo({"restore", job.dir()});
+  EXPECT_EQ(restored.exit_code, 0) << restored.err << job.kymod->log();
+  EXPECT_TRUE(job.counting->counts());
+  EXPECT_GT(job.counting->number(), number);
+  EXPECT_TRUE(counts_on(bundle + "/rootfs"));
 }
 
 }  // namespace
