@@ -10,8 +10,8 @@
 #include <string>
 #include <string_view>
 
-#include "base/descriptors.h"
 #include "base/confine/helper.h"
+#include "base/descriptors.h"
 #include "base/file_limit.h"
 #include "checkpoint/criu/drive/breakpoints.h"
 #include "daemon/config/config.h"
