@@ -22,9 +22,9 @@
 #include <thread>
 #include <vector>
 
-#include "base/descriptors.h"
 #include "base/confine/helper.h"
 #include "base/confine/run.h"
+#include "base/descriptors.h"
 #include "base/file.h"
 #include "base/sanitizers.h"
 #include "support/slow_mount.h"
