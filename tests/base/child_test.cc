@@ -57,14 +57,18 @@ TEST(ForkChild, ASilentOneHasOnlyWhatItKeeps) {
 TEST(ForkChild, ItIsKilledWhenTheThreadThatStartedItEndsOrLivesOn) {
   for (const auto ends : {ChildLife::Ends::with_parent, ChildLife::Ends::by_itself}) {
     Result<Pipe> gate = make_pipe();
-    ASSERT_TRUE(gate.ok());
+    Result<Pipe> ready = make_pipe();
+    ASSERT_TRUE(gate.ok() && ready.ok());
     pid_t pid = 0;
     std::thread([&] {
       const Result<pid_t> child = fork_child({.ends = ends}, [&] {
         gate->to.reset();
+        if (::write(ready->to.get(), "r", 1) != 1) return 5;
         return all_from(gate->from.get()).empty() ? 3 : 4;
       });
       pid = child ? *child : 0;
+      char begun = 0;
+      EXPECT_EQ(::read(ready->from.get(), &begun, 1), 1) << "it must have asked for the signal";
     }).join();
     ASSERT_GT(pid, 0);
     if (ends == ChildLife::Ends::by_itself) gate->to.reset();

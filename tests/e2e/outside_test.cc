@@ -95,7 +95,8 @@ TEST(OutsideTest, AFrozenProgramIsSampledOn) {
   const auto& time = columns.at("Time (ns)");
   const std::uint64_t at_most = time[frozen.end] - time[frozen.begin - 1];
   const std::uint64_t by_criu = dump["stats"]["frozen_time_us"].get<std::uint64_t>() * 1000;
-  EXPECT_GE(at_most + 1'000'000, by_criu) << "the counter changed while CRIU held the program";
+  // A row may be read late, as late as the machine is busy.
+  EXPECT_GE(at_most + by_criu / 10, by_criu) << "the counter changed while CRIU held the program";
   EXPECT_EQ(columns.at("tree_stopped").back(), 0U);
 }
 

@@ -235,7 +235,7 @@ std::vector<Row> rows_of_ghosts() {
   podman.meanwhile = {fails};
   podman.afterwards = {runs_after_restores(2), leaves_nothing};
   Row all_of_podman = podman;
-  all_of_podman.ways = {with_deleted_file(kRestoredPodman)};
+  all_of_podman.ways = {slow(with_deleted_file(kRestoredPodman))};
   all_of_podman.trouble = all.trouble;
   all_of_podman.meanwhile = {};
   return {cancelled, killed, all, podman, all_of_podman};
