@@ -20,10 +20,10 @@ struct ChildLife {
   const char* name = nullptr;            // at most 15 bytes; null: that of this program
   Ends ends = Ends::with_parent;
   int nice = 0;  // 0: that of this program
-  bool on_duty =
-      false;  // ignores the signals that a terminal or systemd sends to all processes of the program
-  bool silent =
-      false;  // standard input, output and error are /dev/null, and of all others only `keeps` stay open
+  // Ignores the signals that a terminal or systemd sends to all processes of the program.
+  bool on_duty = false;
+  // Standard input, output and error are /dev/null, and of all others only `keeps` stay open.
+  bool silent = false;
   std::vector<int> keeps{};
 };
 

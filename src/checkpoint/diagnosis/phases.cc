@@ -309,8 +309,9 @@ std::size_t end_of(const std::vector<Phase>& phases, std::string_view name) {
 
 // From the phase that freezes the processes until the one in which they run again.
 void set_frozen(std::vector<Phase>& phases) {
-  const std::size_t end = std::max({end_of(phases, criu::kEndPhase),
-                                    end_of(phases, kRehearsalPhase), end_of(phases, kSyncPhase)});
+  const std::size_t end =
+      std::max({end_of(phases, criu::kEndPhase), end_of(phases, kRehearsalPhase),
+                end_of(phases, criu::kSyncPhase)});
   bool frozen = false;
   for (std::size_t i = 0; i < phases.size(); ++i) {
     frozen = frozen || phases[i].name == kPausePhase ||

@@ -82,8 +82,6 @@ inline constexpr std::string_view kRuntimePhase = "container runtime";
 
 // In this phase of a dump kymod rehearses its restore.
 inline constexpr std::string_view kRehearsalPhase = "rehearsal";
-// In this phase of a dump kymod makes the images durable.
-inline constexpr std::string_view kSyncPhase = "sync";
 // In this phase of a dump the runtime of a container makes it stand still, before it starts CRIU.
 inline constexpr std::string_view kPausePhase = "pause";
 

@@ -47,16 +47,17 @@ double Known::idle_share() const {
   double idle = 1 - share(signals.cpu_ns) - share(signals.cpu_wait_ns) -
                 share(signals.disk_wait_ns) - share(signals.target_ns);
   for (const std::string_view phase :
-       {std::string_view(criu::kHooksPhase), std::string_view(criu::kAnswerPhase),
-        std::string_view(criu::kFreezePhase), std::string_view(criu::kEndPhase),
-        std::string_view(criu::kNetworkPhase), kRehearsalPhase, kSyncPhase}) {
+       {criu::kHooksPhase, criu::kAnswerPhase, criu::kFreezePhase, criu::kEndPhase,
+        criu::kNetworkPhase, kRehearsalPhase, criu::kSyncPhase}) {
     idle -= share_of_phase(phase);
   }
   return std::max(0.0, idle);
 }
 
 double Known::held_up_share() const {
-  const double no_cpu = std::max(share_of_starved(*this), share(facts.signals.cpu_wait_ns));
+  double no_cpu = share_of_starved(*this);
+  // Processes that are restored side by side wait for each other, and add that up.
+  if (!facts.restore) no_cpu = std::max(no_cpu, share(facts.signals.cpu_wait_ns));
   return std::min(1.0, no_cpu + share(facts.signals.stopped_ns));
 }
 

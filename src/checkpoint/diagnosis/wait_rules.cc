@@ -267,7 +267,7 @@ double disk_share(const Known& known) {
   const double streamed = facts.streaming ? known.share(facts.streaming->wait_ns) : 0;
   const double restored = facts.restore ? known.share(facts.signals.target_disk_wait_ns) : 0;
   const double waited = std::max({streamed, restored, known.share(facts.signals.disk_wait_ns)});
-  return std::min(1.0, waited + known.share_of_phase(kSyncPhase));
+  return std::min(1.0, waited + known.share_of_phase(criu::kSyncPhase));
 }
 
 // Whether most of the waiting for the disk was for dirty pages to be written.
@@ -342,7 +342,7 @@ std::optional<Cause> waits_for_disk(const Known& known) {
   const double share = disk_share(known);
   if (share < kMinDiskShare || is_throttled(known) || swap(known)) return {};
   const Facts& facts = known.facts;
-  const bool synced = known.share_of_phase(kSyncPhase) > share / 2;
+  const bool synced = known.share_of_phase(criu::kSyncPhase) > share / 2;
   const std::string who = facts.streaming || synced ? "kymod"
                           : facts.restore           ? "CRIU or the processes that it restored"
                                                     : "CRIU";

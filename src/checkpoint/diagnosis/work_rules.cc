@@ -579,7 +579,7 @@ bool needs_shape(const Facts& facts) {
   for (const Phase& phase : facts.phases) {
     const bool of_others = phase.name == criu::kFreezePhase || phase.name == criu::kHooksPhase ||
                            phase.name == criu::kAnswerPhase || phase.name == kRehearsalPhase ||
-                           phase.name == kSyncPhase || phase.name == criu::kWritePagesPhase;
+                           phase.name == criu::kSyncPhase || phase.name == criu::kWritePagesPhase;
     const bool counts =
         facts.restore ? phase.name == "processes and files" : phase.frozen && !of_others;
     if (counts) worked_ns += phase.end_ns - phase.begin_ns;

@@ -404,6 +404,9 @@ TEST(Verdict, OfARestoreSaysThatCreatingProcessesTookTheTime) {
   facts.restored.emplace();
   facts.restored->forking_time_us = 67'000;
   EXPECT_EQ(first_rule(facts), "many-processes");
+  facts.signals.cpu_wait_ns = 900 * kOneMs;  // of all, while they waited for each other
+  facts.signals.machine_ns = facts.signals.cpu_ns;
+  EXPECT_EQ(first_rule(facts), "many-processes");
   EXPECT_EQ(
       explain(facts).findings[0].evidence,
       "Creating 201 processes with their files took 85 % of the restore, about 4.23 ms for each "

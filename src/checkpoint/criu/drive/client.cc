@@ -17,6 +17,7 @@
 #include "checkpoint/criu/drive/image_streamer.h"
 #include "checkpoint/criu/drive/inherited.h"
 #include "checkpoint/criu/drive/log.h"
+#include "checkpoint/criu/drive/phases.h"
 #include "checkpoint/criu/drive/rehearsal.h"
 #include "checkpoint/criu/drive/scratch_folder.h"
 #include "checkpoint/criu/drive/sync_images.h"
@@ -259,10 +260,10 @@ Result<DumpReply> Client::dump(const DumpRequest& request, const Notified& notif
                                    [held = request.held] { return held->check_before_end(); });
     }
     if (call.refused && request.sync) {
-      if (request.syncing) request.syncing(true);
+      if (request.working) request.working(kSyncPhase);
       call.refused = criu.wait_for("the images are not durable: their disk does not answer in time",
                                    [dir = request.images_dir] { return sync_images(dir); });
-      if (request.syncing) request.syncing(false);
+      if (request.working) request.working("");
     }
     if (call.refused && request.prove) call.refused = request.prove(criu.time_left());
     return call.refused;

@@ -109,8 +109,8 @@ struct DumpRequest {
   // error, the dump fails with it and the processes run on. `left`: until the timeout.
   std::function<Result<void>(std::chrono::milliseconds left)> prove{};
   Answered answered{};
-  // Called when the sync begins, and with false when it is over.
-  std::function<void(bool begins)> syncing{};
+  // Called when kymod begins to do this before it answers: kSyncPhase. Empty: it has done it.
+  std::function<void(std::string_view what)> working{};
   const Cancellation* cancel = nullptr;  // ends the dump, as in ClientOptions
 };
 

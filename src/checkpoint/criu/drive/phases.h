@@ -22,6 +22,8 @@ struct PhaseSpan {
 inline constexpr std::string_view kHooksPhase = "hooks";
 // The phase in which CRIU waits for the answer of kymod (action_script.h).
 inline constexpr std::string_view kAnswerPhase = "kymod answers";
+// In this phase of a dump kymod makes the images durable, before it answers.
+inline constexpr std::string_view kSyncPhase = "sync";
 inline constexpr std::string_view kProbePhase = "look at the kernel";
 inline constexpr std::string_view kFreezePhase = "freeze";
 inline constexpr std::string_view kFindPagesPhase = "memory: finding pages";

@@ -63,9 +63,7 @@ Result<criu::DumpReply> call_dump(const criu::Client& client, const DumpSpec& sp
   request.options = spec.options;
   request.held = spec.held;
   request.answered = observer.answered;
-  if (observer.working) {
-    request.syncing = [&](bool begins) { observer.working(begins ? kSyncWork : ""); };
-  }
+  request.working = observer.working;
   if (spec.prove) {
     request.prove = [&spec](std::chrono::milliseconds until) {
       return spec.prove(spec.images_dir, until);

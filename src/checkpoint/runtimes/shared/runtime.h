@@ -73,9 +73,6 @@ struct LogSeen {
 
 // Functions that report the progress of a dump or restore. They are called on the thread that runs
 // the request and on threads that watch CRIU's log and the images directory. They must be quick.
-// What kymod does while CRIU waits for its answer.
-inline constexpr std::string_view kSyncWork = "sync";
-
 struct Observer {
   // CRIU has reached this notification ("pre-dump", "network-lock", ...). For a plain process CRIU
   // waits until the function returns. For a container the notification is read from CRIU's log, at
@@ -83,7 +80,7 @@ struct Observer {
   std::function<void(std::string_view notification)> notified;
   // CRIU has got kymod's answer to it. Only for a plain process.
   std::function<void()> answered{};
-  // kymod begins to do this while CRIU waits for its answer. Empty: it has done it.
+  // kymod begins to do this while CRIU waits for its answer: the name of a phase. Empty: it has done it.
   std::function<void(std::string_view what)> working{};
   // Bytes in the images directory so far. The number never decreases. The last call is exact.
   std::function<void(std::uint64_t total)> image_bytes;
